@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import sys
 
-from reconciler.client import ANYTHING, ClientConfig, Events, QuotaClient
+from reconciler.client import ANYTHING, ClientConfig, ClientEvents, QuotaClient
 from reconciler.errors import KquotaError, QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.outcome import Alteration, Applied
@@ -26,7 +26,7 @@ REMOVALS = [Alteration(it.entity, tuple((key, None) for key, _ in it.operations)
 
 async def run(config: ClientConfig) -> None:
     """Everything, in order."""
-    events = Events(retry=lambda it: print(f"trying again: {it.reason}", file=sys.stderr))
+    events = ClientEvents(retry=lambda it: print(f"trying again: {it.reason}", file=sys.stderr))
     async with QuotaClient(config, events=events) as client:
         cluster = await client.cluster()
         print(f"cluster {cluster.id}, Kafka {cluster.version_hint}, {len(cluster.nodes)} broker(s)")

@@ -84,10 +84,10 @@ class UsageError(KquotaError):
 class ConfigError(KquotaError):
     """A setting is wrong: ``key`` names it, ``where`` the file (with line, if known)."""
 
-    def __init__(self, message: str, *, key: str = "", where: str = "", hint: str = "") -> None:
-        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+    def __init__(self, message: str, *, key: str = "", location: str = "", hint: str = "") -> None:
+        super().__init__(f"{location}: {message}" if location else message, hint=hint)
         self.key = key
-        self.where = where
+        self.where = location
 
 
 class QuotaValueError(KquotaError):
@@ -179,7 +179,7 @@ class UnsupportedVersion(ClientError):
     """The broker offers no version of an API that we speak."""
 
 
-class ControllerAway(UnsupportedVersion):
+class ControllerUnavailable(UnsupportedVersion):
     """A KRaft broker offers no version of an API that it forwards: its controller is away for now."""
 
     retriable = True
@@ -304,13 +304,13 @@ class LakeDamaged(LakeError):
 class TelemetryError(KquotaError):
     """Recorded use cannot be read as asked; ``where`` is a file with its line or an address without secrets, ``status`` that of HTTP (0 = none)."""
 
-    def __init__(self, message: str, *, where: str = "", status: int = 0, hint: str = "") -> None:
-        super().__init__(f"{where}: {message}" if where else message, hint=hint)
-        self.where = where
+    def __init__(self, message: str, *, location: str = "", status: int = 0, hint: str = "") -> None:
+        super().__init__(f"{location}: {message}" if location else message, hint=hint)
+        self.where = location
         self.status = status
 
 
-class TelemetryAway(TelemetryError):
+class TelemetryUnavailable(TelemetryError):
     """No answer, or one that says: later."""
 
     retriable = True
@@ -341,7 +341,7 @@ class KubernetesError(KquotaError):
     Args:
         message: What was asked, and what the server said.
         status: HTTP status; 0 where there was no answer.
-        reason: Kubernetes' own word, such as ``Conflict`` or ``AlreadyExists``; "" where there is none.
+        reason: Kubernetes' own word, such as ``KubernetesConflict`` or ``AlreadyExists``; "" where there is none.
     """
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", hint: str = "") -> None:
@@ -350,7 +350,7 @@ class KubernetesError(KquotaError):
         self.reason = reason
 
 
-class KubernetesAway(KubernetesError):
+class KubernetesUnavailable(KubernetesError):
     """No answer, or 429 or 5xx: the tries that help were already made. A write may have been carried out."""
 
     retriable = True
@@ -364,7 +364,7 @@ class Forbidden(KubernetesError):
     """403: a Role lacks a right, or an admission policy says no; the server's sentence tells which."""
 
 
-class Conflict(KubernetesError):
+class KubernetesConflict(KubernetesError):
     """409: the object was changed or made by somebody else meanwhile; read again, decide again."""
 
     retriable = True
@@ -417,13 +417,13 @@ class WrongCluster(KquotaError):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, expected: str, found: str, hint: str = "") -> None:
+    def __init__(self, message: str, *, expected: str, actual: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.expected = expected
-        self.found = found
+        self.found = actual
 
 
-class Refused(KquotaError):
+class PlanRefused(KquotaError):
     """Guards or policy refuse the plan; ``violations`` are sentences, all of them."""
 
     exit_code = 3

@@ -26,7 +26,7 @@ MOST_DEPTH: Final = 200
 """Levels of arrays and objects. Nothing that is read here has more than ten."""
 
 
-class UnreadableJson(ValueError):
+class InvalidJson(ValueError):
     """A text that is not taken as JSON. It keeps nothing of the text."""
 
 
@@ -44,23 +44,23 @@ def parse(
         UnreadableJson: It is no JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
     """
     if len(text) > most_bytes:
-        raise UnreadableJson(f"it has more than {most_bytes:,} bytes")
+        raise InvalidJson(f"it has more than {most_bytes:,} bytes")
     if items(text) > most_bytes // ITEM_BYTES:
-        raise UnreadableJson(f"it has more than {most_bytes // ITEM_BYTES:,} items")
+        raise InvalidJson(f"it has more than {most_bytes // ITEM_BYTES:,} items")
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
         value: object = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        raise UnreadableJson(f"it is not UTF-8 at byte {error.start}") from None
+        raise InvalidJson(f"it is not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise UnreadableJson(f"{error.msg}, line {error.lineno} column {error.colno}") from None
+        raise InvalidJson(f"{error.msg}, line {error.lineno} column {error.colno}") from None
     except RecursionError:
-        raise UnreadableJson("it is nested too deep") from None
+        raise InvalidJson("it is nested too deep") from None
     except ValueError as error:
-        raise UnreadableJson(str(error)) from None
+        raise InvalidJson(str(error)) from None
     if is_deep(value):
-        raise UnreadableJson(f"it is nested more than {MOST_DEPTH} levels deep")
+        raise InvalidJson(f"it is nested more than {MOST_DEPTH} levels deep")
     return value
 
 

@@ -10,9 +10,9 @@ from typing import Protocol
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.owned import Owned, RecordChange
+from reconciler.quota.owned import OwnershipRecords, RecordChange
 from reconciler.quota.report import Visibility as Visibility  # noqa: PLC0414 - stores answer with it
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 Progress = Callable[[str, int, int], None]
 """``progress(phase, done, total)``: how far long work is; called often, must be cheap."""
@@ -62,7 +62,7 @@ class QuotaStore(Protocol):
         """Cluster id, live brokers and our rights, asked anew."""
         ...
 
-    async def describe(self, wanted: Filter, *, node: int | None = None) -> State:
+    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
         """One consistent snapshot of what a broker (or the given one) has; never partial."""
         ...
 
@@ -97,7 +97,7 @@ class QuotaStore(Protocol):
 class Inventory(Protocol):
     """Where the records of what we own are kept, for one cluster at a time."""
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """All records and overrides of this cluster; ``known=False`` if there never were any.
 
         For a writer this also takes the cluster's lock, which it holds until it is closed.

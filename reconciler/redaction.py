@@ -1,6 +1,6 @@
 """Secrets out of text: URLs without their credentials, and words of a peer without the secrets that it was sent.
 
-``redact_url`` and ``redact_urls`` are the only functions that make a URL fit for output. ``Scrubber`` knows secrets
+``redact_url`` and ``redact_urls`` are the only functions that make a URL fit for output. ``SecretScrubber`` knows secrets
 and hides them in text that comes from outside. Both are pure. Escaping is another matter: see ``render.names``.
 """
 
@@ -67,14 +67,14 @@ def _redacted_word(word: str) -> str:
     return f"{word[: extra.end()]}{HIDDEN}"
 
 
-def _redacted_rest(rest: str) -> str:
+def _redacted_rest(remainder: str) -> str:
     """What follows ``scheme://``."""
-    before, at, after = rest.rpartition("@")
+    before, at, after = remainder.rpartition("@")
     if at:
         if re.search(r"[/\\?#;]", before):
             return HIDDEN
         return f"{HIDDEN}@{_without_extras(after)}"
-    return _without_extras(rest)
+    return _without_extras(remainder)
 
 
 def _without_extras(text: str) -> str:
@@ -82,7 +82,7 @@ def _without_extras(text: str) -> str:
     return text if extra is None else f"{text[: extra.end()]}{HIDDEN}"
 
 
-class Scrubber:
+class SecretScrubber:
     """Hides secrets in text of a peer that was sent them.
 
     A secret is found as it is, percent-encoded, in JSON, in Python's and HTML's escapes, in hexadecimal, and in base64
@@ -96,11 +96,11 @@ class Scrubber:
 
     __slots__ = ("_forms", "_pieces", "_short")
 
-    def __init__(self, secrets: Iterable[str], *, whole: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str], *, complete: Iterable[str] = ()) -> None:
         texts = {text for text in secrets if text}
         self._short = tuple(text for text in texts if len(text) < _SHORTEST)
         long = texts - set(self._short)
-        forms = {form for text in (*long, *whole) for form in _forms(text)}
+        forms = {form for text in (*long, *complete) for form in _forms(text)}
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
         self._pieces = frozenset(
             text[at : at + PIECE] for text in long for at in range(len(text) - PIECE + 1)
@@ -122,28 +122,28 @@ class Scrubber:
         return self._without_pieces(text) if self._pieces else text
 
     def _without_pieces(self, text: str) -> str:
-        shown: list[str] = []
+        parts: list[str] = []
         at = start = 0
         while at <= len(text) - PIECE:
             if text[at : at + PIECE] not in self._pieces:
                 at += 1
                 continue
-            shown += [text[start:at], SCRUBBED]
+            parts += [text[start:at], SCRUBBED]
             while at <= len(text) - PIECE and text[at : at + PIECE] in self._pieces:
                 at += 1
             at = start = at + PIECE - 1
-        shown.append(text[start:])
-        return "".join(shown)
+        parts.append(text[start:])
+        return "".join(parts)
 
 
-class _Known:
+class _KnownSecrets:
     """The secrets of this process that were remembered last, and a scrubber for them."""
 
     __slots__ = ("_scrub", "_texts")
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
-        self._scrub: Scrubber | None = None
+        self._scrub: SecretScrubber | None = None
 
     def add(self, texts: Iterable[str]) -> None:
         for text in texts:
@@ -158,14 +158,14 @@ class _Known:
 
     def hidden_in(self, text: str) -> str:
         if self._scrub is None:
-            self._scrub = Scrubber((), whole=tuple(self._texts))
+            self._scrub = SecretScrubber((), complete=tuple(self._texts))
         return self._scrub(text)
 
 
 REMEMBERED: Final = 256
 """Secrets that a process remembers for its logs; the oldest go first."""
 
-_KNOWN: Final = _Known()
+_KNOWN: Final = _KnownSecrets()
 
 
 def remember(*texts: str) -> None:

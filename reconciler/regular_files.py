@@ -24,13 +24,13 @@ _KINDS: Final = (
 )
 
 
-def read_regular(path: Path | str, *, most: int, inside: Path | str | None = None) -> bytes:
+def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | None = None) -> bytes:
     """The bytes of a regular file, or of a descriptor that a shell hands over.
 
     Args:
         path: The file.
-        most: Largest number of bytes that is accepted.
-        inside: Resolved folder that a link at ``path`` may not leave; ``None`` = links lead anywhere.
+        max_bytes: Largest number of bytes that is accepted.
+        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links lead anywhere.
 
     Raises:
         OSError: It cannot be opened, is no regular file (EINVAL), is larger (EFBIG), or is a link out of the folder
@@ -38,19 +38,19 @@ def read_regular(path: Path | str, *, most: int, inside: Path | str | None = Non
         ValueError: The path holds a NUL character.
     """
     descriptor = str(path).startswith(_DESCRIPTORS)
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _opened(str(path), inside)
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _opened(str(path), boundary)
     try:
         mode = os.fstat(handle).st_mode
         if not descriptor and not stat.S_ISREG(mode):
-            what = next((name for test, name in _KINDS if test(mode)), "something else")
-            raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
+            kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
+            raise OSError(errno.EINVAL, f"it is {kind_name}, not a regular file", str(path))
         parts: list[bytes] = []
         size = 0
-        while part := os.read(handle, min(most + 1 - size, 1 << 20)):
+        while part := os.read(handle, min(max_bytes + 1 - size, 1 << 20)):
             parts.append(part)
             size += len(part)
-            if size > most:
-                raise OSError(errno.EFBIG, f"it is larger than {most} bytes", str(path))
+            if size > max_bytes:
+                raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", str(path))
         return b"".join(parts)
     finally:
         os.close(handle)
@@ -86,24 +86,24 @@ def boundary_of(path: Path | str, root: Path | str) -> Path:
         path: A file or folder, as it was typed or configured.
         root: The folder that relative paths start from.
     """
-    named = Path(os.path.normpath(Path(path).absolute()))
-    for folder in (named, *named.parents):
+    absolute = Path(os.path.normpath(Path(path).absolute()))
+    for folder in (absolute, *absolute.parents):
         if (folder / ".git").is_file() or os.path.lexists(folder / ".git" / "HEAD"):
             return folder.resolve()
     start = Path(os.path.normpath(Path(root).absolute()))
-    if named.is_relative_to(start):
+    if absolute.is_relative_to(start):
         return start.resolve()
-    target = named.resolve()
+    target = absolute.resolve()
     return target if target.is_dir() else target.parent
 
 
-def _opened(path: str, inside: Path | str | None) -> int:
-    if inside is None:
+def _opened(path: str, boundary: Path | str | None) -> int:
+    if boundary is None:
         return os.open(path, _FLAGS)
     try:
         return os.open(path, _FLAGS | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.EMLINK}:  # EMLINK: FreeBSD
             raise
-    check_inside(path, inside)
+    check_inside(path, boundary)
     return os.open(os.path.realpath(path), _FLAGS | os.O_NOFOLLOW)

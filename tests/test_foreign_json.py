@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import foreign_json
-from reconciler.foreign_json import MOST_DEPTH, UnreadableJson, parse
+from reconciler.foreign_json import MOST_DEPTH, InvalidJson, parse
 
 ROOT = Path(__file__).parent.parent / "reconciler"
 
@@ -39,7 +39,7 @@ def test_a_fault_is_one_error_with_a_sentence(text: str | bytes, words: str | No
     if words is None:
         assert parse(text, most_bytes=100) == json.loads(text)
         return
-    with pytest.raises(UnreadableJson, match=words) as caught:
+    with pytest.raises(InvalidJson, match=words) as caught:
         parse(text, most_bytes=100)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -48,7 +48,7 @@ def test_a_fault_is_one_error_with_a_sentence(text: str | bytes, words: str | No
 @pytest.mark.parametrize("levels", [MOST_DEPTH + 2, 5_000, 200_000])
 def test_what_is_nested_too_deep_is_no_json(levels: int) -> None:
     for text in (nested(levels), '{"abc":' * levels + "1" + "}" * levels):
-        with pytest.raises(UnreadableJson, match="nested"):
+        with pytest.raises(InvalidJson, match="nested"):
             parse(text, most_bytes=foreign_json.DOCUMENT)
 
 
@@ -57,7 +57,7 @@ def test_deep_enough_for_everybody_is_read() -> None:
 
 
 def test_a_number_of_too_many_digits_is_no_json() -> None:
-    with pytest.raises(UnreadableJson):
+    with pytest.raises(InvalidJson):
         parse("1" * 5_000, most_bytes=10_000)
 
 
@@ -67,7 +67,7 @@ def test_objects_are_made_by_the_caller() -> None:
     def refuse(pairs: object) -> object:
         raise ValueError("a name stands twice")
 
-    with pytest.raises(UnreadableJson, match="twice"):
+    with pytest.raises(InvalidJson, match="twice"):
         parse("{}", most_bytes=100, pairs=refuse)
 
 

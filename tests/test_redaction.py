@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.redaction import PIECE, Scrubber, redact_url, redact_urls
+from reconciler.redaction import PIECE, SecretScrubber, redact_url, redact_urls
 
 SECRET = st.text(
     st.characters(exclude_categories=("Cs", "Cc", "Z")), min_size=4, max_size=24
@@ -110,7 +110,7 @@ SENTENCE = "Invalid credentials: '{}' (of alice); try again <hidden>"
 @given(STRONG, st.sampled_from(sorted(spellings("x" * 12))))
 def test_a_peer_cannot_repeat_a_secret_in_any_usual_spelling(secret: str, name: str) -> None:
     said = spellings(secret)[name]
-    shown = Scrubber([secret])(SENTENCE.format(said))
+    shown = SecretScrubber([secret])(SENTENCE.format(said))
     assert "<hidden>" in shown.replace(" <hidden>", "", 1)
     assert secret not in shown
     before_the_secret = 12 if name in {"token", "shifted", "shifted twice"} else 0
@@ -121,16 +121,16 @@ def test_a_peer_cannot_repeat_a_secret_in_any_usual_spelling(secret: str, name: 
 
 def test_a_sentence_without_secrets_stays_as_it_is() -> None:
     text = "Authentication failed: unknown user alice"
-    assert Scrubber(["correct horse battery staple", "", "hunter2"])(text) == text
+    assert SecretScrubber(["correct horse battery staple", "", "hunter2"])(text) == text
 
 
 def test_a_short_secret_hides_the_whole_text_and_an_absent_one_nothing() -> None:
-    assert Scrubber(["abc"])("it was abc") == "<hidden>"
-    assert Scrubber(["abc"])("it was ab") == "it was ab"
+    assert SecretScrubber(["abc"])("it was abc") == "<hidden>"
+    assert SecretScrubber(["abc"])("it was ab") == "it was ab"
 
 
 def test_the_user_name_in_the_plain_token_is_no_secret() -> None:
-    scrub = Scrubber(["pl4nted-pw"], whole=["\0quota-planner\0pl4nted-pw"])
+    scrub = SecretScrubber(["pl4nted-pw"], complete=["\0quota-planner\0pl4nted-pw"])
     assert scrub("User quota-planner is unknown") == "User quota-planner is unknown"
     assert "quota-planner" not in scrub("got \0quota-planner\0pl4nted-pw")
     assert repr(scrub) == "Scrubber(...)"

@@ -13,11 +13,11 @@ from reconciler.regular_files import boundary_of, check_inside, read_regular
 
 def test_a_regular_file_is_read_to_its_end_and_no_further_than_allowed(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"12345")
-    assert read_regular(tmp_path / "a", most=5) == b"12345"
+    assert read_regular(tmp_path / "a", max_bytes=5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 bytes"):
-        read_regular(tmp_path / "a", most=4)
+        read_regular(tmp_path / "a", max_bytes=4)
     (tmp_path / "empty").touch()
-    assert read_regular(tmp_path / "empty", most=0) == b""
+    assert read_regular(tmp_path / "empty", max_bytes=0) == b""
 
 
 def special(folder: Path, kind: str) -> Path:
@@ -38,20 +38,20 @@ def special(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str):
     with pytest.raises(OSError, match=f"it is a {kind}, not a regular file"):
-        read_regular(special(tmp_path, kind), most=10)
+        read_regular(special(tmp_path, kind), max_bytes=10)
 
 
 def test_a_socket_is_refused_at_once(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # names of sockets are short
     with pytest.raises(OSError, match="socket"):
-        read_regular(special(Path(), "socket"), most=10)
+        read_regular(special(Path(), "socket"), max_bytes=10)
 
 
 def test_a_size_that_the_kernel_tells_is_not_believed():
     assert Path("/proc/self/status").stat().st_size == 0
-    assert read_regular("/proc/self/status", most=1 << 20)
+    assert read_regular("/proc/self/status", max_bytes=1 << 20)
     with pytest.raises(OSError, match="larger than 10 bytes"):
-        read_regular("/proc/self/status", most=10)
+        read_regular("/proc/self/status", max_bytes=10)
 
 
 def test_a_link_may_not_leave_the_folder(tmp_path: Path):
@@ -62,11 +62,11 @@ def test_a_link_may_not_leave_the_folder(tmp_path: Path):
     (inside / "near").symlink_to("real")
     (inside / "far").symlink_to(tmp_path / "outside")
     (inside / "chain").symlink_to("far")
-    assert read_regular(inside / "near", most=9, inside=inside) == b"in"
-    assert read_regular(inside / "far", most=9) == b"out"
+    assert read_regular(inside / "near", max_bytes=9, boundary=inside) == b"in"
+    assert read_regular(inside / "far", max_bytes=9) == b"out"
     for name in ("far", "chain"):
         with pytest.raises(OSError, match=r"leads to .*outside, which is outside"):
-            read_regular(inside / name, most=9, inside=inside)
+            read_regular(inside / name, max_bytes=9, boundary=inside)
         with pytest.raises(OSError, match="which is outside"):
             check_inside(inside / name, inside)
 

@@ -7,7 +7,7 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.export import (
     ExportLayout,
     exported_state,
@@ -17,18 +17,18 @@ from reconciler.cli.export import (
     report_left_out,
     write_folder,
 )
-from reconciler.cli.options import Where, where_options
+from reconciler.cli.options import ClusterOptions, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconciler.cli.where import Target
+    from reconciler.cli.where import ClusterTarget
     from reconciler.manifest.export_files import Team
-    from reconciler.manifest.load import Loaded
-    from reconciler.manifest.write import Exported
+    from reconciler.manifest.load import LoadedManifests
+    from reconciler.manifest.write import ExportResult
     from reconciler.quota.report import Preview
-    from reconciler.quota.state import State
+    from reconciler.quota.state import QuotaState
 
 HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
 
@@ -55,7 +55,7 @@ Exit code 1: a value cannot be carried by manifests (see --partial), or the plan
 @layout_options
 @where_options(many=False)
 @click.pass_obj
-def adopt(console: Console, *, out_dir: Path | None, layout: ExportLayout, where: Where) -> Exit:
+def adopt(console: Console, *, out_dir: Path | None, layout: ExportLayout, where: ClusterOptions) -> ExitCode:
     """Describe, write what is not declared, plan."""
     from reconciler.cli.where import target
 
@@ -82,11 +82,11 @@ def adopt(console: Console, *, out_dir: Path | None, layout: ExportLayout, where
     changed = [change for change in preview.plan.changes if change.entity in adopted]
     if changed:
         console.error(f"the plan would change {len(changed)} adopted limits; it should change none")
-        return Exit.ERROR
+        return ExitCode.ERROR
     return left_out
 
 
-def _folder(target: "Target") -> Path:
+def _folder(target: "ClusterTarget") -> Path:
     """The first folder of the project's manifests.
 
     Raises:
@@ -104,7 +104,7 @@ def _folder(target: "Target") -> Path:
             f"the policy of {target.name} is Sync, which removes what no manifest declares",
             hint="set policy: Observe or policy: Upsert in the project file until the plan is empty",
         )
-    for path in target.chosen.manifests:
+    for path in target.project_cluster.manifests:
         if not path.endswith((".yaml", ".yml")) and not set(path) & set("*?["):
             return target.root / path
     raise UsageError(
@@ -112,21 +112,21 @@ def _folder(target: "Target") -> Path:
     )
 
 
-def _declared(target: "Target") -> "Loaded":
+def _declared(target: "ClusterTarget") -> "LoadedManifests":
     """The documents that the project has already; none while its folders are empty.
 
     Raises:
         ManifestErrors: One of them is wrong.
     """
     from reconciler.cli.documents import load_loosely
-    from reconciler.manifest.files import Texts
+    from reconciler.manifest.files import FileTexts
 
-    if not any((target.root / path).exists() for path in target.chosen.manifests):
-        return load_loosely(target, (), Texts(files=(), problems=()))
+    if not any((target.root / path).exists() for path in target.project_cluster.manifests):
+        return load_loosely(target, (), FileTexts(files=(), problems=()))
     return load_loosely(target, ()).checked()
 
 
-def _ours(state: "State", target: "Target") -> "State":
+def _ours(state: "QuotaState", target: "ClusterTarget") -> "QuotaState":
     """A state without what is outside the scope of the cluster, and without what its rules ignore."""
     from dataclasses import replace
 
@@ -145,7 +145,7 @@ def _ours(state: "State", target: "Target") -> "State":
     )
 
 
-def _undeclared(state: "State", loaded: "Loaded") -> "State":
+def _undeclared(state: "QuotaState", loaded: "LoadedManifests") -> "QuotaState":
     """A state without the limits that a document declares."""
     from reconciler.quota.state import set_values
 
@@ -158,7 +158,7 @@ def _undeclared(state: "State", loaded: "Loaded") -> "State":
 
 
 def _unused(
-    folder: Path, exported: "Exported", layout: ExportLayout, teams: "Iterable[Team]"
+    folder: Path, exported: "ExportResult", layout: ExportLayout, teams: "Iterable[Team]"
 ) -> Path:
     """The folder, or the first numbered one below it, in which none of the files exists."""
     names = layout_files(exported, layout, teams)
@@ -168,15 +168,15 @@ def _unused(
     )
 
 
-def _plan(console: Console, target: "Target") -> "Preview":
+def _plan(console: Console, target: "ClusterTarget") -> "Preview":
     """The plan of the project, shown."""
     from reconciler.cli.orders import unlimited
-    from reconciler.cli.planning import Sources, prepared_for, task_for
+    from reconciler.cli.planning import InventoryOptions, prepared_for, task_for
     from reconciler.cli.running import run
-    from reconciler.cli.showing import Shown, show_plans
+    from reconciler.cli.showing import PlanWithEvidence, show_plans
     from reconciler.cli.world import world
 
-    sources = Sources(since=None, no_inventory=False)
+    sources = InventoryOptions(since=None, no_inventory=False)
     task = task_for(console, target, (), unlimited("none"), sources)
 
     async def ask() -> "Preview":
@@ -187,6 +187,6 @@ def _plan(console: Console, target: "Target") -> "Preview":
 
     preview = run(ask())
     show_plans(
-        console, [Shown(target=target, preview=preview, simulation=None)], "text", verbose=False
+        console, [PlanWithEvidence(target=target, preview=preview, simulation=None)], "text", verbose=False
     )
     return preview

@@ -10,17 +10,17 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.live_names import plan_files
-from reconciler.cli.options import FILE, Where, format_option, where_options
-from reconciler.cli.orders import Limits, limit_options
-from reconciler.cli.planning import Sources, source_options
-from reconciler.cli.values import Duration
+from reconciler.cli.options import FILE, ClusterOptions, format_option, where_options
+from reconciler.cli.orders import PlanLimitOptions, limit_options
+from reconciler.cli.planning import InventoryOptions, source_options
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
-    from reconciler.cli.where import Target
+    from reconciler.cli.planning import PlanTask
+    from reconciler.cli.where import ClusterTarget
     from reconciler.quota.report import Outcome
     from reconciler.reconcile import SavedPlan
 
@@ -48,7 +48,7 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 @click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--expect-digest", metavar="DIGEST", help="Digest of the approved plan; a plan with another effect is refused.")  # fmt: skip
-@click.option("--max-age", type=Duration(), default="24h", show_default=True, metavar="DURATION",
+@click.option("--max-age", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
               help="Maximum age of a saved plan.")  # fmt: skip
 @click.option("--trust-plan", is_flag=True,
               help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.")  # fmt: skip
@@ -73,13 +73,13 @@ def apply(
     pace: bool,
     out: Path | None,
     verbose: bool,
-    where: Where,
-    sources: Sources,
-    limits: Limits,
+    where: ClusterOptions,
+    sources: InventoryOptions,
+    limits: PlanLimitOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Check what can be checked first, then do one cluster after the other."""
-    from reconciler.cli.applying import Wanted, apply_one
+    from reconciler.cli.applying import ApplyRequest, apply_to_cluster
     from reconciler.cli.every import for_each
     from reconciler.cli.piped import check_piped
     from reconciler.cli.planning import task_for
@@ -91,31 +91,31 @@ def apply(
         _check_trust(console, saved)
     if not yes and not console.asks:
         raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
-    chosen = targets(where)
-    if len(chosen) > 1 and (saved is not None or out is not None or expect_digest is not None):
+    cluster_targets = targets(where)
+    if len(cluster_targets) > 1 and (saved is not None or out is not None or expect_digest is not None):
         raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
     show_config_changes(console, where)
-    gathered: list[tuple[Target, Outcome | None]] | None = None
-    if len(chosen) > 1 and output == "json":
+    gathered: list[tuple[ClusterTarget, Outcome | None]] | None = None
+    if len(cluster_targets) > 1 and output == "json":
         gathered = []
 
-    def work(target: "Target") -> Exit:
-        task: Task | None = None
+    def work(target: "ClusterTarget") -> ExitCode:
+        task: PlanTask | None = None
         if not trust_plan:
             task = task_for(console, target, paths, limits, sources)
             check_piped(task, paths)
             task = replace(task, orders=replace(task.orders, pace=pace))
-        wanted = Wanted(
+        request = ApplyRequest(
             target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
-            expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output, verbose=verbose,
+            expect_digest=expect_digest, max_age=max_age, pace=pace, outcome_path=out, output=output, verbose=verbose,
             gathered=gathered, next_words=("apply" if saved is None else "plan", *paths),
         )  # fmt: skip
-        return apply_one(console, wanted)
+        return apply_to_cluster(console, request)
 
     if gathered is None:
-        return for_each(console, chosen, work)
+        return for_each(console, cluster_targets, work)
     try:
-        return for_each(console, chosen, work)
+        return for_each(console, cluster_targets, work)
     finally:
         show_outcomes(console, gathered)
 
@@ -132,7 +132,7 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     from reconciler.cli.files import read_text
     from reconciler.render.read_plan import read_plan
 
-    return read_plan(read_text(Path(paths[0])), where=paths[0]), paths[1:]
+    return read_plan(read_text(Path(paths[0])), location=paths[0]), paths[1:]
 
 
 def _check_trust(console: Console, saved: "SavedPlan | None") -> None:

@@ -3,39 +3,39 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from reconciler.cli.connection import telling
+from reconciler.cli.connection import connection_events
 from reconciler.cli.console import Console
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.client import QuotaClient
 from reconciler.errors import WrongCluster
 from reconciler.ports import Cluster
 
 
 @contextlib.asynccontextmanager
-async def connected(console: Console, target: Target) -> AsyncIterator[QuotaClient]:
+async def connected(console: Console, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
     """A client for the target; it is closed at the end, whatever happens.
 
     Raises:
         ConfigError: Its settings are wrong.
     """
-    async with QuotaClient(target.client_config(console), events=telling(console)) as client:
+    async with QuotaClient(target.client_config(console), events=connection_events(console)) as client:
         yield client
 
 
-async def expected_cluster(client: QuotaClient, target: Target) -> Cluster:
+async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
     """Who answers, if it is who should.
 
     Raises:
         WrongCluster: The cluster id is not the expected one.
         ClientError: Nobody answers.
     """
-    found = await client.cluster()
+    cluster = await client.cluster()
     expected = target.settings.expected_cluster_id
-    if expected is not None and found.id != expected:
+    if expected is not None and cluster.id != expected:
         raise WrongCluster(
-            f"{target.shown}: cluster {found.id} answers, but {expected} is expected",
+            f"{target.display_name}: cluster {cluster.id} answers, but {expected} is expected",
             expected=expected,
-            found=found.id,
+            actual=cluster.id,
             hint="correct bootstrapServers or expectedClusterId; nothing was changed",
         )
-    return found
+    return cluster

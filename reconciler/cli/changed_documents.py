@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.project_files import name_in
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import GitError
 from reconciler.manifest.load import load_files
-from reconciler.quota.desired import Declaration, Desired
+from reconciler.quota.desired import Declaration, DesiredState
 from reconciler.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from reconciler.git.repository import Tree
+    from reconciler.git.repository import CommitTree
 
 
 def changed_documents(
-    target: Target, desired: Desired, *, typed_paths: bool
+    target: ClusterTarget, desired: DesiredState, *, typed_paths: bool
 ) -> frozenset[str] | None:
     """Names of the documents that differ from the common ancestor of HEAD and the trusted revision.
 
@@ -32,7 +32,7 @@ def changed_documents(
     Returns:
         The names, or ``None`` where no revision is trusted or the histories have no known common commit.
     """
-    revision = target.where.config_from
+    revision = target.options.config_from
     if revision is None:
         return None
     from reconciler.git.repository import Repository
@@ -52,7 +52,7 @@ def changed_documents(
 
 
 def _changed(
-    declared: Iterable[Declaration], names: dict[str, str], start: Path, tree: "Tree"
+    declared: Iterable[Declaration], names: dict[str, str], start: Path, tree: "CommitTree"
 ) -> Iterable[str]:
     before = tree.read(name for name in names.values() if name in tree.entries)
     differing = {
@@ -70,7 +70,7 @@ def _changed(
 
 def _content(path: Path) -> bytes | None:
     try:
-        return read_regular(path, most=1 << 30)
+        return read_regular(path, max_bytes=1 << 30)
     except (OSError, ValueError):
         return None
 

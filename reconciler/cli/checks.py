@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.cli.console import Console
-from reconciler.cli.where import Target
-from reconciler.client import Address, ClientConfig, Events, Protocol, QuotaClient
+from reconciler.cli.where import ClusterTarget
+from reconciler.client import Address, ClientConfig, ClientEvents, SecurityProtocol, QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
 from reconciler.ports import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import exactly
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.render.names import entity_text
-from reconciler.render.states import Check, Health
+from reconciler.render.states import Check, CheckStatus
 from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0
@@ -51,33 +51,33 @@ class Checkup:
     @property
     def failed(self) -> bool:
         """Whether something does not work."""
-        return any(one.health is Health.FAILED for one in self.checks)
+        return any(check.health is CheckStatus.FAILED for check in self.checks)
 
     @property
     def has_expired_override(self) -> bool:
         """Whether a value of an override is live although the override has ended."""
         return any(
-            one.name == EXPIRED_OVERRIDES and one.health is Health.WARNING for one in self.checks
+            check.name == EXPIRED_OVERRIDES and check.health is CheckStatus.WARNING for check in self.checks
         )
 
 
-def _ok(name: str, found: str) -> Check:
-    return Check(name=name, health=Health.OK, found=found)
+def _ok(name: str, finding: str) -> Check:
+    return Check(name=name, health=CheckStatus.OK, observation=finding)
 
 
-def _warning(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, health=Health.WARNING, found=found, advice=advice)
+def _warning(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.WARNING, observation=finding, advice=advice)
 
 
-def _bad(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, health=Health.FAILED, found=found, advice=advice)
+def _bad(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.FAILED, observation=finding, advice=advice)
 
 
 def _failed(name: str, error: KquotaError, advice: str = "") -> Check:
     return _bad(name, error.message, error.hint or advice)
 
 
-async def run_all(console: Console, target: Target) -> Checkup:
+async def run_all(console: Console, target: ClusterTarget) -> Checkup:
     """Every answer about one cluster, in the order in which things depend on each other."""
     try:
         config = target.client_config(console)
@@ -85,7 +85,7 @@ async def run_all(console: Console, target: Target) -> Checkup:
         return unusable(error)
     return await examine(
         config,
-        patience=target.where.timeout or PATIENCE_SECONDS,
+        patience=target.options.timeout or PATIENCE_SECONDS,
         expected=target.settings.expected_cluster_id,
         configured=target.project is not None,
         records=lambda client, cluster: _records(target, client, cluster),
@@ -114,23 +114,23 @@ async def examine(
         configured: Whether there is a place where an expected id could be written down.
         records: What else there is to say of the cluster that answered.
     """
-    made = [_ok("configuration", _described(config))]
-    made += [check async for check in _addresses(config)]
-    seen = _Heard()
-    events = Events(connected=seen.connected, authenticated=seen.authenticated)
+    checks = [_ok("configuration", _described(config))]
+    checks += [check async for check in _addresses(config)]
+    connection_observer = _ConnectionObserver()
+    events = ClientEvents(connected=connection_observer.connected, authenticated=connection_observer.authenticated)
     async with QuotaClient(config, events=events) as client:
         try:
             cluster = await client.cluster(timeout=patience)
         except KquotaError as error:
-            made += [*seen.checks(config), _failed("answers", error)]
-            return Checkup(cluster_id="", checks=tuple(made))
-        made += [*seen.checks(config), *_identity(cluster, expected, configured=configured)]
-        made += [check async for check in _brokers(client, cluster, patience)]
-        made += [check async for check in _rights(client, cluster, patience)]
-        made.append(await _callback(client, patience))
+            checks += [*connection_observer.checks(config), _failed("answers", error)]
+            return Checkup(cluster_id="", checks=tuple(checks))
+        checks += [*connection_observer.checks(config), *_identity(cluster, expected, configured=configured)]
+        checks += [check async for check in _brokers(client, cluster, patience)]
+        checks += [check async for check in _rights(client, cluster, patience)]
+        checks.append(await _callback(client, patience))
         if records is not None:
-            made += [check async for check in records(client, cluster)]
-    return Checkup(cluster_id=cluster.id, checks=tuple(made))
+            checks += [check async for check in records(client, cluster)]
+    return Checkup(cluster_id=cluster.id, checks=tuple(checks))
 
 
 def _described(config: ClientConfig) -> str:
@@ -149,26 +149,26 @@ async def _address(address: Address) -> Check:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            address_infos = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
             _, writer = await asyncio.open_connection(address.host, address.port)
             writer.close()
     except socket.gaierror as error:
-        todo = "correct bootstrap.servers, or the name server that this machine asks"
-        return _bad(name, f"no address: {error.strerror}", todo)
+        advice = "correct bootstrap.servers, or the name server that this machine asks"
+        return _bad(name, f"no address: {error.strerror}", advice)
     except TimeoutError:
-        todo = "a firewall drops it, or the host is down"
-        return _bad(name, "no answer", todo)
+        advice = "a firewall drops it, or the host is down"
+        return _bad(name, "no answer", advice)
     except OSError as error:
-        todo = "check the port, and whether the broker is up"
-        return _bad(name, _words(error), todo)
-    return _ok(name, ", ".join(sorted({str(one[4][0]) for one in found})))
+        advice = "check the port, and whether the broker is up"
+        return _bad(name, _error_text(error), advice)
+    return _ok(name, ", ".join(sorted({str(address_info[4][0]) for address_info in address_infos})))
 
 
-def _words(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-class _Heard:
+class _ConnectionObserver:
     """What the connection told while it was set up."""
 
     def __init__(self) -> None:
@@ -183,36 +183,36 @@ class _Heard:
 
     def checks(self, config: ClientConfig) -> list[Check]:
         """TLS and SASL, as far as it came; what failed is told by whoever asked."""
-        made: list[Check] = []
-        tls = config.protocol in {Protocol.SSL, Protocol.SASL_SSL}
+        checks: list[Check] = []
+        tls = config.protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
         if not tls:
-            todo = "set security.protocol to SSL or SASL_SSL, unless this is a trusted network"
-            made.append(_warning("TLS", "not used: everybody on the way can read and change", todo))
+            advice = "set security.protocol to SSL or SASL_SSL, unless this is a trusted network"
+            checks.append(_warning("TLS", "not used: everybody on the way can read and change", advice))
         elif self._connected is not None:
-            made.append(_ok("TLS", self._connected.tls))
+            checks.append(_ok("TLS", self._connected.tls))
         if config.sasl is None and not (tls and config.tls is not None):
-            made.append(_ok("SASL", "not used: the principal is ANONYMOUS"))
+            checks.append(_ok("SASL", "not used: the principal is ANONYMOUS"))
         elif self._authenticated is not None:
             life = self._authenticated.lifetime
             ends = f", session of {age(life)}" if life else ""
-            made.append(_ok("SASL", f"{self._authenticated.mechanism}{ends}"))
-        return made
+            checks.append(_ok("SASL", f"{self._authenticated.mechanism}{ends}"))
+        return checks
 
 
 def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> list[Check]:
-    made: list[Check] = []
+    checks: list[Check] = []
     if expected is not None and expected != cluster.id:
-        found = f"{cluster.id} answers, {expected} is expected"
-        todo = "correct bootstrapServers or expectedClusterId"
-        made.append(_bad("cluster", found, todo))
+        finding = f"{cluster.id} answers, {expected} is expected"
+        advice = "correct bootstrapServers or expectedClusterId"
+        checks.append(_bad("cluster", finding, advice))
     elif expected is None and configured:
-        todo = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
-        made.append(_warning("cluster", f"{cluster.id}, any id would be accepted", todo))
+        advice = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
+        checks.append(_warning("cluster", f"{cluster.id}, any id would be accepted", advice))
     else:
-        made.append(_ok("cluster", cluster.id))
-    found = f"Kafka {cluster.version_hint}, rules of {cluster.behaves_as}"
-    made.append(_ok("version", found))
-    return made
+        checks.append(_ok("cluster", cluster.id))
+    finding = f"Kafka {cluster.version_hint}, rules of {cluster.behaves_as}"
+    checks.append(_ok("version", finding))
+    return checks
 
 
 async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
@@ -225,8 +225,8 @@ async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> As
         except AuthorizationError:
             yield _ok(name, f"{node.host}:{node.port}")
         except ClientError as error:
-            todo = f"its advertised listener {node.host}:{node.port} must be reachable from here"
-            yield _bad(name, error.message, error.hint or todo)
+            advice = f"its advertised listener {node.host}:{node.port} must be reachable from here"
+            yield _bad(name, error.message, error.hint or advice)
         else:
             yield _ok(name, f"{node.host}:{node.port}")
 
@@ -238,11 +238,11 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
         yield _failed("may read", error, _READ_TODO)
     else:
         foreign = len(state.foreign_entities)
-        more = f", {foreign} of foreign types" if foreign else ""
-        yield _ok("may read", f"{len(state.limits)} entities{more}")
+        foreign_note = f", {foreign} of foreign types" if foreign else ""
+        yield _ok("may read", f"{len(state.limits)} entities{foreign_note}")
     if cluster.rights is None:
-        todo = "grant Describe on the cluster, so that plan can tell whether it may ask the broker"
-        yield _warning("may write", "the broker does not tell our rights", todo)
+        advice = "grant Describe on the cluster, so that plan can tell whether it may ask the broker"
+        yield _warning("may write", "the broker does not tell our rights", advice)
     elif cluster.may_alter:
         yield _ok("may write", "AlterConfigs, which also allows changing broker settings")
     else:
@@ -252,16 +252,16 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
 async def _callback(client: QuotaClient, patience: float) -> Check:
     name = "quota callback"
     try:
-        found = await client.quota_callback(timeout=patience)
+        callback = await client.quota_callback(timeout=patience)
     except KquotaError as error:
         return _warning(name, error.message, error.hint or _READ_TODO)
-    if found is None:
+    if callback is None:
         return _ok(name, "none: Kafka's own rules hold")
-    todo = "ask its authors what it does with these quotas; resolve shows Kafka's own rules"
-    return _warning(name, f"{found} decides what is enforced", todo)
+    advice = "ask its authors what it does with these quotas; resolve shows Kafka's own rules"
+    return _warning(name, f"{callback} decides what is enforced", advice)
 
 
-async def _records(target: Target, client: QuotaClient, cluster: Cluster) -> AsyncIterator[Check]:
+async def _records(target: ClusterTarget, client: QuotaClient, cluster: Cluster) -> AsyncIterator[Check]:
     """The inventory, expired overrides in it, and our clock against the times in it."""
     from reconciler.cli.records import read_only_inventory
 
@@ -271,40 +271,40 @@ async def _records(target: Target, client: QuotaClient, cluster: Cluster) -> Asy
     except KquotaError as error:
         yield _failed("records", error)
         return
-    if owned.known:
+    if owned.is_known:
         yield _ok("records", f"{owned.pair_count} pairs are ours")
     else:
-        todo = "nothing was applied from here yet; if that is wrong, look for the inventory file"
-        yield _warning("records", "none for this cluster", todo)
+        advice = "nothing was applied from here yet; if that is wrong, look for the inventory file"
+        yield _warning("records", "none for this cluster", advice)
     if owned.overrides:
         yield await _overrides(target, client, cluster, owned, clock.now())
     times = [owner.since for record in owned.records.values() for owner in record.owners if owner]
     ahead = max(times, default=0.0) - clock.now()
     if ahead > SKEW_SECONDS:
-        todo = "set the clock (NTP): overrides, plan ages and drift times depend on it"
-        yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", todo)
+        advice = "set the clock (NTP): overrides, plan ages and drift times depend on it"
+        yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", advice)
     else:
         yield _ok("clock", "not behind our records")
 
 
 async def _overrides(
-    target: Target, client: QuotaClient, cluster: Cluster, owned: Owned, now: float
+    target: ClusterTarget, client: QuotaClient, cluster: Cluster, owned: OwnershipRecords, now: float
 ) -> Check:
     """Whether a value of an override is still live although the override has ended."""
     from reconciler.reconcile import Observation
     from reconciler.reconcile.drift import expired
 
     try:
-        live = await client.describe(timeout=target.where.timeout or PATIENCE_SECONDS)
+        live = await client.describe(timeout=target.options.timeout or PATIENCE_SECONDS)
     except KquotaError as error:
         return _failed(EXPIRED_OVERRIDES, error, _READ_TODO)
     observation = Observation(
         cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=now
     )
-    pairs = [one.pair for one in expired(observation, target.settings.rules())]
+    pairs = [expired_override.pair for expired_override in expired(observation, target.settings.rules())]
     if not pairs:
         return _ok(EXPIRED_OVERRIDES, f"none of {count(len(owned.overrides), 'override')}")
     entity_name = entity_text(pairs[0][0])
-    more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    more_note = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
     advice = f"`{target.command('override', 'end', '--expired')}` writes the expected values"
-    return _warning(EXPIRED_OVERRIDES, f"still live: {entity_name} {pairs[0][1]}{more}", advice)
+    return _warning(EXPIRED_OVERRIDES, f"still live: {entity_name} {pairs[0][1]}{more_note}", advice)

@@ -15,11 +15,11 @@ from reconciler import __version__
 from reconciler.cli import kip_arguments as kip
 from reconciler.cli.commands import CONTEXT
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit, run_mapped
-from reconciler.cli.kip_call import PROGRAM, Call, operation_of, read_call
+from reconciler.cli.exits import ExitCode, run_mapped
+from reconciler.cli.kip_call import PROGRAM, ClientQuotasArguments, operation_of, read_call
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
-from reconciler.quota.state import State, set_values
+from reconciler.quota.state import QuotaState, set_values
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
@@ -70,7 +70,7 @@ def command(
     add: Sequence[str],
     delete: Sequence[str],
     validate_only: bool,
-) -> Exit:
+) -> ExitCode:
     """Check everything that can be checked without a broker, then ask it."""
     operation = operation_of(describe=describe, resolve=resolve, alter=alter)
     call = read_call(
@@ -84,7 +84,7 @@ def command(
     if bootstrap_server is None and command_config is None:
         raise UsageError("--bootstrap-server is missing")
 
-    from reconciler.cli.connection import client_config, telling
+    from reconciler.cli.connection import client_config, connection_events
     from reconciler.cli.running import run
     from reconciler.client import QuotaClient
 
@@ -92,102 +92,102 @@ def command(
         console, bootstrap_server=bootstrap_server, command_config=command_config
     )
 
-    async def work() -> Exit:
-        async with QuotaClient(config, events=telling(console)) as client:
+    async def work() -> ExitCode:
+        async with QuotaClient(config, events=connection_events(console)) as client:
             return await _OPERATIONS[operation](console, client, call)
 
     return run(work())
 
 
-async def _describe(console: Console, client: "QuotaClient", call: Call) -> Exit:
+async def _describe(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
     state = await client.describe(_filter(call))
     blocks = [
-        "\n".join((kip.entity_line(named), *kip.value_lines(values)))
-        for named, values in listed(state)
+        "\n".join((kip.entity_line(entity_parts), *kip.value_lines(values)))
+        for entity_parts, values in quota_rows(state)
     ]
     console.fact("\n\n".join(blocks))
-    return Exit.DONE
+    return ExitCode.DONE
 
 
-async def _resolve(console: Console, client: "QuotaClient", call: Call) -> Exit:
+async def _resolve(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
     from reconciler.errors import KquotaError
     from reconciler.quota.precedence import Principal
 
-    asked = Principal(
+    principal = Principal(
         user=call.names.get("user"),
         client_id=call.names.get("client-id"),
         ip=call.names.get("ip"),
     )
-    found = (await client.resolve([asked]))[asked]
-    if isinstance(found, KquotaError):
-        raise found
+    resolution = (await client.resolve([principal]))[principal]
+    if isinstance(resolution, KquotaError):
+        raise resolution
     from reconciler.render.states import spelling_warnings
 
-    for warning in spelling_warnings([found]):
+    for warning in spelling_warnings([resolution]):
         console.warning(warning)
-    for effective in sorted(found.effective, key=lambda one: str(one.key)):
+    for effective in sorted(resolution.effective, key=lambda limit: str(limit.key)):
         if effective.value is not None and effective.source is not None and effective.is_known:
             (line,) = kip.value_lines([(effective.key, effective.value)])
             console.fact(f"{line} {kip.entity_line(parts(effective.source))}")
-    return Exit.DONE
+    return ExitCode.DONE
 
 
-async def _alter(console: Console, client: "QuotaClient", call: Call) -> Exit:
+async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
     from reconciler.quota.outcome import Alteration, Applied, Rejected, Unknown
 
     subject = call.entity()
     operations: list[tuple[str, float | None]] = list(call.add.items())
     operations += [(key, None) for key in call.delete]
-    asked = Alteration(entity=subject, operations=tuple(operations))
-    result = (await client.alter([asked], validate_only=call.validate_only))[subject]
+    alteration = Alteration(entity=subject, operations=tuple(operations))
+    result = (await client.alter([alteration], validate_only=call.validate_only))[subject]
     match result:
         case Applied():
-            return Exit.DONE
+            return ExitCode.DONE
         case Rejected():
             words = f"the broker refused this: {result.name}: {result.message}"
         case Unknown():
-            words = f"nobody knows whether this was applied: {result.why}; describe it again"
+            words = f"nobody knows whether this was applied: {result.reason}; describe it again"
         case _:
             words = "this was not sent"
     console.error(f"{kip.entity_line(parts(subject))}: {words}")
-    return Exit.ERROR
+    return ExitCode.ERROR
 
 
 _OPERATIONS: Final = {"describe": _describe, "resolve": _resolve, "alter": _alter}
 
 
-def _filter(call: Call) -> "Filter":
+def _filter(call: ClientQuotasArguments) -> "Filter":
     """An open filter: a type that is not mentioned may be anything, or absent."""
     from reconciler.quota.filters import Component, Filter
 
-    named: list[tuple[str, str | None]] = list(call.names.items())
-    named += [(kind, None) for kind in call.defaults]
+    entity_names: list[tuple[str, str | None]] = list(call.names.items())
+    entity_names += [(kind, None) for kind in call.defaults]
     return Filter(
-        components=tuple(Component(entity_type=kind, match=name) for kind, name in named),
+        components=tuple(Component(entity_type=kind, match=name) for kind, name in entity_names),
         strict=False,
     )
 
 
-def listed(
-    state: State,
+def quota_rows(
+    state: QuotaState,
 ) -> list[tuple[tuple[tuple[str, str | None], ...], list[tuple[str, float]]]]:
     """``(parts, values)`` of every entity that has a value, foreign ones at the end."""
-    known = [
+    rows = [
         (
             parts(subject),
             [*set_values(state.limits[subject]), *state.foreign_values.get(subject, ())],
         )
         for subject in state.entities()
     ]
-    return [*known, *((named, list(values)) for named, values in state.foreign_entities)]
+    return [*rows, *((entity_parts, list(values)) for entity_parts, values in state.foreign_entities)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; never raises."""
     console = Console.of_process()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
 
     def work() -> int:
-        return int(command.main(given, prog_name=PROGRAM, standalone_mode=False, obj=console) or 0)
+        return int(command.main(argument_list, prog_name=PROGRAM, standalone_mode=False, obj=console) or 0)
 
     return run_mapped(console, work)

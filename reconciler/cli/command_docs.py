@@ -56,11 +56,11 @@ def text() -> str:
 def _sections(command: click.Command | None, parent: click.Context, name: str) -> list[str]:
     assert command is not None, name  # noqa: S101 - the table is ours
     context = click.Context(command, info_name=name, parent=parent)
-    made = [_section(context.command_path, command.get_help(context))]
+    sections = [_section(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
-            made.extend(_sections(command.get_command(context, inner), context, inner))
-    return made
+            sections.extend(_sections(command.get_command(context, inner), context, inner))
+    return sections
 
 
 def _section(title: str, help_text: str) -> str:

@@ -88,8 +88,8 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, then ``--color`` and ``--help``."""
-        *own, help_option = super().get_params(ctx)
-        return [*own, COLOR, help_option]
+        *own_parameters, help_option = super().get_params(ctx)
+        return [*own_parameters, COLOR, help_option]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by heading."""
@@ -103,8 +103,8 @@ class Group(click.Group):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, then ``--color`` and ``--help``."""
-        *own, help_option = super().get_params(ctx)
-        return [*own, COLOR, help_option]
+        *own_parameters, help_option = super().get_params(ctx)
+        return [*own_parameters, COLOR, help_option]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by heading, then the commands."""

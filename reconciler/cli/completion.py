@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.errors import UsageError
 
 _PROGRAMS: Final = {
@@ -52,13 +52,13 @@ Example:
 @command(help=HELP)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_obj
-def completion(console: Console, shell: str) -> Exit:
+def completion(console: Console, shell: str) -> ExitCode:
     """Both programs in one script, because both are installed together."""
-    found = get_completion_class(shell)
-    if found is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise UsageError(f"no completion for {shell}")
     for program, variable in _PROGRAMS.items():
-        made = found(click.Command(program), {}, program, variable)
-        template = _BASH if shell == "bash" else made.source_template
-        console.program(template % made.source_vars())
-    return Exit.DONE
+        completer = completion_class(click.Command(program), {}, program, variable)
+        template = _BASH if shell == "bash" else completer.source_template
+        console.program(template % completer.source_vars())
+    return ExitCode.DONE

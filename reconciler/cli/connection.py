@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reconciler.cli.console import Console
 from reconciler.client.config import ClientConfig
-from reconciler.client.events import Connecting, Events, ResponseReceived, Retried, Throttled
+from reconciler.client.events import Connecting, ClientEvents, ResponseReceived, Retried, Throttled
 from reconciler.client.references import ANYTHING
 
 LINE_SECONDS = 1.0
@@ -36,43 +36,43 @@ def client_config(
     """
     overrides = overriding(bootstrap_server, timeout)
     if command_config is not None:
-        made = ClientConfig.from_properties(
+        config = ClientConfig.from_properties(
             Path(command_config), overrides=overrides, allowed=ANYTHING
         )
     else:
-        made = ClientConfig.from_mapping(overrides, where="the command line")
-    for warning in made.warnings:
+        config = ClientConfig.from_mapping(overrides, location="the command line")
+    for warning in config.warnings:
         console.warning(warning)
-    return made
+    return config
 
 
 def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[str, str]:
     """The settings that options give, under their Java names; they beat every file."""
-    given = {} if bootstrap_server is None else {"bootstrap.servers": bootstrap_server}
+    overrides = {} if bootstrap_server is None else {"bootstrap.servers": bootstrap_server}
     if timeout is not None:
         milliseconds = str(max(1, round(timeout * 1000)))
-        given |= {"default.api.timeout.ms": milliseconds, "request.timeout.ms": milliseconds}
-    return given
+        overrides |= {"default.api.timeout.ms": milliseconds, "request.timeout.ms": milliseconds}
+    return overrides
 
 
-def telling(console: Console) -> Events:
+def connection_events(console: Console) -> ClientEvents:
     """Events that show a person why a call takes long: each attempt to connect, each reason for a retry once."""
     attempts = _Attempts(console)
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def retried(event: Retried) -> None:
         if not event.api:
             attempts.failed(event)
-        elif event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in told:
-            told.add(event.reason)
+        elif event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in reported:
+            reported.add(event.reason)
             console.note(f"trying again: {event.reason}")
 
     def throttled(event: Throttled) -> None:
-        if event.seconds >= 1 and event.node not in told:
-            told.add(event.node)
+        if event.seconds >= 1 and event.node not in reported:
+            reported.add(event.node)
             console.note(f"{event.node} throttles us for {event.seconds:.1f} s; waiting")
 
-    return Events(
+    return ClientEvents(
         connecting=attempts.began, response=attempts.ended, retry=retried, throttled=throttled
     )
 

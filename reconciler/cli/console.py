@@ -136,20 +136,20 @@ class Console:
 
     def warning(self, text: str) -> None:
         """Say what may go wrong."""
-        self.note(f"{self._styled('warning', 'warning:')} {_one_line(text)}")
+        self.note(f"{self._styled('warning', 'warning:')} {_escape_line(text)}")
 
     def error(self, text: str, *, prefix: str = "error: ") -> None:
         """Say what went wrong."""
-        self.note(f"{self._styled('error', prefix) if prefix else ''}{_one_line(text)}")
+        self.note(f"{self._styled('error', prefix) if prefix else ''}{_escape_line(text)}")
 
     def detail(self, text: str) -> None:
         """One item of a list under an error or a warning."""
-        self.note(f"  - {_one_line(text)}")
+        self.note(f"  - {_escape_line(text)}")
 
     def hint(self, text: str) -> None:
         """Say what to do next; nothing if there is nothing to say."""
         if text:
-            self.note(self._styled("hint", f"hint: {_one_line(text)}"))
+            self.note(self._styled("hint", f"hint: {_escape_line(text)}"))
 
     def question(self, text: str, *, choices: str = "[y/N]") -> None:
         """Ask a person."""
@@ -194,7 +194,7 @@ def _leaving(text: str, *, colours: bool) -> str:
     return output_text(text, colours=colours)
 
 
-def _one_line(text: str) -> str:
+def _escape_line(text: str) -> str:
     """Words that may hold foreign names or a broker's own sentences: nothing in them forges a line or a colour."""
     from reconciler.render.names import escaped
 

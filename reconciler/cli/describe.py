@@ -6,15 +6,15 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import Where, format_option, where_options
-from reconciler.cli.values import EntityText
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import ClusterOptions, format_option, where_options
+from reconciler.cli.values import EntityParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.quota.entity import Entity
     from reconciler.quota.filters import Filter
-    from reconciler.quota.state import State
+    from reconciler.quota.state import QuotaState
 
 HELP: Final = """Show the live quotas of a cluster: all of them, or those of matching entities.
 
@@ -29,7 +29,7 @@ Example:
 
 
 @command(help=HELP)
-@click.option("--matching", type=EntityText(), metavar="ENTITY", help="Show only entities that have these parts.")  # fmt: skip
+@click.option("--matching", type=EntityParameter(), metavar="ENTITY", help="Show only entities that have these parts.")  # fmt: skip
 @click.option(
     "--exactly", is_flag=True, help="Show only entities with exactly the parts of --matching."
 )
@@ -37,8 +37,8 @@ Example:
 @format_option("table", "json", "yaml")
 @click.pass_obj
 def describe(
-    console: Console, *, matching: "Entity | None", exactly: bool, where: Where, output: str
-) -> Exit:
+    console: Console, *, matching: "Entity | None", exactly: bool, where: ClusterOptions, output: str
+) -> ExitCode:
     """One describe, printed."""
     from reconciler.cli.asking import connected, expected_cluster
     from reconciler.cli.running import run
@@ -46,11 +46,11 @@ def describe(
 
     if exactly and matching is None:
         raise UsageError("--exactly needs --matching")
-    chosen = target(where)
+    cluster_target = target(where)
 
-    async def ask() -> "tuple[str, State]":
-        async with connected(console, chosen) as client:
-            cluster = await expected_cluster(client, chosen)
+    async def ask() -> "tuple[str, QuotaState]":
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
             return cluster.id, await client.describe(_filter(matching, strict=exactly))
 
     cluster_id, state = run(ask())
@@ -59,7 +59,7 @@ def describe(
         from reconciler.render.states import state_text
 
         console.fact(state_text(state, style=style_of(console)))
-        return Exit.DONE
+        return ExitCode.DONE
     if output == "json":
         from reconciler.render.documents import dump
         from reconciler.render.json_state import state_document
@@ -69,10 +69,10 @@ def describe(
         from reconciler.cli.export import left_out_lines
         from reconciler.manifest.write import export
 
-        made = export(state, cluster=chosen.name or "live")
-        comments = [f"# in no manifest: {line}" for line in left_out_lines(made.left_out)]
-        console.fact("\n".join([*comments, made.text]) or "# no quotas")
-    return Exit.DONE
+        exported = export(state, cluster=cluster_target.name or "live")
+        comments = [f"# in no manifest: {line}" for line in left_out_lines(exported.left_out)]
+        console.fact("\n".join([*comments, exported.text]) or "# no quotas")
+    return ExitCode.DONE
 
 
 def _filter(matching: "Entity | None", *, strict: bool) -> "Filter":

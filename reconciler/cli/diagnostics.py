@@ -12,7 +12,7 @@ from typing import TextIO
 from reconciler.cli.console import Console
 
 
-class ConsoleHandler(logging.Handler):
+class DiagnosticsHandler(logging.Handler):
     """Log records that no handler takes, such as those of asyncio in a command that ends."""
 
     def __init__(self, console: Console) -> None:
@@ -60,8 +60,8 @@ def escape_diagnostics(console: Console) -> None:
             console.error(name)
             console.note(traceback_text(error))
 
-    logging.lastResort = ConsoleHandler(console)
+    logging.lastResort = DiagnosticsHandler(console)
     warnings.showwarning = warn
-    threading.excepthook = lambda given: died("a thread died", given.exc_value)
-    sys.unraisablehook = lambda given: died("an error while ending", given.exc_value)
+    threading.excepthook = lambda hook_arguments: died("a thread died", hook_arguments.exc_value)
+    sys.unraisablehook = lambda unraisable: died("an error while ending", unraisable.exc_value)
     sys.excepthook = lambda _, error, __: died("an error outside of every command", error)

@@ -6,8 +6,8 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import ClusterOptions, format_option, where_options
 
 if TYPE_CHECKING:
     from reconciler.cli.checks import Checkup
@@ -28,7 +28,7 @@ Example:
 @where_options()
 @format_option("text", "json")
 @click.pass_obj
-def doctor(console: Console, *, where: Where, output: str) -> Exit:
+def doctor(console: Console, *, where: ClusterOptions, output: str) -> ExitCode:
     """Run the checks of each cluster; a failed one does not stop the others where they can still say something."""
     from reconciler.cli import checks
     from reconciler.cli.running import run
@@ -36,30 +36,30 @@ def doctor(console: Console, *, where: Where, output: str) -> Exit:
     from reconciler.render.documents import dump
     from reconciler.render.states import checks_document
 
-    found = [(target, run(checks.run_all(console, target))) for target in targets(where)]
+    checkups = [(target, run(checks.run_all(console, target))) for target in targets(where)]
     if output == "text":
-        for target, one in found:
-            tell(console, target.shown, one)
-    elif len(found) == 1:
-        (_, only), *_ = found
+        for target, checkup in checkups:
+            print_checks(console, target.display_name, checkup)
+    elif len(checkups) == 1:
+        (_, only), *_ = checkups
         console.fact(dump(checks_document(only.checks, cluster_id=only.cluster_id)))
     else:
         clusters: list[Json] = [
-            {"cluster": target.shown} | checks_document(one.checks, cluster_id=one.cluster_id)
-            for target, one in found
+            {"cluster": target.display_name} | checks_document(checkup.checks, cluster_id=checkup.cluster_id)
+            for target, checkup in checkups
         ]
         console.fact(dump({"kind": "kquota-checkups", "format": 1, "clusters": clusters}))
-    if any(one.failed for _, one in found):
-        return Exit.ERROR
-    return Exit.CHANGES if any(one.has_expired_override for _, one in found) else Exit.DONE
+    if any(checkup.failed for _, checkup in checkups):
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if any(checkup.has_expired_override for _, checkup in checkups) else ExitCode.DONE
 
 
-def tell(console: Console, about: str, one: "Checkup") -> None:
+def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:
     """The checks as text, under a headline."""
     from reconciler.cli.showing import style_of
     from reconciler.render.names import escaped
     from reconciler.render.states import checks_text
 
     style = style_of(console)
-    console.fact(style.paint(escaped(about), "bold"))
-    console.fact(checks_text(one.checks, style=style))
+    console.fact(style.paint(escaped(subject), "bold"))
+    console.fact(checks_text(checkup.checks, style=style))

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.project_files import name_in, project_path
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.conflict import conflict_problems
-from reconciler.manifest.files import Texts, read_paths, select, unmatched_problem
-from reconciler.manifest.load import Loaded, load_files
+from reconciler.manifest.files import FileTexts, read_paths, select, unmatched_problem
+from reconciler.manifest.load import LoadedManifests, load_files
 from reconciler.manifest.project import FILE_NAME, Project, parse
 from reconciler.manifest.selection import for_cluster
-from reconciler.quota.desired import Desired, merge
+from reconciler.quota.desired import DesiredState, merge
 
 if TYPE_CHECKING:
-    from reconciler.git.repository import Tree
+    from reconciler.git.repository import CommitTree
 
 
 STDIN: Final = "-"
@@ -26,7 +26,7 @@ STDIN: Final = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
+class ClusterDocuments:
     """What the manifests of one cluster ask for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Documents:
     """
 
     cluster: str
-    desired: Desired
+    desired: DesiredState
     warnings: tuple[Problem, ...]
     complete: bool
     count: int
@@ -47,8 +47,8 @@ class Documents:
 
 
 def load(
-    target: Target, paths: Sequence[str], *, progress: Callable[[int], None] | None = None
-) -> Documents:
+    target: ClusterTarget, paths: Sequence[str], *, progress: Callable[[int], None] | None = None
+) -> ClusterDocuments:
     """The manifests of a target.
 
     Args:
@@ -63,17 +63,17 @@ def load(
     loaded = load_loosely(target, paths, progress=progress).checked()
     name = _cluster_name(target, loaded)
     desired = merged(loaded, name)
-    return Documents(
+    return ClusterDocuments(
         cluster=name,
         desired=desired,
         warnings=loaded.warnings,
-        complete=not paths or not target.chosen.manifests,
+        complete=not paths or not target.project_cluster.manifests,
         count=len(loaded.of(name)),
         files=loaded.file_count,
     )
 
 
-def merged(loaded: Loaded, name: str) -> Desired:
+def merged(loaded: LoadedManifests, name: str) -> DesiredState:
     """The documents of a cluster as one state.
 
     Raises:
@@ -87,12 +87,12 @@ def merged(loaded: Loaded, name: str) -> Desired:
 
 
 def load_loosely(
-    target: Target,
+    target: ClusterTarget,
     paths: Sequence[str],
-    texts: Texts | None = None,
+    texts: FileTexts | None = None,
     *,
     progress: Callable[[int], None] | None = None,
-) -> Loaded:
+) -> LoadedManifests:
     """The same with its problems inside instead of raised; grants and scope are judged.
 
     Args:
@@ -116,49 +116,49 @@ def load_loosely(
     start = Path() if paths else target.root
     return for_cluster(
         loaded,
-        target.chosen,
+        target.project_cluster,
         located=lambda path: Path(os.path.relpath(start / path, target.root)).as_posix(),
     )
 
 
-def read_texts(target: Target, paths: Sequence[str]) -> Texts:
+def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
     """The texts of the manifests of a target.
 
     Raises:
         UsageError: Nothing says which files.
     """
-    if not paths and not target.chosen.manifests:
+    if not paths and not target.project_cluster.manifests:
         raise UsageError(
-            f"nothing says where the manifests of {target.shown} are",
+            f"nothing says where the manifests of {target.display_name} are",
             hint="name files or folders, or list them under spec.manifests of the project file",
         )
-    reading = target.reading
+    reading = target.read_limits
     if STDIN in paths:
         return _with_stdin(target, paths)
     excluded = [FILE_NAME if target.project is None else target.project.path]
     return read_paths(
-        paths or target.chosen.manifests,
+        paths or target.project_cluster.manifests,
         Path() if paths else target.root,
-        exclude=excluded if paths else [Path(one).name for one in excluded],
+        exclude=excluded if paths else [Path(name).name for name in excluded],
         max_files=reading.max_files,
         max_file_bytes=reading.max_file_bytes,
     )
 
 
-def _with_stdin(target: Target, paths: Sequence[str]) -> Texts:
+def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
     """Standard input as one more file, for ``kquota export | kquota apply -``."""
-    others = [path for path in paths if path != STDIN]
-    rest = read_texts(target, others) if others else Texts(files=(), problems=())
+    file_paths = [path for path in paths if path != STDIN]
+    file_texts = read_texts(target, file_paths) if file_paths else FileTexts(files=(), problems=())
     try:
-        text = sys.stdin.buffer.read(target.reading.max_file_bytes + 1).decode("utf-8")
+        text = sys.stdin.buffer.read(target.read_limits.max_file_bytes + 1).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError("standard input is not UTF-8") from error
-    if len(text) > target.reading.max_file_bytes:
-        raise UsageError(f"standard input is larger than {target.reading.max_file_bytes} bytes")
-    return Texts(files=(("<stdin>", text), *rest.files), problems=rest.problems)
+    if len(text) > target.read_limits.max_file_bytes:
+        raise UsageError(f"standard input is larger than {target.read_limits.max_file_bytes} bytes")
+    return FileTexts(files=(("<stdin>", text), *file_texts.files), problems=file_texts.problems)
 
 
-def _cluster_name(target: Target, loaded: Loaded) -> str:
+def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
     """What the documents call the cluster; where only addresses were typed they must agree on one name."""
     if target.name or not loaded.by_cluster:
         return target.name
@@ -174,7 +174,7 @@ def _cluster_name(target: Target, loaded: Loaded) -> str:
 # -- a revision -----------------------------------------------------------------------------------
 
 
-def at_revision(target: Target, revision: str) -> Desired:
+def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
     """What the documents of this cluster said at a revision, which must be an ancestor of HEAD.
 
     Project file, paths and grants of the revision are read at the revision. A cluster that the project did not
@@ -193,20 +193,20 @@ def at_revision(target: Target, revision: str) -> Desired:
     tree = repository.tree(repository.ancestor(commit))
     project = _project_at(target, tree)
     if target.name not in project.names:
-        return Desired()
-    chosen = project.cluster(target.name)
-    manifests = chosen.manifests
+        return DesiredState()
+    project_cluster = project.cluster(target.name)
+    manifests = project_cluster.manifests
     if not manifests:
         raise GitError(f"the project file at {revision} configures no manifests")
     prefix = name_in(tree, root)
     base = "" if prefix == "." else prefix + "/"
     below = [name.removeprefix(base) for name in tree.entries if name.startswith(base)]
     selected = select(manifests, below)
-    own = Path(project.path).name
-    names = [name for name in selected.names if name != own]
+    project_file = Path(project.path).name
+    names = [name for name in selected.names if name != project_file]
     contents = tree.read([base + name for name in names])
     problems = [
-        unmatched_problem(one, f"{project.path} at {revision}") for one in selected.unmatched
+        unmatched_problem(pattern, f"{project.path} at {revision}") for pattern in selected.unmatched
     ]
     texts = []
     for name in names:
@@ -215,16 +215,16 @@ def at_revision(target: Target, revision: str) -> Desired:
         except UnicodeDecodeError:
             problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
     loaded = load_files(texts, clusters=project.names, problems=problems)
-    counted = for_cluster(
-        loaded, chosen, located=lambda path: path.removeprefix(f"{revision}:")
+    granted = for_cluster(
+        loaded, project_cluster, located=lambda path: path.removeprefix(f"{revision}:")
     ).checked()
-    return merge(counted.of(chosen.name))
+    return merge(granted.of(project_cluster.name))
 
 
-def _project_at(target: Target, tree: "Tree") -> Project:
+def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
     if target.project is None:
         raise UsageError("--since needs a project file: it is read at the revision, too")
-    path = project_path(target.where)
+    path = project_path(target.options)
     name = name_in(tree, path)
     if name not in tree.entries:
         raise GitError(

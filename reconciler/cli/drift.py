@@ -7,18 +7,18 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.notifying import Telling, notify_options
-from reconciler.cli.options import Where, format_option, where_options
-from reconciler.cli.serving import Serving, serving_options
-from reconciler.cli.values import Duration
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.notifying import NotificationOptions, notify_options
+from reconciler.cli.options import ClusterOptions, format_option, where_options
+from reconciler.cli.serving import MetricsOptions, serving_options
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
+    from reconciler.cli.where import ClusterTarget
     from reconciler.quota.expired_overrides import ExpiredOverride
     from reconciler.quota.plan import Finding
-    from reconciler.reconcile import Prepared
+    from reconciler.reconcile import PreparedPlan
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -50,7 +50,7 @@ ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others
 @where_options(revisions=True)
 @format_option("text", "json")
 @click.option("--watch", is_flag=True, help="Check repeatedly until stopped; print changes.")
-@click.option("--interval", type=Duration(), metavar="DURATION",
+@click.option("--interval", type=DurationParameter(), metavar="DURATION",
               help="Time between two checks  [default: the cluster's interval, 2m].")  # fmt: skip
 @click.option("--confirm-after", type=click.IntRange(1), metavar="N",
               help="Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].")  # fmt: skip
@@ -68,15 +68,15 @@ def drift(
     detailed_exitcode: bool,
     read_only: bool,
     verbose: bool,
-    where: Where,
+    where: ClusterOptions,
     output: str,
     watch: bool,
     interval: float | None,
     confirm_after: int | None,
     correct_drift: bool,
-    serving: Serving,
-    telling: Telling,
-) -> Exit:
+    serving: MetricsOptions,
+    telling: NotificationOptions,
+) -> ExitCode:
     """Look at each cluster, then print; or go on looking."""
     from reconciler.cli.where import targets
 
@@ -84,23 +84,23 @@ def drift(
         if detailed_exitcode:
             raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
         from reconciler.cli.drifting import watch as go_on
-        from reconciler.cli.lookout import Watching
+        from reconciler.cli.lookout import DriftWatchOptions
         from reconciler.quota.vigil import CONFIRM_AFTER
 
-        watching = Watching(
+        watching = DriftWatchOptions(
             interval=interval,
             confirm_after=confirm_after or CONFIRM_AFTER,
             correct=correct_drift,
             read_only=read_only,
         )
         return go_on(console, targets(where), watching, telling, serving=serving, output=output)
-    given = {
+    watch_flags = {
         "--interval": interval,
         "--confirm-after": confirm_after,
         "--correct-drift": correct_drift or None,
         "--metrics-address": serving.address,
     }
-    for option, value in given.items():
+    for option, value in watch_flags.items():
         if value is not None:
             raise UsageError(ONLY_WATCH.format(option))
     return _once(
@@ -111,152 +111,152 @@ def drift(
 
 def _once(
     console: Console,
-    chosen: "Sequence[Target]",
-    telling: Telling,
+    cluster_targets: "Sequence[ClusterTarget]",
+    telling: NotificationOptions,
     *,
     output: str,
     verbose: bool,
     detailed: bool,
     read_only: bool,
-) -> Exit:
+) -> ExitCode:
     from reconciler.cli.every import for_each
 
-    made: list[tuple[Target, Prepared]] = []
-    told = _told_by(console, telling, chosen[0])
+    plans: list[tuple[ClusterTarget, PreparedPlan]] = []
+    notify = _notify_function(console, telling, cluster_targets[0])
 
-    def work(target: "Target") -> Exit:
+    def work(target: "ClusterTarget") -> ExitCode:
         prepared = _looked(console, target, read_only=read_only)
-        made.append((target, prepared))
-        if not told(target, prepared):
-            return Exit.ERROR
+        plans.append((target, prepared))
+        if not notify(target, prepared):
+            return ExitCode.ERROR
         drifted = (
-            any(not one.ignored for one in _found(prepared))
-            or prepared.plan.twins
+            any(not finding.ignored for finding in _drift_findings(prepared))
+            or prepared.plan.ip_aliases
             or _expired(prepared)
         )
-        return Exit.CHANGES if detailed and drifted else Exit.DONE
+        return ExitCode.CHANGES if detailed and drifted else ExitCode.DONE
 
-    code = for_each(console, chosen, work)
+    code = for_each(console, cluster_targets, work)
     if output == "json":
-        _json(console, made)
+        _json(console, plans)
     else:
-        for target, prepared in made:
+        for target, prepared in plans:
             _text(console, target, prepared, verbose=verbose)
     return code
 
 
-def _told_by(
-    console: Console, telling: Telling, first: "Target"
-) -> "Callable[[Target, Prepared], bool]":
+def _notify_function(
+    console: Console, telling: NotificationOptions, first: "ClusterTarget"
+) -> "Callable[[ClusterTarget, PreparedPlan], bool]":
     """What tells the receivers of a look, and answers whether all of them took it."""
     if not telling.receivers:
         return lambda *_: True
-    from reconciler.cli.notifying import Voice
+    from reconciler.cli.notifying import DriftNotifications
     from reconciler.cli.running import run
     from reconciler.client.clock import SystemClock
-    from reconciler.quota.vigil import Vigil
+    from reconciler.quota.vigil import DriftTracker
 
-    voice = Voice(console, telling, first.root, SystemClock())
+    voice = DriftNotifications(console, telling, first.root, SystemClock())
 
-    def told(target: "Target", prepared: "Prepared") -> bool:
+    def told(target: "ClusterTarget", prepared: "PreparedPlan") -> bool:
         from reconciler.notify import drift_of
 
-        at = prepared.seen.at
-        seen = Vigil(confirm_after=1).after(
-            prepared.plan, now=at, first_seen=prepared.seen.owned.drift_since
+        at = prepared.observation.at
+        tracker = DriftTracker(confirm_after=1).after(
+            prepared.plan, now=at, first_seen=prepared.observation.owned.drift_since
         )
-        found = drift_of(target.shown, prepared.plan.cluster_id, seen.sightings, _expired(prepared))
-        return run(voice.tell(found, at))
+        drift = drift_of(target.display_name, prepared.plan.cluster_id, tracker.observations, _expired(prepared))
+        return run(voice.notify(drift, at))
 
     return told
 
 
-def _looked(console: Console, target: "Target", *, read_only: bool) -> "Prepared":
+def _looked(console: Console, target: "ClusterTarget", *, read_only: bool) -> "PreparedPlan":
     """Our own records as the documents: what differs from them is drift."""
     from reconciler.cli.orders import origin_of
     from reconciler.cli.planning import broker_text
     from reconciler.cli.running import run
-    from reconciler.cli.world import Records, world
+    from reconciler.cli.world import RecordOptions, world
     from reconciler.quota.policy import DriftMode, Policy
-    from reconciler.quota.report import Verdict
+    from reconciler.quota.report import ValidationResult
     from reconciler.quota.twins import ADDRESS
-    from reconciler.reconcile import Orders, note_drift, observe, preview
+    from reconciler.reconcile import ReconcileOptions, note_drift, observe, preview
     from reconciler.reconcile.drift import as_applied
 
-    orders = Orders(
+    orders = ReconcileOptions(
         rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
         expected_cluster_id=target.settings.expected_cluster_id,
         origin=origin_of(target),
     )
 
-    async def look() -> "Prepared":
+    async def look() -> "PreparedPlan":
         async with world(
-            console, target, Records(), command="drift", writes=not read_only
-        ) as outside:
-            seen = await observe(outside.ports, orders)
-            prepared = preview(seen, as_applied(seen), orders, verdict=Verdict(source="none"))
+            console, target, RecordOptions(), command="drift", writes=not read_only
+        ) as runtime:
+            observation = await observe(runtime.ports, orders)
+            prepared = preview(observation, as_applied(observation), orders, verdict=ValidationResult(source="none"))
             if not read_only:
-                await note_drift(outside.ports, prepared)
-            broker = broker_text(target, outside)
-            for twin in prepared.plan.twins:
+                await note_drift(runtime.ports, prepared)
+            broker = broker_text(target, runtime)
+            for twin in prepared.plan.ip_aliases:
                 console.warning(twin.shadow_message.replace(ADDRESS, broker))
             return prepared
 
     return run(look())
 
 
-def _found(prepared: "Prepared") -> "Sequence[Finding]":
+def _drift_findings(prepared: "PreparedPlan") -> "Sequence[Finding]":
     from reconciler.quota.policy import Cause
 
-    return prepared.plan.found(Cause.DRIFT)
+    return prepared.plan.findings_for(Cause.DRIFT)
 
 
-def _expired(prepared: "Prepared") -> "Sequence[ExpiredOverride]":
+def _expired(prepared: "PreparedPlan") -> "Sequence[ExpiredOverride]":
     from reconciler.quota.expired_overrides import expired_overrides
 
-    return expired_overrides(prepared.plan, prepared.seen.owned)
+    return expired_overrides(prepared.plan, prepared.observation.owned)
 
 
-def _text(console: Console, target: "Target", prepared: "Prepared", *, verbose: bool) -> None:
+def _text(console: Console, target: "ClusterTarget", prepared: "PreparedPlan", *, verbose: bool) -> None:
     from reconciler.cli.showing import style_of
     from reconciler.render.names import escaped
     from reconciler.render.states import drift_text
     from reconciler.render.units import count
 
-    owned = prepared.seen.owned
-    if not owned.known:
-        console.warning(f"there are no records of {target.shown}: what is ours cannot be known")
-    console.fact(f"{escaped(target.shown)}: {count(owned.pair_count, 'pair')} of ours")
-    found, expired = _found(prepared), _expired(prepared)
+    owned = prepared.observation.owned
+    if not owned.is_known:
+        console.warning(f"there are no records of {target.display_name}: what is ours cannot be known")
+    console.fact(f"{escaped(target.display_name)}: {count(owned.pair_count, 'pair')} of ours")
+    findings, expired = _drift_findings(prepared), _expired(prepared)
     console.fact(
-        drift_text(found, expired, now=prepared.seen.at, style=style_of(console), verbose=verbose)
+        drift_text(findings, expired, now=prepared.observation.at, style=style_of(console), verbose=verbose)
     )
     if expired:
         command = target.command("override", "end", "--expired")
         console.hint(f"`{command}` writes the expected values of expired overrides")
 
 
-def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:
+def _json(console: Console, plans: "Sequence[tuple[ClusterTarget, PreparedPlan]]") -> None:
     """One document for one cluster; several stand under their clusters' names."""
     from reconciler.render.documents import Json, dump
     from reconciler.render.states import drift_document
 
     documents = [
         drift_document(
-            _found(one),
-            _expired(one),
-            cluster_id=one.plan.cluster_id,
-            now=one.seen.at,
-            twins=one.plan.twins,
+            _drift_findings(prepared),
+            _expired(prepared),
+            cluster_id=prepared.plan.cluster_id,
+            now=prepared.observation.at,
+            aliases=prepared.plan.ip_aliases,
         )
-        | {"recordsKnown": one.seen.owned.known, "ownedPairs": one.seen.owned.pair_count}
-        for _, one in made
+        | {"recordsKnown": prepared.observation.owned.is_known, "ownedPairs": prepared.observation.owned.pair_count}
+        for _, prepared in plans
     ]
     if len(documents) == 1:
         console.fact(dump(documents[0]))
         return
     clusters: list[Json] = [
-        {"cluster": target.shown, "drift": document}
-        for (target, _), document in zip(made, documents, strict=True)
+        {"cluster": target.display_name, "drift": document}
+        for (target, _), document in zip(plans, documents, strict=True)
     ]
     console.fact(dump({"kind": "kquota-drifts", "format": 1, "clusters": clusters}))

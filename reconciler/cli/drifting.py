@@ -8,26 +8,26 @@ import random
 from collections.abc import Sequence
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.lookout import Lookout, Watching, stuck, unready
-from reconciler.cli.notifying import Telling, Voice
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.lookout import DriftWatcher, DriftWatchOptions, stuck, unready
+from reconciler.cli.notifying import NotificationOptions, DriftNotifications
 from reconciler.cli.running import run
 from reconciler.cli.sandbox import USUAL_COLLECTION
-from reconciler.cli.serving import Serving, loops_speak, metrics_of, served
-from reconciler.cli.where import Target
+from reconciler.cli.serving import MetricsOptions, loops_speak, metrics_of, served
+from reconciler.cli.where import ClusterTarget
 from reconciler.client.clock import SystemClock
 from reconciler.errors import TaskDied
 from reconciler.loop.cluster_loop import ClusterLoop
 from reconciler.loop.mailbox import Mailbox
 from reconciler.loop.supervise import supervise
-from reconciler.notify import Drift, Message, Notifier, document, drift_of
+from reconciler.notify import ClusterDrift, Message, Notifier, document, drift_of
 from reconciler.notify.words import headline, lines
 from reconciler.ports import Clock
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 from reconciler.render.units import instant
 
 
-class Reader:
+class ConsoleReceiver:
     """Whoever reads standard output, as a receiver of messages.
 
     Args:
@@ -45,36 +45,36 @@ class Reader:
         if self._output == "json":
             self._console.fact(json.dumps(document(message), sort_keys=True))
         else:
-            told = [f"{instant(message.at)} {headline(message)}"]
-            self._console.fact("\n".join([*told, *(f"  {line}" for line in lines(message))]))
+            message_lines = [f"{instant(message.at)} {headline(message)}"]
+            self._console.fact("\n".join([*message_lines, *(f"  {line}" for line in lines(message))]))
         self._console.flush()
 
 
 def watch(
     console: Console,
-    targets: Sequence[Target],
-    watching: Watching,
-    telling: Telling,
+    targets: Sequence[ClusterTarget],
+    watching: DriftWatchOptions,
+    telling: NotificationOptions,
     *,
-    serving: Serving,
+    serving: MetricsOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Look until somebody stops it; being stopped is what it is for, so that is exit 0."""
     gc.set_threshold(USUAL_COLLECTION)
     clock = SystemClock()
     metrics = metrics_of(serving)
-    reader = Notifier([Reader(console, output)], remind_after=telling.remind_after)
-    voice = Voice(console, telling, targets[0].root, clock)
+    reader = Notifier([ConsoleReceiver(console, output)], remind_after=telling.remind_after)
+    voice = DriftNotifications(console, telling, targets[0].root, clock)
 
-    async def heard(made: Pass) -> None:
-        found = found_by(made)
-        if found is not None:
-            _ = await reader.look(found, now=made.ended_at)
-            _ = await voice.tell(found, made.ended_at)
+    async def heard(reconciliation: Reconciliation) -> None:
+        drift = cluster_drift(reconciliation)
+        if drift is not None:
+            _ = await reader.notify(drift, now=reconciliation.ended_at)
+            _ = await voice.notify(drift, reconciliation.ended_at)
 
     lookouts = [
-        Lookout(console, one, watching, clock=clock, heard=heard, metrics=metrics)
-        for one in targets
+        DriftWatcher(console, target, watching, clock=clock, on_reconciled=heard, metrics=metrics)
+        for target in targets
     ]
 
     async def work() -> None:
@@ -90,33 +90,33 @@ def watch(
                 raise died.reason from None  # Whoever read standard output went away: no reason for words.
             raise
     console.note("stopped")
-    return Exit.DONE
+    return ExitCode.DONE
 
 
-def found_by(made: Pass) -> Drift | None:
+def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
     """What drifts as far as a look could see; ``None`` where it saw nothing."""
-    if made.error is not None or made.preview is None:
+    if reconciliation.error is not None or reconciliation.preview is None:
         return None
     return drift_of(
-        made.cluster, made.preview.plan.cluster_id, made.sightings, made.expired_overrides
+        reconciliation.cluster, reconciliation.preview.plan.cluster_id, reconciliation.observations, reconciliation.expired_overrides
     )
 
 
-async def _looking(lookouts: Sequence[Lookout], clock: Clock) -> None:
+async def _looking(lookouts: Sequence[DriftWatcher], clock: Clock) -> None:
     stop = asyncio.Event()
     loops = {
-        one.name: ClusterLoop(
-            one.name,
+        watcher.name: ClusterLoop(
+            watcher.name,
             mailbox=Mailbox(clock=clock),
-            work=one.turn,
-            pace=one.rhythm,
+            work=watcher.turn,
+            pace=watcher.rhythm,
             clock=clock,
             random=random.SystemRandom().random,
         )
-        for one in lookouts
+        for watcher in lookouts
     }
     try:
         await supervise({name: loop.run(stop) for name, loop in loops.items()}, stop)
     finally:
-        for one in lookouts:
-            await one.close()
+        for watcher in lookouts:
+            await watcher.close()

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit, told, worst
-from reconciler.cli.where import Target
+from reconciler.cli.exits import ExitCode, report_error, worst
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import Interrupted, KquotaError
 
 
-def for_each(console: Console, targets: Sequence[Target], work: Callable[[Target], Exit]) -> Exit:
+def for_each(console: Console, targets: Sequence[ClusterTarget], work: Callable[[ClusterTarget], ExitCode]) -> ExitCode:
     """The worst of the exit codes.
 
     With one cluster its error goes on to the frame of the program. With several, each is told at once under the
@@ -21,13 +21,13 @@ def for_each(console: Console, targets: Sequence[Target], work: Callable[[Target
     """
     if len(targets) == 1:
         return work(targets[0])
-    codes: list[Exit] = []
+    codes: list[ExitCode] = []
     for target in targets:
-        console.note(f"== {target.shown}")
+        console.note(f"== {target.display_name}")
         try:
             codes.append(work(target))
         except Interrupted:
             raise
         except KquotaError as error:
-            codes.append(told(console, error))
+            codes.append(report_error(console, error))
     return worst(codes)

@@ -1,6 +1,6 @@
 """Exit codes: what each means, which one wins, and the one function that gives an error its code and its words.
 
-Nothing else in the project decides an exit code. A command returns an :class:`Exit` or raises.
+Nothing else in the project decides an exit code. A command returns an :class:`ExitCode` or raises.
 """
 
 import os
@@ -11,13 +11,13 @@ from typing import Final
 import click
 
 from reconciler.cli.console import Console
-from reconciler.errors import KquotaError, ManifestErrors, Problem, Refused, StalePlan
+from reconciler.errors import KquotaError, ManifestErrors, Problem, PlanRefused, StalePlan
 
 DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
 """Set to 1, it adds the traceback to every error."""
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What the shell gets."""
 
     DONE = 0
@@ -30,23 +30,23 @@ class Exit(IntEnum):
 
 
 PRECEDENCE: Final = (
-    Exit.INTERRUPTED,
-    Exit.ERROR,
-    Exit.STALE,
-    Exit.REFUSED,
-    Exit.EVIDENCE,
-    Exit.CHANGES,
-    Exit.DONE,
+    ExitCode.INTERRUPTED,
+    ExitCode.ERROR,
+    ExitCode.STALE,
+    ExitCode.REFUSED,
+    ExitCode.EVIDENCE,
+    ExitCode.CHANGES,
+    ExitCode.DONE,
 )
 """Which code wins where a run has several to give: several clusters, or a plan with refusals and changes."""
 
 
-def worst(codes: Iterable[Exit]) -> Exit:
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The code that wins; ``DONE`` for none."""
-    return min(codes, key=PRECEDENCE.index, default=Exit.DONE)
+    return min(codes, key=PRECEDENCE.index, default=ExitCode.DONE)
 
 
-def run_mapped(console: Console, work: Callable[[], int]) -> Exit:
+def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
     """Do the work of a command line, and turn whatever it raises into words and a code.
 
     Args:
@@ -57,11 +57,11 @@ def run_mapped(console: Console, work: Callable[[], int]) -> Exit:
         code = work()
         console.flush()
     except BaseException as error:  # noqa: BLE001 - the outermost frame of the program
-        return told(console, error)
-    return Exit(code)
+        return report_error(console, error)
+    return ExitCode(code)
 
 
-def told(console: Console, error: BaseException) -> Exit:
+def report_error(console: Console, error: BaseException) -> ExitCode:
     """Say what an error means to people, and give its exit code. The only place that maps errors.
 
     Click's own usage errors are 1 here, because 2 means "changes". A reader that went away (``| head``)
@@ -69,10 +69,10 @@ def told(console: Console, error: BaseException) -> Exit:
     """
     if isinstance(error, BrokenPipeError):
         console.abandon_output()
-        return Exit.ERROR
+        return ExitCode.ERROR
     if isinstance(error, SystemExit | click.exceptions.Exit):
         return _asked_for(error)
-    code = _say(console, error)
+    code = _print_error(console, error)
     if os.environ.get(DEBUG_VARIABLE) == "1":
         from reconciler.cli.tracebacks import traceback_text
 
@@ -80,14 +80,14 @@ def told(console: Console, error: BaseException) -> Exit:
     return code
 
 
-def _asked_for(error: SystemExit | click.exceptions.Exit) -> Exit:
+def _asked_for(error: SystemExit | click.exceptions.Exit) -> ExitCode:
     code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
-    return Exit(code) if code in tuple(Exit) and code != Exit.CHANGES else Exit.ERROR
+    return ExitCode(code) if code in tuple(ExitCode) and code != ExitCode.CHANGES else ExitCode.ERROR
 
 
-def _say(console: Console, error: BaseException) -> Exit:
+def _print_error(console: Console, error: BaseException) -> ExitCode:
     """The words for an error, and its code."""
-    code = Exit.ERROR
+    code = ExitCode.ERROR
     match error:
         case ManifestErrors():
             for problem in error.problems:
@@ -98,7 +98,7 @@ def _say(console: Console, error: BaseException) -> Exit:
             for detail in _details(error):
                 console.detail(detail)
             console.hint(error.hint)
-            code = Exit(error.exit_code)
+            code = ExitCode(error.exit_code)
         case click.exceptions.NoArgsIsHelpError():
             console.note(error.format_message())
         case click.ClickException():
@@ -109,9 +109,9 @@ def _say(console: Console, error: BaseException) -> Exit:
         case KeyboardInterrupt() | click.Abort():
             console.error("interrupted")
             console.hint("kquota plan shows how things stand now")
-            code = Exit.INTERRUPTED
+            code = ExitCode.INTERRUPTED
         case BaseExceptionGroup():
-            code = worst(_say(console, inner) for inner in error.exceptions)
+            code = worst(_print_error(console, inner) for inner in error.exceptions)
         case _:
             _say_unforeseen(console, error)
     return code
@@ -125,7 +125,7 @@ def _placed(problem: Problem) -> str:
 
 
 def _details(error: KquotaError) -> Iterable[str]:
-    if isinstance(error, Refused):
+    if isinstance(error, PlanRefused):
         return error.violations
     return error.differences if isinstance(error, StalePlan) else ()
 

@@ -9,15 +9,15 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console, ProgressLine
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, Where, packed, where_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import FILE, ClusterOptions, packed, where_options
 from reconciler.errors import QuotaValueError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
+    from reconciler.cli.where import ClusterTarget
     from reconciler.manifest.export_files import Team
-    from reconciler.manifest.write import Exported, LeftOut
-    from reconciler.quota.state import State
+    from reconciler.manifest.write import ExportResult, OmittedQuota
+    from reconciler.quota.state import QuotaState
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,8 +101,8 @@ def export(
     out: Path | None,
     out_dir: Path | None,
     layout: ExportLayout,
-    where: Where,
-) -> Exit:
+    where: ClusterOptions,
+) -> ExitCode:
     """One describe, written as documents."""
     from reconciler.cli.files import write_text
     from reconciler.cli.where import target
@@ -110,12 +110,12 @@ def export(
     if out is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
     teams = layout.teams
-    chosen = target(where)
-    if not chosen.name:
+    cluster_target = target(where)
+    if not cluster_target.name:
         raise UsageError(
             "the documents need a name for the cluster (clusterRef)", hint="pass --cluster NAME"
         )
-    exported = exported_state(console, chosen, live_state(console, chosen), layout, teams=teams)
+    exported = exported_state(console, cluster_target, live_state(console, cluster_target), layout, teams=teams)
     if out_dir is not None:
         count = write_folder(out_dir, exported, layout, teams=teams)
         console.note(f"{len(exported.texts)} documents written to {count} files in {out_dir}")
@@ -127,12 +127,12 @@ def export(
     return report_left_out(console, exported, layout)
 
 
-def live_state(console: Console, target: "Target") -> "State":
+def live_state(console: Console, target: "ClusterTarget") -> "QuotaState":
     """What the cluster of a target has."""
     from reconciler.cli.asking import connected, expected_cluster
     from reconciler.cli.running import run
 
-    async def ask() -> "State":
+    async def ask() -> "QuotaState":
         async with connected(console, target) as client:
             _ = await expected_cluster(client, target)
             return await client.describe()
@@ -142,13 +142,13 @@ def live_state(console: Console, target: "Target") -> "State":
 
 def exported_state(
     console: Console,
-    target: "Target",
-    state: "State",
+    target: "ClusterTarget",
+    state: "QuotaState",
     layout: ExportLayout,
     *,
     teams: "Iterable[Team]",
     taken: Iterable[str] = (),
-) -> "Exported":
+) -> "ExportResult":
     """A state as documents for the target, with progress."""
     from reconciler.manifest import write
 
@@ -164,7 +164,7 @@ def exported_state(
 
 
 def layout_files(
-    exported: "Exported", layout: ExportLayout, teams: "Iterable[Team]"
+    exported: "ExportResult", layout: ExportLayout, teams: "Iterable[Team]"
 ) -> tuple[str, ...]:
     """The file of each document, relative to the folder of the export."""
     from reconciler.manifest.export_files import Split, file_names
@@ -173,7 +173,7 @@ def layout_files(
 
 
 def write_folder(
-    folder: Path, exported: "Exported", layout: ExportLayout, *, teams: "Iterable[Team]"
+    folder: Path, exported: "ExportResult", layout: ExportLayout, *, teams: "Iterable[Team]"
 ) -> int:
     """Write the documents to the files of the layout.
 
@@ -192,25 +192,25 @@ def write_folder(
     return len(texts)
 
 
-def report_left_out(console: Console, exported: "Exported", layout: ExportLayout) -> Exit:
+def report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
     """List what no manifest can hold."""
     if exported.complete:
-        return Exit.DONE
+        return ExitCode.DONE
     say = console.warning if layout.partial else console.error
     say(f"{len(exported.left_out)} values cannot be carried by manifests:")
     for line in left_out_lines(exported.left_out):
         console.detail(line)
     if not layout.partial:
         console.hint("--partial accepts this; kquota snapshot keeps everything")
-    return Exit.DONE if layout.partial else Exit.ERROR
+    return ExitCode.DONE if layout.partial else ExitCode.ERROR
 
 
-def left_out_lines(left_out: "Iterable[LeftOut]") -> list[str]:
+def left_out_lines(left_out: "Iterable[OmittedQuota]") -> list[str]:
     """One line for each, safe to print."""
     from reconciler.render.names import escaped, parts_text
     from reconciler.render.units import number
 
     return [
-        f"{parts_text(one.entity)} {escaped(one.key)}={number(one.value)}: {escaped(one.why)}"
-        for one in left_out
+        f"{parts_text(omitted.entity)} {escaped(omitted.key)}={number(omitted.value)}: {escaped(omitted.reason)}"
+        for omitted in left_out
     ]

@@ -16,12 +16,12 @@ MODULES: Final = {
 """What each extra of pyproject.toml brings, by the names that are imported."""
 
 
-def needs(extra: str, what: str) -> None:
+def needs(extra: str, command_name: str) -> None:
     """Make sure that an extra is installed, before anything is done.
 
     Args:
         extra: Its name.
-        what: What needs it, as it was typed.
+        command_name: What needs it, as it was typed.
 
     Raises:
         UsageError: It is not.
@@ -29,6 +29,6 @@ def needs(extra: str, what: str) -> None:
     missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"{what} needs {', '.join(missing)}, which the base install does not bring",
+            f"{command_name} needs {', '.join(missing)}, which the base install does not bring",
             hint=install_hint(extra),
         )

@@ -80,19 +80,19 @@ def check_place(path: Path) -> None:
         raise UsageError(f"{path} cannot be written: the folder {folder} is not writable")
 
 
-def read_text(path: Path, *, most: int = MAX_BYTES) -> str:
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     """The text of a document, from a regular file: a plan, an outcome, a snapshot, a file of another tool.
 
     Raises:
         UsageError: It cannot be read, or is larger than any that we write.
     """
     try:
-        return read_regular(path, most=most).decode("utf-8")
+        return read_regular(path, max_bytes=max_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no UTF-8 text") from error
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise UsageError(f"{path} is larger than {most} bytes") from error
+            raise UsageError(f"{path} is larger than {max_bytes} bytes") from error
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.files import check_place, write_text
 from reconciler.cli.options import FILE, packed
 
@@ -21,7 +21,7 @@ FORMATS: Final = ("text", "json", "markdown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetShowing:
+class FleetOutput:
     """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
 
     Attributes:
@@ -43,7 +43,7 @@ def fleet_options() -> Callable[[F], F]:
     """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
     return packed(
         "showing",
-        FleetShowing,
+        FleetOutput,
         ["output", "out", "most"],
         [
             click.option("--format", "output", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."),
@@ -53,9 +53,9 @@ def fleet_options() -> Callable[[F], F]:
     )  # fmt: skip
 
 
-def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -> Exit:
+def show_fleet(console: Console, report: "FleetReport", showing: FleetOutput) -> ExitCode:
     """Show it, and give what the shell gets: conflicts are errors, violations of guards refusals."""
-    text = _shown(console, report, showing)
+    text = _render(console, report, showing)
     if showing.out is None:
         console.fact(text)
     else:
@@ -63,11 +63,11 @@ def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -
         console.note(f"written to {showing.out}")
     if report.conflicts:
         console.error("documents claim the same pairs: one must give way, a pair has one owner")
-        return Exit.ERROR
-    return Exit.REFUSED if report.refused else Exit.DONE
+        return ExitCode.ERROR
+    return ExitCode.REFUSED if report.is_refused else ExitCode.DONE
 
 
-def _shown(console: Console, report: "FleetReport", showing: FleetShowing) -> str:
+def _render(console: Console, report: "FleetReport", showing: FleetOutput) -> str:
     from reconciler.cli.showing import style_of
     from reconciler.render.documents import dump
     from reconciler.render.fleet_text import fleet_document, fleet_markdown, fleet_text
@@ -75,5 +75,5 @@ def _shown(console: Console, report: "FleetReport", showing: FleetShowing) -> st
     if showing.output == "json":
         return dump(fleet_document(report))
     if showing.output == "markdown":
-        return fleet_markdown(report, most=showing.most)
+        return fleet_markdown(report, max_rows=showing.most)
     return fleet_text(report, style=style_of(console))

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console
 from reconciler.cli.documents import load_loosely
-from reconciler.cli.options import Where
+from reconciler.cli.options import ClusterOptions
 from reconciler.cli.orders import orders_for, unlimited
 from reconciler.cli.records import read_only_inventory
-from reconciler.cli.spark_options import Chosen, Clusters
-from reconciler.cli.where import Target, target
+from reconciler.cli.spark_options import SelectedCluster, ClusterSelection
+from reconciler.cli.where import ClusterTarget, target
 from reconciler.client.clock import SystemClock
 from reconciler.errors import ManifestErrors, Problem, UsageError
 from reconciler.quota.desired import merge
-from reconciler.quota.report import Origin
+from reconciler.quota.report import RunOrigin
 
 if TYPE_CHECKING:
     from reconciler.quota.guards import Guards
-    from reconciler.spark.sides import Intended
+    from reconciler.spark.sides import ClusterPlanInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class FleetInputs:
     """What a fleet plan is made from, by cluster id."""
 
-    intended: "dict[str, Intended]"
+    intended: "dict[str, ClusterPlanInput]"
     guards: "dict[str, Guards]"
 
 
-def fleet(console: Console, clusters: Clusters) -> Fleet:
+def fleet(console: Console, clusters: ClusterSelection) -> FleetInputs:
     """Read the documents and records of all clusters.
 
     Two documents that claim one pair are no error here: they become rows.
@@ -41,49 +41,49 @@ def fleet(console: Console, clusters: Clusters) -> Fleet:
         ManifestErrors: Every problem of every file of every cluster.
         InventoryError: Records cannot be read.
     """
-    found = Fleet(intended={}, guards={})
+    inputs = FleetInputs(intended={}, guards={})
     problems: list[Problem] = []
-    for one in clusters.chosen():
+    for cluster in clusters.select():
         try:
-            _read(console, one, _target(one, clusters), found)
+            _read(console, cluster, _target(cluster, clusters), inputs)
         except ManifestErrors as error:
             problems += error.problems
     if problems:
         raise ManifestErrors(_once(problems))
-    return found
+    return inputs
 
 
-def _read(console: Console, one: Chosen, chosen: Target, found: Fleet) -> None:
-    from reconciler.spark.sides import Intended
+def _read(console: Console, cluster: SelectedCluster, cluster_target: ClusterTarget, inputs: FleetInputs) -> None:
+    from reconciler.spark.sides import ClusterPlanInput
 
-    loaded = load_loosely(chosen, ())
+    loaded = load_loosely(cluster_target, ())
     if loaded.problems:
         raise ManifestErrors(loaded.problems)
     for warning in loaded.warnings:
         console.warning(str(warning))
     clock = SystemClock()
-    owned = asyncio.run(read_only_inventory(chosen, clock).load(one.id))
+    owned = asyncio.run(read_only_inventory(cluster_target, clock).load(cluster.id))
     orders = orders_for(
-        chosen, unlimited("none"), complete=True, removals_known=owned.known, origin=Origin()
+        cluster_target, unlimited("none"), complete=True, removals_known=owned.is_known, origin=RunOrigin()
     )
-    found.guards[one.id] = orders.guards
-    found.intended[one.id] = Intended(
-        desired=merge(loaded.of(chosen.name)),
+    inputs.guards[cluster.id] = orders.guards
+    inputs.intended[cluster.id] = ClusterPlanInput(
+        desired=merge(loaded.of(cluster_target.name)),
         owned=owned,
         rules=orders.rules,
         day=datetime.fromtimestamp(clock.now(), UTC).date(),
     )
 
 
-def _target(one: Chosen, clusters: Clusters) -> Target:
-    if not one.name:
+def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarget:
+    if not cluster.name:
         raise UsageError(
-            f"nothing says where the documents of {one.id} are",
+            f"nothing says where the documents of {cluster.id} are",
             hint="name a cluster of a project file with --cluster, or take --all",
         )
     return target(
-        Where(
-            project=clusters.project, cluster=one.name, every=False, bootstrap_server=None,
+        ClusterOptions(
+            project=clusters.project, cluster=cluster.name, every=False, bootstrap_server=None,
             command_config=None, config_from=None, timeout=None,
         )
     )  # fmt: skip

@@ -7,7 +7,7 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.errors import UsageError
 
 HELP: Final = """Show the help of kquota, or of the command with this name.
@@ -22,7 +22,7 @@ Example:
 @command("help", help=HELP)
 @click.argument("names", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
-def help_(context: click.Context, *, names: Sequence[str]) -> Exit:
+def help_(context: click.Context, *, names: Sequence[str]) -> ExitCode:
     """Walk down the groups by name, then print."""
     at = context.find_root()
     for name in names:
@@ -36,4 +36,4 @@ def help_(context: click.Context, *, names: Sequence[str]) -> Exit:
     console = context.find_object(Console)
     assert console is not None  # noqa: S101 - main hands it in
     console.fact(at.get_help())
-    return Exit.DONE
+    return ExitCode.DONE

@@ -9,12 +9,12 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.errors import UsageError
 from reconciler.manifest.foreign.tools import TOOLS, read_files
 
 if TYPE_CHECKING:
-    from reconciler.manifest.foreign.gathering import Remark
+    from reconciler.manifest.foreign.gathering import ImportRemark
     from reconciler.quota.desired import Declaration
 
 STDIN: Final = "-"
@@ -75,46 +75,46 @@ def import_(
     source_cluster: str | None,
     out_dir: Path | None,
     partial: bool,
-) -> Exit:
+) -> ExitCode:
     """Read every file, write the documents, tell the rest."""
     from reconciler.manifest.write import documents_text
 
-    made = read_files(
+    imported = read_files(
         tool, [_read(name) for name in files], namespace=namespace, source_cluster=source_cluster
     )
     if out_dir is None:
-        console.fact(documents_text(made.declarations, cluster=cluster))
+        console.fact(documents_text(imported.declarations, cluster=cluster))
     else:
-        _write(out_dir, made.declarations, cluster)
-        console.note(f"{_count(len(made.declarations), 'document')} written to {out_dir}")
-    for one in remark_lines(made.notes):
-        console.warning(one)
-    if not made.losses:
-        return Exit.DONE
+        _write(out_dir, imported.declarations, cluster)
+        console.note(f"{_count(len(imported.declarations), 'document')} written to {out_dir}")
+    for line in remark_lines(imported.notes):
+        console.warning(line)
+    if not imported.losses:
+        return ExitCode.DONE
     say = console.warning if partial else console.error
-    say(f"{_count(len(made.losses), 'value')} cannot be carried by manifests:")
-    for one in remark_lines(made.losses):
-        console.detail(one)
+    say(f"{_count(len(imported.losses), 'value')} cannot be carried by manifests:")
+    for line in remark_lines(imported.losses):
+        console.detail(line)
     if not partial:
-        console.hint(f"--partial imports without {'it' if len(made.losses) == 1 else 'them'}")
-    return Exit.DONE if partial else Exit.ERROR
+        console.hint(f"--partial imports without {'it' if len(imported.losses) == 1 else 'them'}")
+    return ExitCode.DONE if partial else ExitCode.ERROR
 
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def remark_lines(remarks: "Iterable[Remark]") -> list[str]:
+def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
     """One line for each: place, whose limit, what there is to say; safe to print."""
     from reconciler.render.names import escaped, parts_text
 
     lines: list[str] = []
-    for one in remarks:
-        place = f"{one.path}:{one.line}" if one.line else one.path
-        limit = f"{one.key}={one.value}" if one.key else ""
-        subject = " ".join(word for word in (parts_text(one.about), escaped(limit)) if word)
+    for remark in remarks:
+        place = f"{remark.path}:{remark.line}" if remark.line else remark.path
+        limit = f"{remark.key}={remark.value}" if remark.key else ""
+        subject = " ".join(word for word in (parts_text(remark.about), escaped(limit)) if word)
         lines.append(
-            ": ".join(word for word in (escaped(place), subject, escaped(one.text)) if word)
+            ": ".join(word for word in (escaped(place), subject, escaped(remark.text)) if word)
         )
     return lines
 
@@ -137,7 +137,7 @@ def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) ->
 
     write_new(
         {
-            folder / f"{one.document.rpartition('/')[2]}.yaml": document_text(one, cluster=cluster)
-            for one in declarations
+            folder / f"{declaration.document.rpartition('/')[2]}.yaml": document_text(declaration, cluster=cluster)
+            for declaration in declarations
         }
     )

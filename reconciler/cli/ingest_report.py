@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.cli.ingest_told import AllTold, Told
+from reconciler.cli.ingest_told import IngestSummary, ClusterIngestSummary
 from reconciler.render.documents import Json, dump
 from reconciler.render.names import escaped
 from reconciler.render.units import count, instant
 from reconciler.telemetry.days import DayReport
 from reconciler.telemetry.fates import SENTENCES as OURS
 from reconciler.telemetry.series import SENTENCES as READERS
-from reconciler.telemetry.series import Counts
+from reconciler.telemetry.series import OutcomeCounts
 
 KIND: Final = "kquota-ingest"
 FORMAT: Final = 1
@@ -22,97 +22,97 @@ MOST_DAYS: Final = 31
 """So many days stand in the text, the last ones; JSON has all."""
 
 
-def json(told: AllTold) -> str:
+def json(summary: IngestSummary) -> str:
     """A versioned document."""
     return dump(
         {
             "kind": KIND,
             "format": FORMAT,
-            "lake": told.lake,
-            "clusters": [_cluster_json(one) for one in told.clusters],
-            "newLooks": told.looks,
-            "newApplies": told.applies,
-            "ofOtherClusters": told.strange,
-            "counts": {word.value: number for word, number in told.counts.items()},
-            "examples": {name: list(found) for name, found in _examples(told.counts).items()},
-            "failures": list(told.failures),
+            "lake": summary.lake,
+            "clusters": [_cluster_json(cluster) for cluster in summary.clusters],
+            "newLooks": summary.snapshots,
+            "newApplies": summary.applies,
+            "ofOtherClusters": summary.strange,
+            "counts": {word.value: number for word, number in summary.counts.items()},
+            "examples": {name: list(samples) for name, samples in _examples(summary.counts).items()},
+            "failures": list(summary.failures),
         }
     )
 
 
-def _cluster_json(told: Told) -> Json:
+def _cluster_json(cluster: ClusterIngestSummary) -> Json:
     return {
-        "cluster": told.shown,
-        "clusterId": told.cluster_id,
-        "from": None if told.window is None else instant(told.window[0] / 1000),
-        "to": None if told.window is None else instant(told.window[1] / 1000),
-        "newPoints": sum(told.arrived.new.values()),
-        "counts": _counts(told),
-        "examples": {name: list(found) for name, found in _examples(told.arrived.counts).items()},
-        "remarks": list(told.arrived.remarks),
-        "days": [_day_json(one, told) for one in told.days],
+        "cluster": cluster.display_name,
+        "clusterId": cluster.cluster_id,
+        "from": None if cluster.window is None else instant(cluster.window[0] / 1000),
+        "to": None if cluster.window is None else instant(cluster.window[1] / 1000),
+        "newPoints": sum(cluster.arrived.new.values()),
+        "counts": _counts(cluster),
+        "examples": {name: list(samples) for name, samples in _examples(cluster.arrived.counts).items()},
+        "remarks": list(cluster.arrived.remarks),
+        "days": [_day_json(report, cluster) for report in cluster.days],
         "published": None
-        if told.published is None
+        if cluster.published is None
         else {
-            "uri": told.published[0],
-            "from": instant(told.published[1] / 1000),
-            "to": instant(told.published[2] / 1000),
+            "uri": cluster.published[0],
+            "from": instant(cluster.published[1] / 1000),
+            "to": instant(cluster.published[2] / 1000),
         },
-        "failures": list(told.failures),
+        "failures": list(cluster.failures),
     }
 
 
-def _day_json(day: DayReport, told: Told) -> Json:
+def _day_json(day: DayReport, cluster: ClusterIngestSummary) -> Json:
     return {
         "day": day.day.isoformat(),
-        "newPoints": told.arrived.new.get(day.day, 0),
+        "newPoints": cluster.arrived.new.get(day.day, 0),
         "samples": day.samples,
-        "assembled": day.made,
+        "assembled": day.is_assembled,
         "coveragePpm": dict(day.coverage),
         "counts": dict(day.counts),
         "partial": list(day.partial),
     }
 
 
-def _counts(told: Told) -> dict[str, int]:
-    read = {word.value: number for word, number in told.arrived.counts.items()}
-    return read | told.arrived.tally.named()
+def _counts(cluster: ClusterIngestSummary) -> dict[str, int]:
+    read = {word.value: number for word, number in cluster.arrived.counts.items()}
+    return read | cluster.arrived.tally.by_name()
 
 
-def text(told: AllTold) -> str:
+def text(summary: IngestSummary) -> str:
     """For people: per cluster what came, what is there now, and what was not used and why."""
-    lines = [f"lake {escaped(told.lake)}"]
-    if told.looks or told.applies or told.strange:
-        strange = f"; {told.strange:,} of other clusters left alone" if told.strange else ""
+    lines = [f"lake {escaped(summary.lake)}"]
+    if summary.snapshots or summary.applies or summary.strange:
+        strange = f"; {summary.strange:,} of other clusters left alone" if summary.strange else ""
         lines.append(
-            f"limits: {count(told.looks, 'new look')}, {count(told.applies, 'new apply', 'new applies')}{strange}"
+            f"limits: {count(summary.snapshots, 'new look')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
         )
-    if told.counts:
-        lines += ["files:", *_count_lines(_words(told.counts), _examples(told.counts))]
-    for one in told.clusters:
-        lines += _cluster_lines(one)
+    if summary.counts:
+        lines += ["files:", *_count_lines(_counts_by_reason(summary.counts), _examples(summary.counts))]
+    for cluster in summary.clusters:
+        lines += _cluster_lines(cluster)
     return "\n".join(lines) + "\n"
 
 
-def _words(counts: Counts) -> dict[str, int]:
+def _counts_by_reason(counts: OutcomeCounts) -> dict[str, int]:
     return {word.value: number for word, number in counts.items()}
 
 
-def _cluster_lines(told: Told) -> Iterable[str]:
-    name = escaped(told.shown)
-    yield f"cluster {name}" + ("" if name == told.cluster_id else f" ({escaped(told.cluster_id)})")
-    if told.window is not None:
-        begin, end = told.window
+def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
+    name = escaped(cluster.display_name)
+    yield f"cluster {name}" + ("" if name == cluster.cluster_id else f" ({escaped(cluster.cluster_id)})")
+    if cluster.window is not None:
+        begin, end = cluster.window
         yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
-    yield f"  {count(sum(told.arrived.new.values()), 'new point')}"
-    yield from (f"  {escaped(remark)}" for remark in told.arrived.remarks)
-    yield from _count_lines(_counts(told), _examples(told.arrived.counts))
-    if len(told.days) > MOST_DAYS:
-        yield f"  {len(told.days) - MOST_DAYS:,} days before are not shown"
-    for day in told.days[-MOST_DAYS:]:
+    yield f"  {count(sum(cluster.arrived.new.values()), 'new point')}"
+    yield from (f"  {escaped(remark)}" for remark in cluster.arrived.remarks)
+    yield from _count_lines(_counts(cluster), _examples(cluster.arrived.counts))
+    if len(cluster.days) > MOST_DAYS:
+        yield f"  {len(cluster.days) - MOST_DAYS:,} days before are not shown"
+    for day in cluster.days[-MOST_DAYS:]:
         yield from _day_lines(day)
-    if told.published is not None:
-        place, begin, end = told.published
+    if cluster.published is not None:
+        place, begin, end = cluster.published
         yield f"  evidence from {instant(begin / 1000)} to {instant(end / 1000)} published at {escaped(place)}"
 
 
@@ -120,16 +120,16 @@ def _day_lines(day: DayReport) -> Iterable[str]:
     covered = ", ".join(
         f"broker {broker} {share / 10_000:.1f} %" for broker, share in day.coverage.items()
     )
-    made = "assembled" if day.made else "as it was"
-    yield f"  {day.day} {count(day.samples, 'sample')}, {made}; covered: {covered or 'nothing'}"
-    yield from (f"    PARTIAL: {escaped(one)}" for one in day.partial)
-    if day.made:
+    action = "assembled" if day.is_assembled else "as it was"
+    yield f"  {day.day} {count(day.samples, 'sample')}, {action}; covered: {covered or 'nothing'}"
+    yield from (f"    PARTIAL: {escaped(problem)}" for problem in day.partial)
+    if day.is_assembled:
         yield from (f"  {line}" for line in _count_lines(day.counts))
 
 
-def _examples(counts: Counts) -> dict[str, tuple[str, ...]]:
+def _examples(counts: OutcomeCounts) -> dict[str, tuple[str, ...]]:
     """Where something was counted, as far as it was told."""
-    return {word.value: found for word in counts if (found := counts.examples(word))}
+    return {word.value: samples for word in counts if (samples := counts.examples(word))}
 
 
 def _count_lines(
@@ -137,4 +137,4 @@ def _count_lines(
 ) -> Iterable[str]:
     for name, number in counts.items():
         yield f"    {number:,} {name}: {_SENTENCES[name]}"
-        yield from (f"      {escaped(one)}" for one in (examples or {}).get(name, ()))
+        yield from (f"      {escaped(sample)}" for sample in (examples or {}).get(name, ()))

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from reconciler.telemetry.arriving import Arrived
+from reconciler.telemetry.arriving import ClusterArrivals
 from reconciler.telemetry.days import DayReport
-from reconciler.telemetry.series import Counts
+from reconciler.telemetry.series import OutcomeCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ClusterIngestSummary:
     """What became of one cluster.
 
     Attributes:
-        shown: What people call it.
+        display_name: What people call it.
         cluster_id: Its id.
         window: What was asked for; ``None`` = files, or nothing.
         arrived: What came.
@@ -21,23 +21,23 @@ class Told:
         failures: Why it did not all work.
     """
 
-    shown: str
+    display_name: str
     cluster_id: str
     window: tuple[int, int] | None
-    arrived: Arrived
+    arrived: ClusterArrivals
     days: tuple[DayReport, ...]
     published: tuple[str, int, int] | None
     failures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllTold:
+class IngestSummary:
     """What became of a run.
 
     Attributes:
         lake: Where, without secrets.
         clusters: One per cluster.
-        looks: Looks that are new.
+        snapshots: Looks that are new.
         applies: Applies that are new.
         strange: Looks and applies of other clusters: left alone.
         counts: What became of series in files, which may be nobody's.
@@ -45,14 +45,14 @@ class AllTold:
     """
 
     lake: str
-    clusters: tuple[Told, ...]
-    looks: int
+    clusters: tuple[ClusterIngestSummary, ...]
+    snapshots: int
     applies: int
     strange: int
-    counts: Counts
+    counts: OutcomeCounts
     failures: tuple[str, ...]
 
     @property
     def failed(self) -> bool:
         """Whether something that was wanted was not had."""
-        return bool(self.failures) or any(one.failures for one in self.clusters)
+        return bool(self.failures) or any(cluster.failures for cluster in self.clusters)

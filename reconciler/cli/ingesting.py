@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console, ProgressLine
 from reconciler.cli.files import read_text
-from reconciler.cli.ingest_told import AllTold, Told
+from reconciler.cli.ingest_told import IngestSummary, ClusterIngestSummary
 from reconciler.cli.running import run
-from reconciler.cli.spark_options import Chosen, Window
+from reconciler.cli.spark_options import SelectedCluster, WindowOptions
 from reconciler.cli.where import place_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import LakeError, TelemetryError, UsageError
@@ -27,20 +27,20 @@ from reconciler.telemetry import (
     settings,
     snapshots,
 )
-from reconciler.telemetry.arriving import ALWAYS, Arrived
-from reconciler.telemetry.days import DayReport, Days
-from reconciler.telemetry.series import Counts
-from reconciler.telemetry.settings import BrokerRule, Source
+from reconciler.telemetry.arriving import ALWAYS, ClusterArrivals
+from reconciler.telemetry.days import DayReport, DayAssembler
+from reconciler.telemetry.series import OutcomeCounts
+from reconciler.telemetry.settings import BrokerIdRule, ClusterSource
 from reconciler.telemetry.times import TimeUnit
 from reconciler.usage.tables import POINT, TARGET_UP
 
 if TYPE_CHECKING:
     from reconciler.ports import Clock, Progress
-    from reconciler.telemetry.dialects import Dialects
+    from reconciler.telemetry.dialects import DialectTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class IngestOverrides:
     """What was typed instead of the project's settings; ``None`` = nothing. Times in seconds."""
 
     prometheus: str | None = None
@@ -52,12 +52,12 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class IngestRequest:
     """What is to be done; fields as the options say."""
 
     lake: str
-    sources: tuple[Source, ...]
-    window: Window
+    sources: tuple[ClusterSource, ...]
+    window: WindowOptions
     http_config: Path | None
     files: tuple[Path, ...]
     form: str
@@ -77,35 +77,35 @@ class Work:
     def wants_use(self) -> bool:
         """Whether recorded use is read: looks and logs can also be brought in alone, where no Prometheus is known."""
         only_limits = bool(self.snapshots or self.audit_logs)
-        return not only_limits or any(one.prometheus for one in self.sources)
+        return not only_limits or any(source.prometheus for source in self.sources)
 
 
-def source(chosen: Chosen, given: Given) -> Source:
+def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSource:
     """Where the recorded use of a cluster comes from: options first, then the project.
 
     Raises:
         TelemetryError: A setting cannot be read.
     """
-    made = (
-        Source(cluster=chosen.shown, cluster_id=chosen.id)
-        if chosen.settings is None
-        else settings.source_of(chosen.settings)
+    ingest_source = (
+        ClusterSource(cluster=cluster.display_name, cluster_id=cluster.id)
+        if cluster.settings is None
+        else settings.source_of(cluster.settings)
     )
-    made = replace(made, evidence_uri=place_of(chosen.root, made.evidence_uri))
-    if given.prometheus is not None:
-        made = replace(made, prometheus=given.prometheus)
-    if given.matchers is not None:
-        made = replace(made, matchers=matchers.parsed(given.matchers))
-    if given.broker_id is not None:
-        made = replace(made, broker_rule=BrokerRule.parsed(given.broker_id))
-    if given.step is not None:
-        made = replace(made, scrape_ms=round(given.step * 1000))
-    if given.max_gap is not None:
-        made = replace(made, max_gap_ms=round(given.max_gap * 1000))
-    return made if given.evidence is None else replace(made, evidence_uri=given.evidence)
+    ingest_source = replace(ingest_source, evidence_uri=place_of(cluster.root, ingest_source.evidence_uri))
+    if overrides.prometheus is not None:
+        ingest_source = replace(ingest_source, prometheus=overrides.prometheus)
+    if overrides.matchers is not None:
+        ingest_source = replace(ingest_source, matchers=matchers.parsed(overrides.matchers))
+    if overrides.broker_id is not None:
+        ingest_source = replace(ingest_source, broker_rule=BrokerIdRule.parsed(overrides.broker_id))
+    if overrides.step is not None:
+        ingest_source = replace(ingest_source, scrape_ms=round(overrides.step * 1000))
+    if overrides.max_gap is not None:
+        ingest_source = replace(ingest_source, max_gap_ms=round(overrides.max_gap * 1000))
+    return ingest_source if overrides.evidence is None else replace(ingest_source, evidence_uri=overrides.evidence)
 
 
-def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
+def run_ingest(console: Console, work: IngestRequest, clock: "Clock | None" = None) -> IngestSummary:
     """Does it. What went wrong for one cluster is told, and the others are done all the same.
 
     Raises:
@@ -114,37 +114,37 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
         LakeError: The lake cannot be opened, or looks and logs not be kept.
     """
     now = clock or SystemClock()
-    for one in work.sources:
-        _ = one.cadence  # a cluster without a step is refused before anything is read
-        if work.publish and not one.evidence_uri:
+    for source in work.sources:
+        _ = source.cadence  # a cluster without a step is refused before anything is read
+        if work.publish and not source.evidence_uri:
             raise UsageError(
-                f"--publish: nothing says where evidence of {one.cluster} goes",
+                f"--publish: nothing says where evidence of {source.cluster} goes",
                 hint="set telemetry.evidenceUri, or name a place: --publish URI",
             )
     lake = Lake(store.opened(work.lake, create=True), clock=now)
-    ids = {one.cluster_id for one in work.sources}
-    anew = {one.cluster_id: _begun_anew(lake, work, one, now) for one in work.sources}
-    taken = [snapshots.read(read_text(path), where=str(path)) for path in work.snapshots]
-    own = [one for one in taken if one.cluster_id in ids]
-    new_looks = snapshots.keep(lake, own)
-    new_applies, strange = 0, len(taken) - len(own)
+    ids = {source.cluster_id for source in work.sources}
+    anew = {source.cluster_id: _begun_anew(lake, work, source, now) for source in work.sources}
+    documents = [snapshots.read(read_text(path), source=str(path)) for path in work.snapshots]
+    own_documents = [document for document in documents if document.cluster_id in ids]
+    new_looks = snapshots.keep(lake, own_documents)
+    new_applies, strange = 0, len(documents) - len(own_documents)
     for path in work.audit_logs:
-        new, others = applied.keep(lake, ids, read_entries(path), where=str(path))
-        new_applies, strange = new_applies + new, strange + others
+        new, foreign_count = applied.keep(lake, ids, read_entries(path), source=str(path))
+        new_applies, strange = new_applies + new, strange + foreign_count
     with ProgressLine(console) as progress:
-        brought = from_files.Brought(arrived={one: Arrived() for one in ids}, counts=Counts())
+        brought = from_files.FileImportResult(arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=OutcomeCounts())
         if work.files:
             brought = _from_files(lake, work, now, progress)
         clusters = tuple(
-            _one(lake, work, one, brought.arrived[one.cluster_id], clock=now, progress=progress)
-            for one in work.sources
+            _ingest_cluster(lake, work, source, brought.arrived[source.cluster_id], clock=now, progress=progress)
+            for source in work.sources
         )
-    for told in clusters:
-        told.arrived.remarks[:0] = anew[told.cluster_id]
-    return AllTold(
-        lake=lake.store.shown,
+    for cluster in clusters:
+        cluster.arrived.remarks[:0] = anew[cluster.cluster_id]
+    return IngestSummary(
+        lake=lake.store.redacted_address,
         clusters=clusters,
-        looks=new_looks,
+        snapshots=new_looks,
         applies=new_applies,
         strange=strange,
         counts=brought.counts,
@@ -152,59 +152,59 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
     )
 
 
-def _begun_anew(lake: Lake, work: Work, one: Source, clock: "Clock") -> list[str]:
+def _begun_anew(lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock") -> list[str]:
     """What is damaged in the window is given up where its begin was typed; else damage is an error, and nothing is lost."""
     if work.window.from_ms is None:
         return []
     begin, end = work.window.span(clock)
     days = day_of(begin), day_of(end - 1)
     return [
-        str(found)
+        str(day)
         for table in mending.BROUGHT
-        for found in mending.given_up(lake, table, one.cluster_id, *days)
+        for day in mending.given_up(lake, table, source.cluster_id, *days)
     ]
 
 
-def _one(
+def _ingest_cluster(
     lake: Lake,
-    work: Work,
-    one: Source,
-    arrived: Arrived,
+    work: IngestRequest,
+    source: ClusterSource,
+    arrived: ClusterArrivals,
     *,
     clock: "Clock",
     progress: "Progress",
-) -> Told:
+) -> ClusterIngestSummary:
     window: tuple[int, int] | None = None
     days: tuple[DayReport, ...] = ()
     published: tuple[str, int, int] | None = None
     failures: list[str] = []
     try:
         if work.asks:
-            window = _span(lake, work, one, clock)
+            window = _span(lake, work, source, clock)
             arrived = run(
                 from_server.fetched(
                     lake,
-                    one,
-                    from_server.stretch(lake, one.cluster_id, *_typed(work, clock)),
-                    _asking(work),
+                    source,
+                    from_server.stretch(lake, source.cluster_id, *_typed(work, clock)),
+                    _server_options(work),
                     clock=clock,
                     progress=progress,
                 )
             )
         first = min(
-            (made.unit.day for made in lake.manifests(POINT, [one.cluster_id])), default=None
+            (manifest.unit.day for manifest in lake.manifests(POINT, [source.cluster_id])), default=None
         )
-        looks = snapshots.looks(lake, one.cluster_id, first) if first else ()
-        days = Days(lake, one.cluster_id, one.cadence, looks).bring_up(
+        looks = snapshots.limit_snapshots(lake, source.cluster_id, first) if first else ()
+        days = DayAssembler(lake, source.cluster_id, source.cadence, looks).bring_up(
             rebuild=work.rebuild, progress=progress
         )
         if work.publish:
-            published = _published(lake, one, days, clock, check_all=work.rebuild)
+            published = _published(lake, source, days, clock, check_all=work.rebuild)
     except (TelemetryError, LakeError) as error:
         failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
-    return Told(
-        shown=one.cluster,
-        cluster_id=one.cluster_id,
+    return ClusterIngestSummary(
+        display_name=source.cluster,
+        cluster_id=source.cluster_id,
         window=window,
         arrived=arrived,
         days=days,
@@ -213,41 +213,41 @@ def _one(
     )
 
 
-def _typed(work: Work, clock: "Clock") -> tuple[int | None, int]:
+def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:
     """Begin, ``None`` = where the last run ended, and end."""
     begin, end = work.window.span(clock)
     return (None if work.window.from_ms is None else begin), end
 
 
-def _span(lake: Lake, work: Work, one: Source, clock: "Clock") -> tuple[int, int]:
-    found = from_server.stretch(lake, one.cluster_id, *_typed(work, clock))
-    return found.from_ms, found.to_ms
+def _span(lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock") -> tuple[int, int]:
+    span = from_server.stretch(lake, source.cluster_id, *_typed(work, clock))
+    return span.from_ms, span.to_ms
 
 
-def _asking(work: Work) -> from_server.Asking:
+def _server_options(work: IngestRequest) -> from_server.ServerImportOptions:
     dialects, name = _dialects(work.dialect)
     config = None if work.http_config is None else http_config.read(work.http_config)
-    return from_server.Asking(
+    return from_server.ServerImportOptions(
         dialects=dialects, dialect=name, config=config, neighbours=tuple(work.sources)
     )
 
 
-def _dialects(dialect: str) -> "tuple[Dialects, str]":
+def _dialects(dialect: str) -> "tuple[DialectTable, str]":
     """All dialects and the chosen one's name; a file holds one of one's own, which is then the choice if it is alone."""
     if "/" not in dialect and not dialect.endswith(".toml"):
         return dialect_table.shipped(), dialect
-    own = dialect_table.read(Path(dialect))
-    shipped = {one.name for one in dialect_table.shipped().all}
-    names = [one.name for one in own.all if one.name not in shipped]
-    return own, names[0] if len(names) == 1 else ""
+    custom = dialect_table.read(Path(dialect))
+    shipped = {dialect.name for dialect in dialect_table.shipped().all}
+    names = [dialect.name for dialect in custom.all if dialect.name not in shipped]
+    return custom, names[0] if len(names) == 1 else ""
 
 
-def _from_files(lake: Lake, work: Work, clock: "Clock", progress: "Progress") -> from_files.Brought:
+def _from_files(lake: Lake, work: IngestRequest, clock: "Clock", progress: "Progress") -> from_files.FileImportResult:
     dialects, name = _dialects(work.dialect)
-    window = work.window.span(clock, 2**62) if work.window.given else ALWAYS
-    files = from_files.Files(
+    window = work.window.span(clock, 2**62) if work.window.is_given else ALWAYS
+    files = from_files.FileImportRequest(
         paths=work.files,
-        form=from_files.Form(work.form),
+        form=from_files.FileFormat(work.form),
         dialects=dialects,
         dialect=name,
         window=window,
@@ -257,25 +257,25 @@ def _from_files(lake: Lake, work: Work, clock: "Clock", progress: "Progress") ->
 
 
 def _published(
-    lake: Lake, one: Source, days: tuple[DayReport, ...], clock: "Clock", *, check_all: bool
+    lake: Lake, source: ClusterSource, days: tuple[DayReport, ...], clock: "Clock", *, check_all: bool
 ) -> tuple[str, int, int]:
     """Publishes the evidence up to the last moment that the lake has, which may be long ago."""
     last = max((day.day for day in days), default=None)
-    end = None if last is None else _last_moment(lake, one.cluster_id, last)
+    end = None if last is None else _last_moment(lake, source.cluster_id, last)
     if end is None:
-        raise LakeError(f"there is nothing to publish of {one.cluster}: the lake has no day of it")
-    to = store.opened(one.evidence_uri, create=True)
-    made = publish.publish(
+        raise LakeError(f"there is nothing to publish of {source.cluster}: the lake has no day of it")
+    to = store.opened(source.evidence_uri, create=True)
+    publication = publish.publish(
         lake,
-        one.cluster_id,
+        source.cluster_id,
         to,
         None,
         end,
-        pace=one.cadence,
+        pace=source.cadence,
         now_ms=round(clock.now() * 1000),
         check_all=check_all,
     )
-    return to.shown, made.from_ms, made.to_ms
+    return to.redacted_address, publication.from_ms, publication.to_ms
 
 
 def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:

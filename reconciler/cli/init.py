@@ -8,7 +8,7 @@ import click
 import reconciler
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def init(
     properties_file: str | None,
     workflows: str | None,
     folder: Path,
-) -> Exit:
+) -> ExitCode:
     """Gather the answers, check the project that they make, write its files."""
     from reconciler.cli.files import write_new
     from reconciler.manifest.project import FILE_NAME, parse
@@ -75,7 +75,7 @@ def init(
     for path in files:
         console.note(f"wrote {folder / path}")
     console.hint("next: kquota doctor, then kquota adopt to take over the live quotas")
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 def _reply(console: Console, text: str, default: str) -> str:

@@ -53,27 +53,27 @@ def pairs(text: str, *, option: str) -> dict[str, str]:
     Raises:
         UsageError: An item has no ``=`` or nothing before it, or a left side stands twice.
     """
-    found: dict[str, str] = {}
+    values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
-        left, equals, right = item.partition("=")
-        if not equals or not left:
+        name, equals, right = item.partition("=")
+        if not equals or not name:
             raise UsageError(f"{option}: {item!r} is not of the form {_FORMS[option]}")
-        _once(found, left, option)
-        found[left] = _text(right, option)
-    return found
+        _once(values_by_name, name, option)
+        values_by_name[name] = _text(right, option)
+    return values_by_name
 
 
-def words(text: str, *, option: str) -> tuple[str, ...]:
+def parse_names(text: str, *, option: str) -> tuple[str, ...]:
     """Items without a value.
 
     Raises:
         UsageError: An item stands twice.
     """
-    found: dict[str, str] = {}
+    values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
-        _once(found, item, option)
-        found[item] = ""
-    return tuple(found)
+        _once(values_by_name, item, option)
+        values_by_name[item] = ""
+    return tuple(values_by_name)
 
 
 def number(text: str, *, key: str) -> float:
@@ -101,13 +101,13 @@ def sanitized(name: str) -> str:
     )
 
 
-def entity_line(named: Iterable[tuple[str, str | None]]) -> str:
+def entity_line(entity_names: Iterable[tuple[str, str | None]]) -> str:
     """``{user=user-one, client-id=<default>}``."""
-    inside = ", ".join(
+    names = ", ".join(
         f"{sanitized(kind)}={DEFAULT_TEXT if name is None else sanitized(name)}"
-        for kind, name in named
+        for kind, name in entity_names
     )
-    return f"{{{inside}}}"
+    return f"{{{names}}}"
 
 
 def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:
@@ -118,8 +118,8 @@ def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:
 _FORMS: Final = {"--names": "type=name", "--add": "key=value"}
 
 
-def _once(found: dict[str, str], item: str, option: str) -> None:
-    if item in found:
+def _once(seen_items: dict[str, str], item: str, option: str) -> None:
+    if item in seen_items:
         raise UsageError(f"{option}: {item!r} stands twice")
 
 

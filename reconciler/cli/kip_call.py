@@ -12,7 +12,7 @@ PROGRAM: Final = "kafka-client-quotas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ClientQuotasArguments:
     """One command line, read and checked.
 
     Attributes:
@@ -35,10 +35,10 @@ class Call:
         Raises:
             UsageError: They spell no entity that Kafka knows.
         """
-        named: list[tuple[str, str | None]] = list(self.names.items())
-        named += [(kind, None) for kind in self.defaults]
+        entity_names: list[tuple[str, str | None]] = list(self.names.items())
+        entity_names += [(kind, None) for kind in self.defaults]
         try:
-            return from_parts(named)
+            return from_parts(entity_names)
         except QuotaValueError as error:
             raise UsageError(
                 f"--names and --defaults: {error.message}",
@@ -52,20 +52,20 @@ def operation_of(**switches: bool) -> str:
     Raises:
         UsageError: None is, or several are.
     """
-    chosen = [name for name, given in switches.items() if given]
-    if len(chosen) != 1:
+    operations = [name for name, is_on in switches.items() if is_on]
+    if len(operations) != 1:
         raise UsageError(
             "give exactly one of --describe, --resolve and --alter",
             hint=f"{PROGRAM} --help shows an example of each",
         )
-    return chosen[0]
+    return operations[0]
 
 
-def _once(given: Sequence[str], option: str) -> str | None:
+def _once(option_values: Sequence[str], option: str) -> str | None:
     """The one text of an option; a second one would silently hide the first."""
-    if len(given) > 1:
+    if len(option_values) > 1:
         raise UsageError(f"{option} stands twice", hint="put everything into one comma list")
-    return given[0] if given else None
+    return option_values[0] if option_values else None
 
 
 def read_call(
@@ -76,53 +76,53 @@ def read_call(
     add: Sequence[str],
     delete: Sequence[str],
     validate_only: bool,
-) -> Call:
+) -> ClientQuotasArguments:
     """The texts of a command line as a checked call.
 
     Raises:
         UsageError: A text cannot be read, or two of them contradict each other.
     """
     if operation != "alter":
-        foreign = [name for name, given in (("--add", add), ("--delete", delete)) if given]
+        foreign = [name for name, option_values in (("--add", add), ("--delete", delete)) if option_values]
         foreign += ["--validate-only"] if validate_only else []
         if foreign:
             raise UsageError(f"{foreign[0]} belongs to --alter, not to --{operation}")
     added = _pairs(add, "--add")
-    made = Call(
+    call = ClientQuotasArguments(
         names=_pairs(names, "--names"),
-        defaults=_words(defaults, "--defaults"),
+        defaults=_parse_names(defaults, "--defaults"),
         add={key: kip.number(value, key=key) for key, value in added.items()},
-        delete=_words(delete, "--delete"),
+        delete=_parse_names(delete, "--delete"),
         validate_only=validate_only,
     )
-    _refuse_overlap(made.names, made.defaults, "an entity type", "--names and --defaults")
-    _refuse_overlap(made.add, made.delete, "a key", "--add and --delete")
+    _refuse_overlap(call.names, call.defaults, "an entity type", "--names and --defaults")
+    _refuse_overlap(call.add, call.delete, "a key", "--add and --delete")
     if operation == "resolve":
-        _check_resolve(made)
+        _check_resolve(call)
     if operation == "alter":
-        if not made.add and not made.delete:
+        if not call.add and not call.delete:
             raise UsageError("--alter needs --add or --delete")
-        _ = made.entity()
-    return made
+        _ = call.entity()
+    return call
 
 
-def _pairs(given: Sequence[str], option: str) -> Mapping[str, str]:
-    text = _once(given, option)
+def _pairs(option_values: Sequence[str], option: str) -> Mapping[str, str]:
+    text = _once(option_values, option)
     return {} if text is None else kip.pairs(text, option=option)
 
 
-def _words(given: Sequence[str], option: str) -> tuple[str, ...]:
-    text = _once(given, option)
-    return () if text is None else kip.words(text, option=option)
+def _parse_names(option_values: Sequence[str], option: str) -> tuple[str, ...]:
+    text = _once(option_values, option)
+    return () if text is None else kip.parse_names(text, option=option)
 
 
-def _refuse_overlap(left: Iterable[str], right: Iterable[str], what: str, where: str) -> None:
-    both = sorted(set(left) & set(right))
+def _refuse_overlap(first: Iterable[str], right: Iterable[str], subject: str, options_text: str) -> None:
+    both = sorted(set(first) & set(right))
     if both:
-        raise UsageError(f"{what} stands in both {where}: {', '.join(both)}")
+        raise UsageError(f"{subject} stands in both {options_text}: {', '.join(both)}")
 
 
-def _check_resolve(call: Call) -> None:
+def _check_resolve(call: ClientQuotasArguments) -> None:
     if call.defaults:
         raise UsageError(
             "--defaults has no meaning with --resolve: a client always has a name",

@@ -14,7 +14,7 @@ from reconciler.cli.commands import CONTEXT, Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CommandEntry:
     """Where a command lives.
 
     Attributes:
@@ -29,9 +29,9 @@ class Entry:
 
 
 class LazyGroup(Group):
-    """A group whose commands are a table of :class:`Entry`."""
+    """A group whose commands are a table of :class:`CommandEntry`."""
 
-    def __init__(self, *, entries: Mapping[str, Entry], name: str, help: str) -> None:  # noqa: A002 - click's name
+    def __init__(self, *, entries: Mapping[str, CommandEntry], name: str, help: str) -> None:  # noqa: A002 - click's name
         super().__init__(name=name, help=help, no_args_is_help=True, context_settings=dict(CONTEXT))
         self._entries = entries
 
@@ -44,9 +44,9 @@ class LazyGroup(Group):
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
-        found = getattr(importlib.import_module(entry.module), entry.attribute)
-        assert isinstance(found, click.Command), cmd_name  # noqa: S101 - the table is ours
-        return found
+        command = getattr(importlib.import_module(entry.module), entry.attribute)
+        assert isinstance(command, click.Command), cmd_name  # noqa: S101 - the table is ours
+        return command
 
     def summary_of(self, ctx: click.Context, name: str) -> str:  # noqa: ARG002 - the signature of its class
         """One line about a command, from the table alone."""

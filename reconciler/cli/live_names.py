@@ -17,8 +17,8 @@ from click.shell_completion import CompletionItem
 from reconciler.cli.completers import Completer
 
 if TYPE_CHECKING:
-    from reconciler.cli.options import Where
-    from reconciler.cli.where import Target
+    from reconciler.cli.options import ClusterOptions
+    from reconciler.cli.where import ClusterTarget
     from reconciler.quota.entity import Entity
 
 ASKING_SECONDS: Final = 2.0
@@ -91,7 +91,7 @@ def _is_plan(path: Path) -> bool:
     from reconciler.regular_files import read_regular
 
     try:
-        return b'"kquota-plan"' in read_regular(path, most=_PLAN_BYTES)
+        return b'"kquota-plan"' in read_regular(path, max_bytes=_PLAN_BYTES)
     except OSError:
         return False
 
@@ -106,12 +106,12 @@ def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[Completi
     return [CompletionItem(name) for name in found[:_MOST] if name.isprintable()]
 
 
-def _where(ctx: click.Context, *, cluster: str | None) -> "Where":
+def _where(ctx: click.Context, *, cluster: str | None) -> "ClusterOptions":
     """What was typed so far."""
-    from reconciler.cli.options import Where
+    from reconciler.cli.options import ClusterOptions
 
     bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
-    return Where(
+    return ClusterOptions(
         project=None if bootstrap else project, cluster=cluster, every=False, bootstrap_server=bootstrap,
         command_config=ctx.params.get("command_config"), config_from=None, timeout=ASKING_SECONDS,
     )  # fmt: skip
@@ -125,7 +125,7 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     from reconciler.quota.filters import ALL
 
     chosen = target(_where(ctx, cluster=ctx.params.get("cluster")))
-    if not (chosen.where.by_address or _is_known_here(chosen)):
+    if not (chosen.options.by_address or _is_known_here(chosen)):
         return ()
     console = Console(
         out=io.StringIO(), err=io.StringIO(), colour=False, err_colour=False, err_terminal=False,
@@ -139,11 +139,11 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     return run(ask())
 
 
-def _is_known_here(target: "Target") -> bool:
+def _is_known_here(target: "ClusterTarget") -> bool:
     """Whether records or an audit log of this cluster are in the project, and no commit brought them."""
     from reconciler.cli.own_files import own_path
 
-    names = [target.chosen.inventory.file, target.chosen.audit_log]
+    names = [target.project_cluster.inventory.file, target.project_cluster.audit_log]
     return any(
-        own_path(target.root, name, what="records").is_file() for name in names if name is not None
+        own_path(target.root, name, content_name="records").is_file() for name in names if name is not None
     )

@@ -25,7 +25,7 @@ _JOURNAL: Final = {
 }
 
 
-class OneLine(logging.Formatter):
+class OneLineFormatter(logging.Formatter):
     """``2026-01-02T03:04:05Z WARNING prod: what happened``, or ``<4>prod: what happened`` for the journal.
 
     Args:
@@ -47,7 +47,7 @@ class OneLine(logging.Formatter):
         return f"{instant(record.created)} {record.levelname} {words}"
 
 
-class _ToConsole(logging.Handler):
+class _ServiceLogHandler(logging.Handler):
     def __init__(self, console: Console) -> None:
         super().__init__(logging.INFO)
         self._console = console
@@ -59,8 +59,8 @@ class _ToConsole(logging.Handler):
 @contextlib.contextmanager
 def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
     """While the context lasts, our log records and those of asyncio go to standard error."""
-    handler = _ToConsole(console)
-    handler.setFormatter(OneLine(journal="JOURNAL_STREAM" in environment))
+    handler = _ServiceLogHandler(console)
+    handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
     before = [(log := logging.getLogger(name), log.level, log.propagate) for name in _LOGGERS]
     for log, _, _ in before:
         log.addHandler(handler)

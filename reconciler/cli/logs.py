@@ -16,23 +16,23 @@ _QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")
 """Libraries of others: only warnings, because what they say below may quote requests."""
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """``{"time": ..., "level": ..., "logger": ..., "message": ...}``; an error has its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, whatever is in the message."""
-        told: dict[str, str] = {
+        record_fields: dict[str, str] = {
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
-            told["error"] = traceback_text(record.exc_info[1])
-        return json_text(json.dumps({name: redact_known(text) for name, text in told.items()}))
+            record_fields["error"] = traceback_text(record.exc_info[1])
+        return json_text(json.dumps({name: redact_known(text) for name, text in record_fields.items()}))
 
 
-class TextLines(logging.Formatter):
+class TextLogFormatter(logging.Formatter):
     """Time, level and message; nothing in a message or a traceback forges a line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,10 +57,10 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
         level: What is told of our own work.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
     root = logging.getLogger()
-    for one in root.handlers[:]:
-        root.removeHandler(one)
+    for root_handler in root.handlers[:]:
+        root.removeHandler(root_handler)
     root.addHandler(handler)
     logging.captureWarnings(capture=True)
     root.setLevel(level)

@@ -4,29 +4,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli.connection import telling
+from reconciler.cli.connection import connection_events
 from reconciler.cli.console import Console
 from reconciler.cli.orders import origin_of
 from reconciler.cli.own_files import own_path
 from reconciler.cli.records import opened, read_only_inventory
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.cli.world import by_rules
 from reconciler.client import QuotaClient
 from reconciler.client.events import ResponseReceived
 from reconciler.errors import InventoryLocked, KquotaError, UsageError
 from reconciler.inventory.audit import FileAuditLog
-from reconciler.loop.cluster_loop import Turn, Wake
-from reconciler.loop.pace import Pace
-from reconciler.loop.passes import Passes
+from reconciler.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.loop.pace import LoopIntervals
+from reconciler.loop.passes import ReconcileRunner
 from reconciler.loop.removals import MemoryRemovals, RemovalWindow
 from reconciler.loop.turns import needs_confirmation
 from reconciler.ports import Clock, Inventory
 from reconciler.quota.owned import Pair
 from reconciler.quota.policy import DriftMode, Policy
-from reconciler.quota.report import Pass
-from reconciler.quota.vigil import Vigil
-from reconciler.reconcile import Orders, Ports, observe
-from reconciler.reconcile.drift import as_applied, look
+from reconciler.quota.report import Reconciliation
+from reconciler.quota.vigil import DriftTracker
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, observe
+from reconciler.reconcile.drift import as_applied, observe_drift
 
 if TYPE_CHECKING:
     from reconciler.metrics import Metrics
@@ -39,7 +39,7 @@ _FIRST_RETRY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watching:
+class DriftWatchOptions:
     """How to look, as it was typed.
 
     Attributes:
@@ -59,7 +59,7 @@ class Watching:
             raise UsageError("--correct-drift writes, and --read-only forbids it")
 
 
-class Lookout:
+class DriftWatcher:
     """One cluster and everything that is remembered of it.
 
     Args:
@@ -83,53 +83,53 @@ class Lookout:
     def __init__(
         self,
         console: Console,
-        target: Target,
-        watching: Watching,
+        target: ClusterTarget,
+        watching: DriftWatchOptions,
         *,
         clock: Clock,
-        heard: Callable[[Pass], Awaitable[None]],
+        on_reconciled: Callable[[Reconciliation], Awaitable[None]],
         metrics: "Metrics | None",
     ) -> None:
-        self.name = target.shown
+        self.name = target.display_name
         self.interval = watching.interval or target.settings.interval
-        self.last: Pass | None = None
+        self.last: Reconciliation | None = None
         self.since: float | None = None
         self._console, self._target, self._watching = console, target, watching
-        self._clock, self._heard, self._metrics = clock, heard, metrics
+        self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
         self._orders = _orders(target, watching)
         self._client: QuotaClient | None = None
-        self._passes = Passes(
+        self._passes = ReconcileRunner(
             self.name,
             clock=clock,
             window=RemovalWindow(MemoryRemovals(), seconds=target.settings.guard_window),
-            vigil=Vigil(confirm_after=watching.confirm_after),
+            vigil=DriftTracker(confirm_after=watching.confirm_after),
         )
         if metrics is not None:
             metrics.interval(self.name, self.interval)
 
-    def rhythm(self) -> Pace:
+    def rhythm(self) -> LoopIntervals:
         """The rhythm of the loop: failures are tried again sooner than the next look would come, never later."""
         first = min(_FIRST_RETRY, self.interval)
-        return Pace(
+        return LoopIntervals(
             interval=self.interval, gap=first / 2, first_retry=first, last_retry=self.interval
         )
 
-    async def turn(self, _: Wake) -> Turn:
+    async def turn(self, _: LoopTrigger) -> LoopOutcome:
         """One look with everything that follows from it; the work of a ``ClusterLoop``."""
         self.since = self._clock.now()
         try:
-            made = await self._looked()
+            reconciliation = await self._looked()
         finally:
             self.since = None
-        self.last = made
+        self.last = reconciliation
         if self._metrics is not None:
-            self._metrics.passed(made)
-        if made.error is not None:
+            self._metrics.passed(reconciliation)
+        if reconciliation.error is not None:
             # A login that was refused is final for a client, and the secret may be another one by now.
             await self.close()
-            return Turn(retry=made.error.retriable, note=made.error.message)
-        await self._heard(made)
-        return Turn(confirm=needs_confirmation(made))
+            return LoopOutcome(retry=reconciliation.error.retriable, note=reconciliation.error.message)
+        await self._heard(reconciliation)
+        return LoopOutcome(confirm=needs_confirmation(reconciliation))
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -137,50 +137,50 @@ class Lookout:
         if client is not None:
             await client.close()
 
-    async def _looked(self) -> Pass:
+    async def _looked(self) -> Reconciliation:
         """One look; while somebody applies, the records are his for some seconds, and that is no failure of ours."""
         started = self._clock.now()
         while True:
             try:
-                made = await self._one_look()
+                reconciliation = await self._observe_once()
             except KquotaError as error:
-                made = Pass(
+                reconciliation = Reconciliation(
                     cluster=self.name,
                     error=error,
-                    sightings=self._passes.vigil.sightings,
+                    observations=self._passes.vigil.observations,
                     started_at=started,
                     ended_at=self._clock.now(),
                 )
             waited = self._clock.now() - started
-            if not isinstance(made.error, InventoryLocked) or waited >= LOCKED_SECONDS:
-                return made
+            if not isinstance(reconciliation.error, InventoryLocked) or waited >= LOCKED_SECONDS:
+                return reconciliation
             await self._clock.sleep(_LOCKED_PAUSE)
 
-    async def _one_look(self) -> Pass:
+    async def _observe_once(self) -> Reconciliation:
         if self._watching.read_only:
-            return await self._look(self._ports(read_only_inventory(self._target, self._clock)))
+            return await self._observe(self._ports(read_only_inventory(self._target, self._clock)))
         with opened(self._target, self._clock, command="drift --watch") as inventory:
             ports = self._ports(inventory)
-            made = await self._look(ports)
-            if not self._watching.correct or made.preview is None or made.error is not None:
-                return made
-            incorrect = frozenset((one.entity, one.key) for one in made.preview.plan.drift)
-            incorrect |= {one.pair for one in made.expired_overrides}
-            return await self._corrected(ports, incorrect) if incorrect else made
+            reconciliation = await self._observe(ports)
+            if not self._watching.correct or reconciliation.preview is None or reconciliation.error is not None:
+                return reconciliation
+            incorrect = frozenset((drifted.entity, drifted.key) for drifted in reconciliation.preview.plan.drift)
+            incorrect |= {expired_override.pair for expired_override in reconciliation.expired_overrides}
+            return await self._corrected(ports, incorrect) if incorrect else reconciliation
 
-    async def _look(self, ports: Ports) -> Pass:
+    async def _observe(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
-        made = await look(ports, self._orders, cluster=self.name, notes=notes)
+        reconciliation = await observe_drift(ports, self._orders, cluster=self.name, notes=notes)
         # Drift that is to be corrected is counted by the pass that does it: once a look, not twice.
-        corrects = made.preview and (made.preview.plan.drift or made.expired_overrides)
-        counted = not (self._watching.correct and corrects)
-        if made.error is None and made.preview is not None and counted:
+        corrects = reconciliation.preview and (reconciliation.preview.plan.drift or reconciliation.expired_overrides)
+        is_counted = not (self._watching.correct and corrects)
+        if reconciliation.error is None and reconciliation.preview is not None and is_counted:
             self._passes.vigil = self._passes.vigil.after(
-                made.preview.plan, now=made.started_at, first_seen=made.drift_since
+                reconciliation.preview.plan, now=reconciliation.started_at, first_seen=reconciliation.drift_since
             )
-        return replace(made, sightings=self._passes.vigil.sightings)
+        return replace(reconciliation, observations=self._passes.vigil.observations)
 
-    async def _corrected(self, ports: Ports, pairs: frozenset[Pair]) -> Pass:
+    async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
         """Another pass, which may write these pairs and nothing else."""
         orders = replace(
             self._orders,
@@ -191,22 +191,22 @@ class Lookout:
         desired = as_applied(await observe(ports, self._orders))
         return await self._passes.run(ports, orders, desired)
 
-    def _ports(self, inventory: Inventory) -> Ports:
+    def _ports(self, inventory: Inventory) -> ReconcilePorts:
         if self._client is None:
             config = self._target.client_config(self._console)
-            events = telling(self._console)
+            events = connection_events(self._console)
 
             def answered(event: ResponseReceived) -> None:
                 events.response(event)
                 self._answered(event)
 
             self._client = QuotaClient(config, events=replace(events, response=answered))
-        return Ports(
+        return ReconcilePorts(
             store=self._client,
             inventory=inventory,
             clock=self._clock,
             audit=FileAuditLog(
-                own_path(self._target.root, self._target.chosen.audit_log, what="audit logs")
+                own_path(self._target.root, self._target.project_cluster.audit_log, content_name="audit logs")
             )
             if self._watching.correct
             else None,
@@ -218,34 +218,34 @@ class Lookout:
             self._metrics.kafka(self.name, event.api, event.seconds)
 
 
-def unready(lookouts: Sequence[Lookout]) -> list[str]:
+def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
     """What readiness probes are told: clusters that were not looked at, or not with success the last time."""
     return [
-        f"{one.name}: {'not looked at yet' if one.last is None else 'the last look failed'}"
-        for one in lookouts
-        if one.last is None or one.last.error is not None
+        f"{watcher.name}: {'not looked at yet' if watcher.last is None else 'the last look failed'}"
+        for watcher in lookouts
+        if watcher.last is None or watcher.last.error is not None
     ]
 
 
-def stuck(lookouts: Sequence[Lookout], now: float) -> list[str]:
+def stuck(lookouts: Sequence[DriftWatcher], now: float) -> list[str]:
     """What liveness probes are told: looks that last ten intervals, and a quarter of an hour at least."""
     return [
-        f"{one.name}: a look lasts too long"
-        for one in lookouts
-        if one.since is not None and now - one.since > max(10 * one.interval, 900.0)
+        f"{watcher.name}: a look lasts too long"
+        for watcher in lookouts
+        if watcher.since is not None and now - watcher.since > max(10 * watcher.interval, 900.0)
     ]
 
 
-def _orders(target: Target, watching: Watching) -> Orders:
+def _orders(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
     settings = target.settings
     allowed = settings.policy in {Policy.UPSERT, Policy.SYNC} and not settings.suspend
     if watching.correct and not allowed:
-        why = "it is suspended" if settings.suspend else f"its policy is {settings.policy}"
+        reason = "it is suspended" if settings.suspend else f"its policy is {settings.policy}"
         raise UsageError(
-            f"{target.shown} may not be corrected: {why}",
+            f"{target.display_name} may not be corrected: {reason}",
             hint="leave out --correct-drift, or change the project file where it is reviewed",
         )
-    return Orders(
+    return ReconcileOptions(
         rules=settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
         expected_cluster_id=settings.expected_cluster_id,
         assess=False,

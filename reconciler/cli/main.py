@@ -11,7 +11,7 @@ from reconciler import __version__
 from reconciler.cli.console import Console, color_mode
 from reconciler.cli.diagnostics import escape_diagnostics
 from reconciler.cli.exits import run_mapped
-from reconciler.cli.lazy import Entry, LazyGroup
+from reconciler.cli.lazy import CommandEntry, LazyGroup
 
 _SUMMARIES: Final = {
     "init": "Write a new project.",
@@ -43,7 +43,7 @@ _BUILT_IN: Final = frozenset({"help", "import"})
 """Names that Python has already; the module and its command end with an underscore."""
 
 COMMANDS: Final = {
-    name: Entry(module=f"reconciler.cli.{word}", attribute=word, summary=summary)
+    name: CommandEntry(module=f"reconciler.cli.{word}", attribute=word, summary=summary)
     for name, summary in _SUMMARIES.items()
     for word in (f"{name}_" if name in _BUILT_IN else name,)
 }
@@ -96,13 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    console = Console.of_process(color=color_mode(given))
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
+    console = Console.of_process(color=color_mode(argument_list))
     if arguments is None:
         escape_diagnostics(console)
 
     def work() -> int:
-        code = cli.main(given, prog_name="kquota", standalone_mode=False, obj=console)
+        code = cli.main(argument_list, prog_name="kquota", standalone_mode=False, obj=console)
         return int(code or 0)
 
     return run_mapped(console, work)

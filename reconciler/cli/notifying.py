@@ -13,13 +13,13 @@ import click
 from reconciler.cli.console import Console
 from reconciler.cli.options import FILE, packed
 from reconciler.cli.own_files import own_path
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import ConfigError, KquotaError, UsageError
 from reconciler.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from reconciler.notify import Drift, Notifier
-    from reconciler.notify.post import Post
+    from reconciler.notify import ClusterDrift, Notifier
+    from reconciler.notify.post import HttpReceiver
     from reconciler.ports import Clock
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ _DAY: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class NotificationOptions:
     """Who is told of drift, as it was typed.
 
     Attributes:
@@ -53,14 +53,14 @@ class Telling:
 
 
 def notify_options(function: F) -> F:
-    """The options of :class:`Telling`, handed over as ``telling``."""
+    """The options of :class:`NotificationOptions`, handed over as ``telling``."""
     fields = ("receivers", "key", "remind_after", "state")
-    decorate: Callable[[F], F] = packed("telling", Telling, fields, (
+    decorate: Callable[[F], F] = packed("telling", NotificationOptions, fields, (
         click.option("--notify", "receivers", multiple=True, metavar="SHAPE=env:NAME|file:PATH",
                      help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(SHAPES)}."),
         click.option("--notify-key", "key", metavar="env:NAME|file:PATH",
                      help="Variable or file with the key that signs messages (HMAC-SHA256)."),
-        click.option("--remind-after", type=Duration(), default=_DAY, show_default="1d", metavar="DURATION",
+        click.option("--remind-after", type=DurationParameter(), default=_DAY, show_default="1d", metavar="DURATION",
                      help="Time after which unchanged drift is notified again."),
         click.option("--notify-state", "state", type=FILE, metavar="FILE",
                      help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file]."),
@@ -68,7 +68,7 @@ def notify_options(function: F) -> F:
     return decorate(function)
 
 
-class Voice:
+class DriftNotifications:
     """The receivers of one process and their memory, which outlives it.
 
     Args:
@@ -81,48 +81,48 @@ class Voice:
         ConfigError: An address, a key or the memory cannot be read. No secret is shown.
     """
 
-    def __init__(self, console: Console, telling: Telling, root: Path, clock: "Clock") -> None:
+    def __init__(self, console: Console, telling: NotificationOptions, root: Path, clock: "Clock") -> None:
         from reconciler.cli.extras import needs
 
         self._console = console
-        self._file = telling.state or own_path(root, ".kquota/notified.json", what="reported drift")
+        self._file = telling.state or own_path(root, ".kquota/notified.json", content_name="reported drift")
         self._notifier: Notifier | None = None
         if telling.receivers:
             needs("http", "--notify")
-            self._notifier = self._made(telling, clock)
+            self._notifier = self._make_notifier(telling, clock)
 
-    async def tell(self, drift: "Drift", now: float) -> bool:
+    async def notify(self, drift: "ClusterDrift", now: float) -> bool:
         """Tell whoever is due; whether everybody took it. What was taken is written down at once."""
         if self._notifier is None:
             return True
-        delivery = await self._notifier.look(drift, now=now)
+        delivery = await self._notifier.notify(drift, now=now)
         for failure in delivery.failures:
             self._console.warning(failure.message)
             self._console.hint(failure.hint)
-        written = True
-        if delivery.taken:
+        is_saved = True
+        if delivery.delivered:
             try:
                 self._write()
             except KquotaError as error:
-                written = False
+                is_saved = False
                 self._console.warning(f"what was told is not written down: {error.message}")
-        return written and not delivery.failures
+        return is_saved and not delivery.failures
 
-    def _made(self, telling: Telling, clock: "Clock") -> "Notifier":
-        from reconciler.notify import Notifier, Told, read_told
+    def _make_notifier(self, telling: NotificationOptions, clock: "Clock") -> "Notifier":
+        from reconciler.notify import Notifier, NotificationState, read_notification_state
 
-        told = Told()
+        state = NotificationState()
         if self._file.exists():
             from reconciler.cli.files import read_text
 
-            told = read_told(read_text(self._file), where=str(self._file))
+            state = read_notification_state(read_text(self._file), location=str(self._file))
         key = None if telling.key is None else secret("--notify-key", telling.key)
-        posts = [_post(self._console, one, key, clock) for one in dict.fromkeys(telling.receivers)]
-        return Notifier(posts, remind_after=telling.remind_after, told=told)
+        posts = [_post(self._console, receiver, key, clock) for receiver in dict.fromkeys(telling.receivers)]
+        return Notifier(posts, remind_after=telling.remind_after, state=state)
 
     def _write(self) -> None:
         from reconciler.cli.files import write_text
-        from reconciler.notify import told_text
+        from reconciler.notify import notification_state_text
 
         if self._notifier is None:
             return
@@ -130,12 +130,12 @@ class Voice:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise ConfigError(f"{self._file.parent} cannot be made: {error.strerror}") from error
-        write_text(self._file, told_text(self._notifier.told), private=True)
+        write_text(self._file, notification_state_text(self._notifier.state), private=True)
 
 
-def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "Post":
+def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
     from reconciler.notify import endpoint
-    from reconciler.notify.post import Post, Shape
+    from reconciler.notify.post import HttpReceiver, MessageFormat
 
     shape, equals, source = spec.partition("=")
     if not equals or shape not in SHAPES:
@@ -147,12 +147,12 @@ def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "Post
     url = secret(f"--notify {shape}", source)
     to = endpoint(spec, url, key=None if shape == "slack" else key)
     if to.is_open:
-        console.warning(f"{spec}: {to.shown} is told over an open line")
+        console.warning(f"{spec}: {to.origin} is told over an open line")
     if key is None and shape == "webhook":
         console.warning(
             f"{spec}: messages are not signed, so anybody can send such; see --notify-key"
         )
-    return Post(Shape(shape), to, clock=clock, random=random.SystemRandom().random)
+    return HttpReceiver(MessageFormat(shape), to, clock=clock, random=random.SystemRandom().random)
 
 
 def secret(option: str, source: str) -> str:
@@ -164,10 +164,10 @@ def secret(option: str, source: str) -> str:
     """
     kind, _, place = source.partition(":")
     if kind == "env" and place:
-        found = os.environ.get(place, "")
-        if not found.strip():
+        value_text = os.environ.get(place, "")
+        if not value_text.strip():
             raise ConfigError(f"the variable {place} is not set or empty", key=option)
-        return found
+        return value_text
     if kind == "file" and place:
         return _read(option, Path(place))
     raise UsageError(
@@ -178,7 +178,7 @@ def secret(option: str, source: str) -> str:
 
 def _read(option: str, path: Path) -> str:
     try:
-        content = read_regular(path, most=MOST_BYTES)
+        content = read_regular(path, max_bytes=MOST_BYTES)
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise ConfigError(f"{path} is too long for a secret", key=option) from error

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from reconciler.cli.console import Console
 from reconciler.cli.files import read_text
-from reconciler.cli.planning import Task, narrowed
+from reconciler.cli.planning import PlanTask, narrowed
 from reconciler.cli.records import read_only_inventory
 from reconciler.cli.world import by_rules
 from reconciler.client.clock import SystemClock
@@ -16,16 +16,16 @@ from reconciler.errors import ConfigError, UsageError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
-from reconciler.quota.report import Verdict
-from reconciler.quota.state import State
-from reconciler.reconcile import Observation, Ports, Prepared, Validation, preview
+from reconciler.quota.report import ValidationResult
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import Observation, ReconcilePorts, PreparedPlan, ValidationMode, preview
 from reconciler.reconcile.observe import check_cluster
 from reconciler.reconcile.validate import validate
 from reconciler.render.json_state import read_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandIn:
+class OfflineCluster:
     """What stands for a cluster.
 
     Attributes:
@@ -35,11 +35,11 @@ class StandIn:
     """
 
     cluster_id: str
-    state: State
+    state: QuotaState
     taken_at: float | None
 
 
-def plan_offline(console: Console, task: Task, snapshot: Path | None) -> Prepared:
+def plan_offline(console: Console, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
     """A plan against a snapshot, else against the revision of ``--since``, else our records, else nothing at all.
 
     Raises:
@@ -47,25 +47,25 @@ def plan_offline(console: Console, task: Task, snapshot: Path | None) -> Prepare
         ConfigError: It is no snapshot.
         WrongCluster: It is of another cluster than the expected one.
     """
-    if task.orders.validation is Validation.BROKER:
+    if task.orders.validation is ValidationMode.BROKER:
         raise UsageError("--offline and --validate broker contradict each other")
     return asyncio.run(_planned(console, task, snapshot))
 
 
-def plan_on(task: Task, found: StandIn) -> Prepared:
+def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
     """A plan against something that is known already, for example the last look at the limits in a lake."""
     clock = SystemClock()
-    return asyncio.run(_planned_on(task, found, _inventory(task, clock), clock))
+    return asyncio.run(_planned_on(task, cluster, _inventory(task, clock), clock))
 
 
-async def _planned(console: Console, task: Task, snapshot: Path | None) -> Prepared:
+async def _planned(console: Console, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
     clock = SystemClock()
     inventory = _inventory(task, clock)
-    found = await _stand_in(console, task, snapshot, inventory)
-    return await _planned_on(task, found, inventory, clock)
+    cluster = await _stand_in(console, task, snapshot, inventory)
+    return await _planned_on(task, cluster, inventory, clock)
 
 
-def _inventory(task: Task, clock: SystemClock) -> Inventory:
+def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
     inventory: Inventory = (
         MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
     )
@@ -75,53 +75,53 @@ def _inventory(task: Task, clock: SystemClock) -> Inventory:
 
 
 async def _planned_on(
-    task: Task, found: StandIn, inventory: Inventory, clock: SystemClock
-) -> Prepared:
-    seen = Observation(
+    task: PlanTask, cluster: OfflineCluster, inventory: Inventory, clock: SystemClock
+) -> PreparedPlan:
+    observation = Observation(
         cluster=None,
-        cluster_id=found.cluster_id,
-        live=found.state,
-        owned=await inventory.load(found.cluster_id),
+        cluster_id=cluster.cluster_id,
+        live=cluster.state,
+        owned=await inventory.load(cluster.cluster_id),
         at=clock.now(),
-        snapshot_at=found.taken_at,
+        snapshot_at=cluster.taken_at,
     )
-    first = preview(seen, task.desired, task.orders, verdict=Verdict(source="none"))
-    ports = Ports(store=_NoCluster(), inventory=inventory, clock=clock, validator=by_rules)
-    verdict = await validate(ports, task.orders, seen, first.plan.changes)
+    first = preview(observation, task.desired, task.orders, verdict=ValidationResult(source="none"))
+    ports = ReconcilePorts(store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules)
+    verdict = await validate(ports, task.orders, observation, first.plan.changes)
     return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.orders)
 
 
 async def _stand_in(
-    console: Console, task: Task, snapshot: Path | None, inventory: Inventory
-) -> StandIn:
+    console: Console, task: PlanTask, snapshot: Path | None, inventory: Inventory
+) -> OfflineCluster:
     expected = task.orders.expected_cluster_id
     if snapshot is not None:
-        cluster_id, taken_at, state = read_state(read_text(snapshot), where=str(snapshot))
+        cluster_id, taken_at, state = read_state(read_text(snapshot), location=str(snapshot))
         check_cluster(cluster_id, expected)
-        return StandIn(cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot))
+        return OfflineCluster(cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot))
     if task.records.since is not None:
         console.note("offline: what was declared at the revision of --since stands for the cluster")
         limits = dict(task.records.since.limits)
-        return StandIn(cluster_id=expected or "", state=State(limits=limits), taken_at=None)
+        return OfflineCluster(cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None)
     owned = None if expected is None else await inventory.load(expected)
-    if owned is not None and owned.known:
+    if owned is not None and owned.is_known:
         console.note("offline: what we applied last stands for the cluster")
         limits = {subject: record.applied for subject, record in owned.records.items()}
-        return StandIn(cluster_id=expected or "", state=State(limits=limits), taken_at=None)
+        return OfflineCluster(cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None)
     console.note("offline: an empty cluster is assumed; --snapshot or --since says more")
-    return StandIn(cluster_id=expected or "", state=State(), taken_at=None)
+    return OfflineCluster(cluster_id=expected or "", state=QuotaState(), taken_at=None)
 
 
-def _seconds(text: str, where: Path) -> float | None:
+def _seconds(text: str, path: Path) -> float | None:
     if not text:
         return None
     try:
         return datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except ValueError as error:
-        raise ConfigError(f"takenAt {text!r} is no time", where=str(where)) from error
+        raise ConfigError(f"takenAt {text!r} is no time", location=str(path)) from error
 
 
-class _NoCluster:
+class _UnavailableStore:
     """A ``QuotaStore`` where there is none: offline, nobody may ask."""
 
     async def cluster(self) -> NoReturn:

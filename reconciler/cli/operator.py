@@ -12,13 +12,13 @@ import click
 
 from reconciler.cli.commands import group
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE, format_option, packed
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.kube.settings import Settings
+    from reconciler.kube.settings import OperatorSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ _SERVING: Final = (
     click.option("--webhook-client-ca", type=FILE, metavar="FILE",
                  help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
                       " of one of them  [default: to every client]"),
-    click.option("--deletion-timeout", type=Duration(), default="10m", show_default=True,
+    click.option("--deletion-timeout", type=DurationParameter(), default="10m", show_default=True,
                  metavar="DURATION", help="Longest time that a deletion waits for Kafka."),
     click.option("--max-documents-per-namespace", type=click.IntRange(min=1), default=10_000, show_default=True,
                  metavar="NUMBER", help="Serve the oldest ClientQuotas of a namespace, up to this number."),
@@ -99,24 +99,24 @@ _SERVING: Final = (
 )  # fmt: skip
 
 
-def _settings(**given: Any) -> Callable[[], "Settings"]:  # noqa: ANN401 - click's values, by name
+def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa: ANN401 - click's values, by name
     """The settings, made inside the command: only then are the heavy modules imported."""
 
-    def make() -> "Settings":
+    def make() -> "OperatorSettings":
         from reconciler.kube.namespace_limits import NamespaceLimits
-        from reconciler.kube.settings import Settings
+        from reconciler.kube.settings import OperatorSettings
 
-        given["namespaces"] = tuple(given["namespaces"])
-        given["operator_namespace"] = operator_namespace(given["operator_namespace"])
-        given["identity"] = (
-            given.get("identity") or os.environ.get("POD_NAME") or socket.gethostname()
+        option_values["namespaces"] = tuple(option_values["namespaces"])
+        option_values["operator_namespace"] = operator_namespace(option_values["operator_namespace"])
+        option_values["identity"] = (
+            option_values.get("identity") or os.environ.get("POD_NAME") or socket.gethostname()
         )
-        if "max_documents_per_namespace" in given:
-            given["namespace_limits"] = NamespaceLimits(
-                documents=given.pop("max_documents_per_namespace"),
-                size=given.pop("max_bytes_per_namespace"),
+        if "max_documents_per_namespace" in option_values:
+            option_values["namespace_limits"] = NamespaceLimits(
+                documents=option_values.pop("max_documents_per_namespace"),
+                size=option_values.pop("max_bytes_per_namespace"),
             )
-        return Settings(**given)
+        return OperatorSettings(**option_values)
 
     return make
 
@@ -124,28 +124,28 @@ def _settings(**given: Any) -> Callable[[], "Settings"]:  # noqa: ANN401 - click
 def _options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """The options, handed to the command as ``settings``."""
     names: list[str] = []
-    for one in options:
-        probe = one(lambda: None)
+    for option in options:
+        probe = option(lambda: None)
         names += [parameter.name for parameter in probe.__click_params__]
     return packed("settings", _settings, names, options)
 
 
-def operator_namespace(given: str | None) -> str:
+def operator_namespace(configured: str | None) -> str:
     """The operator's own namespace: as typed, or the pod's.
 
     Raises:
         UsageError: Nothing says which.
     """
-    if given:
-        return given
-    named = os.environ.get("POD_NAMESPACE", "")
-    if not named and POD_NAMESPACE.is_file():
-        named = POD_NAMESPACE.read_text("utf-8").strip()
-    if not named:
+    if configured:
+        return configured
+    pod_namespace = os.environ.get("POD_NAMESPACE", "")
+    if not pod_namespace and POD_NAMESPACE.is_file():
+        pod_namespace = POD_NAMESPACE.read_text("utf-8").strip()
+    if not pod_namespace:
         raise UsageError(
             "outside a pod, --operator-namespace must say where the operator's records are"
         )
-    return named
+    return pod_namespace
 
 
 @group(help=HELP, invoke_without_command=True)
@@ -158,29 +158,29 @@ def operator_namespace(given: str | None) -> str:
 def operator(
     context: click.Context,
     *,
-    settings: Callable[[], "Settings"],
+    settings: Callable[[], "OperatorSettings"],
     log_format: str,
     log_level: str,
-) -> Exit:
+) -> ExitCode:
     """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
     if context.invoked_subcommand is not None:
-        return Exit.DONE
+        return ExitCode.DONE
     from reconciler.cli.extras import needs
     from reconciler.cli.running import run
 
     needs("operator", "kquota operator")
-    chosen = settings()
-    if chosen.kubeconfig is not None:
+    operator_settings = settings()
+    if operator_settings.kubeconfig is not None:
         # Kopf looks for its own way to the API server, and only there.
-        os.environ["KUBECONFIG"] = str(chosen.kubeconfig.resolve())
+        os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
 
     from reconciler.cli.logs import log_to_stderr
     from reconciler.kube.operator import run as operate
 
     log_to_stderr(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     gc.set_threshold(USUAL_COLLECTION)
-    run(operate(chosen))
-    return Exit.DONE
+    run(operate(operator_settings))
+    return ExitCode.DONE
 
 
 @operator.command("release", help=RELEASE_HELP)
@@ -188,42 +188,42 @@ def operator(
 @click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
 @click.option("--stop-deployment", metavar="NAME",
               help="Scale this Deployment in the operator's namespace to 0 first.")  # fmt: skip
-@click.option("--timeout", type=Duration(), default="150s", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DurationParameter(), default="150s", show_default=True, metavar="DURATION",
               help="Longest time to wait until its pods have ended.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def release(
     console: Console,
     *,
-    settings: Callable[[], "Settings"],
+    settings: Callable[[], "OperatorSettings"],
     everywhere: bool,
     stop_deployment: str | None,
     timeout: float,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Check what was typed, then release."""
     from reconciler.cli.extras import needs
 
     needs("operator", "kquota operator release")
-    chosen = settings()
-    if everywhere == bool(chosen.namespaces):
+    operator_settings = settings()
+    if everywhere == bool(operator_settings.namespaces):
         raise UsageError("say --all, or name each --namespace")
 
-    from reconciler.cli.releasing import Wanted, carry_out
+    from reconciler.cli.releasing import ReleaseOptions, carry_out
 
-    wanted = Wanted(settings=chosen, deployment=stop_deployment, timeout=timeout, output=output)
-    return carry_out(console, wanted)
+    options = ReleaseOptions(settings=operator_settings, deployment=stop_deployment, timeout=timeout, output=output)
+    return carry_out(console, options)
 
 
 @operator.command("check", help=CHECK_HELP)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3])
-@click.option("--timeout", type=Duration(), default="10s", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DurationParameter(), default="10s", show_default=True, metavar="DURATION",
               help="Longest time for one call to a cluster.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def check(
-    console: Console, *, settings: Callable[[], "Settings"], timeout: float, output: str
-) -> Exit:
+    console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
+) -> ExitCode:
     """Ask, print, and say whether something failed."""
     from reconciler.cli.extras import needs
 

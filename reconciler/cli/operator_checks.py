@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.checks import Checkup, examine, unusable
 from reconciler.cli.console import Console
-from reconciler.cli.doctor import tell
-from reconciler.cli.exits import Exit
+from reconciler.cli.doctor import print_checks
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.running import run
 from reconciler.client.clock import SystemClock
 from reconciler.errors import KquotaError
 from reconciler.kube import check
-from reconciler.kube.api import Api
-from reconciler.kube.settings import Settings
-from reconciler.render.states import Check, Health, checks_document
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.settings import OperatorSettings
+from reconciler.render.states import Check, CheckStatus, checks_document
 
 if TYPE_CHECKING:
     from reconciler.render.documents import Json
@@ -21,74 +21,74 @@ if TYPE_CHECKING:
 KUBERNETES: Final = "Kubernetes"
 
 
-def check_all(console: Console, settings: Settings, *, timeout: float, output: str) -> Exit:
+def check_all(console: Console, settings: OperatorSettings, *, timeout: float, output: str) -> ExitCode:
     """Ask everything, print it, and say whether something failed.
 
     Raises:
         ConfigError: There is no way to an API server.
     """
-    found = run(_asked(settings, timeout))
+    checkups = run(_check_resources(settings, timeout))
     if output == "json":
         from reconciler.render.documents import dump
 
         parts: list[Json] = [
-            {"about": about} | checks_document(one.checks, cluster_id=one.cluster_id)
-            for about, one in found
+            {"about": subject} | checks_document(checkup.checks, cluster_id=checkup.cluster_id)
+            for subject, checkup in checkups
         ]
         console.fact(dump({"kind": "kquota-operator-check", "format": 1, "parts": parts}))
     else:
-        for about, one in found:
-            tell(console, about, one)
-    return Exit.ERROR if any(one.failed for _, one in found) else Exit.DONE
+        for subject, checkup in checkups:
+            print_checks(console, subject, checkup)
+    return ExitCode.ERROR if any(checkup.failed for _, checkup in checkups) else ExitCode.DONE
 
 
-async def _asked(settings: Settings, patience: float) -> Sequence[tuple[str, Checkup]]:
-    async with await Api.connect(settings.kubeconfig, clock=SystemClock()) as api:
-        made = [await _right(api, one) for one in check.rights(settings)]
+async def _check_resources(settings: OperatorSettings, patience: float) -> Sequence[tuple[str, Checkup]]:
+    async with await KubernetesApi.connect(settings.kubeconfig, clock=SystemClock()) as api:
+        check_list = [await _right(api, right) for right in check.rights(settings)]
         try:
             clusters = await check.configured(api, settings)
         except KquotaError as error:
-            made.append(_failed("QuotaClusters", error.message, error.hint))
+            check_list.append(_failed("QuotaClusters", error.message, error.hint))
             clusters = ()
         else:
-            made.append(_counted(settings, len(clusters)))
-    found = [(KUBERNETES, Checkup(cluster_id="", checks=tuple(made)))]
-    for one in clusters:
-        about = f"QuotaCluster {one.name}"
-        if one.config is None:
-            found.append((about, unusable(one.error or KquotaError("it cannot be used"))))
+            check_list.append(_cluster_count_check(settings, len(clusters)))
+    checkups = [(KUBERNETES, Checkup(cluster_id="", checks=tuple(check_list)))]
+    for cluster in clusters:
+        subject = f"QuotaCluster {cluster.name}"
+        if cluster.config is None:
+            checkups.append((subject, unusable(cluster.error or KquotaError("it cannot be used"))))
         else:
-            found.append(
-                (about, await examine(one.config, patience=patience, expected=one.expected))
+            checkups.append(
+                (subject, await examine(cluster.config, patience=patience, expected=cluster.expected))
             )
-    return found
+    return checkups
 
 
-async def _right(api: Api, right: check.Right) -> Check:
+async def _right(api: KubernetesApi, right: check.RequiredRight) -> Check:
     try:
-        review = await check.asked(api, right)
+        review = await check.review_right(api, right)
     except KquotaError as error:
         return _failed(str(right), error.message, error.hint)
     if review.allowed:
-        return Check(name=str(right), health=Health.OK, found="allowed")
-    why = f" ({review.reason})" if review.reason else ""
+        return Check(name=str(right), health=CheckStatus.OK, observation="allowed")
+    reason = f" ({review.reason})" if review.reason else ""
     return _failed(
-        str(right), f"not allowed{why}", f"needed {right.purpose}; the chart's Roles have it"
+        str(right), f"not allowed{reason}", f"needed {right.purpose}; the chart's Roles have it"
     )
 
 
-def _counted(settings: Settings, count: int) -> Check:
+def _cluster_count_check(settings: OperatorSettings, count: int) -> Check:
     name = "QuotaClusters"
     if count:
-        return Check(name=name, health=Health.OK, found=f"{count} to serve")
+        return Check(name=name, health=CheckStatus.OK, observation=f"{count} to serve")
     of = f" of class {settings.operator_class}" if settings.operator_class else ""
     return Check(
         name=name,
-        health=Health.WARNING,
-        found=f"none{of}",
+        health=CheckStatus.WARNING,
+        observation=f"none{of}",
         advice="create one; until then there is nothing to do",
     )
 
 
-def _failed(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, health=Health.FAILED, found=found, advice=advice)
+def _failed(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.FAILED, observation=finding, advice=advice)

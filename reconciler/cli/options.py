@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.completers import completer
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,7 +19,7 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class ClusterOptions:
     """Which cluster or clusters a command is about, as it was typed.
 
     Attributes:
@@ -100,14 +100,14 @@ def packed(
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def wrapper(*args: object, **given: object) -> object:
-            taken = {field: given.pop(field) for field in fields}
-            return function(*args, **given, **{name: make(**taken)})
+        def wrapper(*args: object, **option_values: object) -> object:
+            field_values = {field: option_values.pop(field) for field in fields}
+            return function(*args, **option_values, **{name: make(**field_values)})
 
-        made: Any = wrapper
+        decorated: Any = wrapper
         for option in reversed(options):
-            made = option(made)
-        return made  # type: ignore[no-any-return]  # click's decorators keep what they decorate
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]  # click's decorators keep what they decorate
 
     return decorate
 
@@ -128,7 +128,7 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
             help="Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS]."),
         click.option("--command-config", metavar="FILE", type=click.Path(),
             help="Java properties file of the client; added to the settings of the project file, and takes precedence over them."),
-        click.option("--timeout", type=Duration(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
+        click.option("--timeout", type=DurationParameter(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
     ]  # fmt: skip
     if many:
         options.insert(
@@ -145,9 +145,9 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
             ),
         )
 
-    def make(**given: Any) -> Where:  # noqa: ANN401 - click's values, checked by the dataclass
-        values = _typed_first(given, click.get_current_context(silent=True))
-        return Where(**({"every": False, "config_from": None, "takes_all": many} | values))
+    def make(**option_values: Any) -> ClusterOptions:  # noqa: ANN401 - click's values, checked by the dataclass
+        values = _typed_first(option_values, click.get_current_context(silent=True))
+        return ClusterOptions(**({"every": False, "config_from": None, "takes_all": many} | values))
 
     fields = ["project", "cluster", "bootstrap_server", "command_config", "timeout"]
     fields += ["every"] if many else []

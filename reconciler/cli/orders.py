@@ -1,4 +1,4 @@
-"""The options that say what a plan may do, and the ``Orders`` they make together with the trusted configuration."""
+"""The options that say what a plan may do, and the ``ReconcileOptions`` they make together with the trusted configuration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,18 +8,18 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import packed
-from reconciler.cli.values import EntityText
+from reconciler.cli.values import EntityParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
-    from reconciler.quota.desired import Desired
+    from reconciler.cli.where import ClusterTarget
+    from reconciler.quota.desired import DesiredState
     from reconciler.quota.entity import Entity
     from reconciler.quota.guards import Guards
     from reconciler.quota.keys import Key
     from reconciler.quota.policy import Policy
-    from reconciler.quota.report import Origin
-    from reconciler.reconcile import Orders
+    from reconciler.quota.report import RunOrigin
+    from reconciler.reconcile import ReconcileOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ VALIDATIONS: Final = ("auto", "broker", "sandbox", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PlanLimitOptions:
     """What was typed about a plan's limits; ``None`` leaves the trusted configuration as it is."""
 
     policy: str | None
@@ -54,7 +54,7 @@ _OPTIONS: Final = (
         help="Confirm policy Sync for the cluster with this id.")),
     ("validate", click.option("--validate", type=click.Choice(VALIDATIONS), default="auto", show_default=True,
         help="What validates the plan: the broker, the rules of the sandbox, or nothing; auto uses the broker if the principal has the right.")),
-    ("only", click.option("--only", type=EntityText(), multiple=True, metavar="ENTITY",
+    ("only", click.option("--only", type=EntityParameter(), multiple=True, metavar="ENTITY",
         help="Plan for this entity only; may be repeated.")),
     ("correct_drift", click.option("--correct-drift", is_flag=True,
         help="Also write declared values over values that were changed outside kquota.")),
@@ -84,9 +84,9 @@ def validate_option(function: F) -> F:
     return dict(_OPTIONS)["validate"](function)
 
 
-def unlimited(validate: str) -> Limits:
+def unlimited(validate: str) -> PlanLimitOptions:
     """What was typed where nothing about guards and policy can be."""
-    return Limits(
+    return PlanLimitOptions(
         policy=None, confirm_sync=None, validate=validate, only=(), correct_drift=False, force=False,
         max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
         allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
@@ -94,22 +94,22 @@ def unlimited(validate: str) -> Limits:
 
 
 def limit_options(function: F) -> F:
-    """The options of :class:`Limits`, handed over as ``limits``."""
+    """The options of :class:`PlanLimitOptions`, handed over as ``limits``."""
     decorate: Callable[[F], F] = packed(
-        "limits", Limits, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+        "limits", PlanLimitOptions, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
     )
     return decorate(function)
 
 
 def orders_for(
-    target: "Target",
-    limits: Limits,
+    target: "ClusterTarget",
+    limits: PlanLimitOptions,
     *,
     complete: bool,
     removals_known: bool,
-    origin: "Origin",
-    desired: "Desired | None" = None,
-) -> "Orders":
+    origin: "RunOrigin",
+    desired: "DesiredState | None" = None,
+) -> "ReconcileOptions":
     """What this run is told: the trusted configuration, made stricter or opened by what was typed.
 
     Args:
@@ -124,10 +124,10 @@ def orders_for(
         UsageError: ``--policy`` is looser than the configured policy.
     """
     from reconciler.quota.policy import DriftMode
-    from reconciler.reconcile import Orders, Validation
+    from reconciler.reconcile import ReconcileOptions, ValidationMode
 
     settings = target.settings
-    return Orders(
+    return ReconcileOptions(
         rules=settings.rules(
             policy=_policy(target, limits.policy),
             drift=DriftMode.CORRECT if limits.correct_drift else None,
@@ -138,29 +138,29 @@ def orders_for(
         guards=_guards(settings.guards, limits),
         expected_cluster_id=settings.expected_cluster_id or limits.confirm_sync,
         confirm_sync=limits.confirm_sync,
-        validation=Validation(limits.validate),
+        validation=ValidationMode(limits.validate),
         only=_only(limits.only, None if complete else desired),
         accepted_warnings=() if target.project is None else target.project.accepted_warnings,
         origin=origin,
     )
 
 
-def _policy(target: "Target", typed: str | None) -> "Policy":
+def _policy(target: "ClusterTarget", typed: str | None) -> "Policy":
     from reconciler.quota.policy import STRICTNESS, Policy
 
     configured = target.settings.policy
     if typed is None:
         return configured
-    chosen = Policy(typed)
-    if target.project is not None and STRICTNESS.index(chosen) > STRICTNESS.index(configured):
+    policy = Policy(typed)
+    if target.project is not None and STRICTNESS.index(policy) > STRICTNESS.index(configured):
         raise UsageError(
-            f"--policy {chosen} is looser than {configured}, which {target.project.path} says for {target.name}",
+            f"--policy {policy} is looser than {configured}, which {target.project.path} says for {target.name}",
             hint="a command line may only be stricter; change the project file where it is reviewed",
         )
-    return chosen
+    return policy
 
 
-def _guards(configured: "Guards", limits: Limits) -> "Guards":
+def _guards(configured: "Guards", limits: PlanLimitOptions) -> "Guards":
     from reconciler.quota.guards import NewlyUnlimited
 
     changed: dict[str, Any] = {
@@ -181,31 +181,31 @@ def _guards(configured: "Guards", limits: Limits) -> "Guards":
 
 
 def _only(
-    named: "tuple[Entity, ...]", desired: "Desired | None"
+    entities: "tuple[Entity, ...]", desired: "DesiredState | None"
 ) -> "Callable[[Entity, Key], bool] | None":
     """Which pairs may be written: the named entities, and those of the documents that were read."""
-    wanted: frozenset[Entity] | None = frozenset(named) if named else None
+    wanted_entities: frozenset[Entity] | None = frozenset(entities) if entities else None
     if desired is not None:
         declared = frozenset(desired.limits)
-        wanted = declared if wanted is None else wanted & declared
-    if wanted is None:
+        wanted_entities = declared if wanted_entities is None else wanted_entities & declared
+    if wanted_entities is None:
         return None
-    allowed = wanted
+    allowed = wanted_entities
     return lambda subject, _: subject in allowed
 
 
-def origin_of(target: "Target") -> "Origin":
+def origin_of(target: "ClusterTarget") -> "RunOrigin":
     """Who runs this, from which commit ("" where there is no repository), about which cluster."""
-    from reconciler.cli.records import who
-    from reconciler.quota.report import Origin
+    from reconciler.cli.records import current_principal
+    from reconciler.quota.report import RunOrigin
 
-    return Origin(who=who(), commit=_commit(target), cluster=target.name, tool_version=__version__)
+    return RunOrigin(author=current_principal(), commit=_commit(target), cluster=target.name, tool_version=__version__)
 
 
-def _commit(target: "Target") -> str:
+def _commit(target: "ClusterTarget") -> str:
     """The commit that the manifests were checked out from; reads no git where there is none."""
     folder = target.root.absolute()
-    if not any((one / ".git").exists() for one in (folder, *folder.parents)):
+    if not any((folder_path / ".git").exists() for folder_path in (folder, *folder.parents)):
         return ""
     from reconciler.errors import GitError
     from reconciler.git.repository import Repository

@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.cli.console import Console
 from reconciler.cli.files import write_text
 from reconciler.cli.own_files import own_path
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import KquotaError
 from reconciler.quota.report import Outcome
 from reconciler.render.documents import dump
@@ -23,7 +23,7 @@ KEPT: Final = 50
 
 
 def keep_outcome(
-    console: Console, target: Target, outcome: Outcome, out: Path | None
+    console: Console, target: ClusterTarget, outcome: Outcome, outcome_path: Path | None
 ) -> Path | None:
     """Write an outcome that changes something; ``None`` if it could not be kept, which is only warned of.
 
@@ -31,13 +31,13 @@ def keep_outcome(
         console: For the warning.
         target: Whose outcome.
         outcome: What became of an apply.
-        out: Where to; ``None`` = a folder below the project's, named by time and cluster.
+        outcome_path: Where to; ``None`` = a folder below the project's, named by time and cluster.
     """
-    if out is None and not outcome.pairs:
+    if outcome_path is None and not outcome.pairs:
         return None
     try:
-        path = out or _own_place(target, outcome)
-        if out is None:
+        path = outcome_path or _own_place(target, outcome)
+        if outcome_path is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
                 _forget_old(path.parent)
@@ -48,10 +48,10 @@ def keep_outcome(
     return path
 
 
-def _own_place(target: Target, outcome: Outcome) -> Path:
+def _own_place(target: ClusterTarget, outcome: Outcome) -> Path:
     when = instant(outcome.started_at).replace(":", "")
     name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
-    return own_path(target.root, name, what="outcomes")
+    return own_path(target.root, name, content_name="outcomes")
 
 
 def _forget_old(folder: Path) -> None:

@@ -8,20 +8,20 @@ import click
 
 from reconciler.cli.commands import Group
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import ClusterOptions, format_option, where_options
 from reconciler.cli.orders import validate_option
-from reconciler.cli.overriding_kube import Kubernetes, kubernetes_options
-from reconciler.cli.values import Duration, EntityText, limit
+from reconciler.cli.overriding_kube import KubernetesOptions, kubernetes_options
+from reconciler.cli.values import DurationParameter, EntityParameter, limit
 from reconciler.errors import UsageError
 from reconciler.quota.keys import FIELDS, Key
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
+    from reconciler.cli.where import ClusterTarget
     from reconciler.quota.entity import Entity
     from reconciler.quota.owned import Override, Pair
     from reconciler.quota.report import Outcome
-    from reconciler.reconcile import Observation, OverrideOrder
+    from reconciler.reconcile import Observation, NewOverride
     from reconciler.render.documents import Json
 
 HELP: Final = """Set a temporary limit; list or end temporary limits.
@@ -68,7 +68,7 @@ Example:
   kquota override end --expired --all --yes"""
 
 
-class _SetByDefault(Group):
+class _OverrideGroup(Group):
     """A group whose first word may be an entity: then ``set`` is meant. No entity is called like a command."""
 
     def resolve_command(
@@ -79,15 +79,15 @@ class _SetByDefault(Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_SetByDefault, help=HELP, no_args_is_help=True)
+@click.group(cls=_OverrideGroup, help=HELP, no_args_is_help=True)
 def override() -> None:
     """Only the place of the three commands."""
 
 
 @override.command("set", help=SET_HELP)
-@click.argument("entity", type=EntityText())
+@click.argument("entity", type=EntityParameter())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option("--for", "seconds", type=Duration(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
+@click.option("--for", "seconds", type=DurationParameter(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
 @click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
@@ -103,16 +103,16 @@ def begin(
     seconds: float,
     reason: str,
     yes: bool,
-    where: Where,
-    kube: Kubernetes,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
     validate: str,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Turn the command line into override orders, and apply them."""
-    from reconciler.cli.overriding import Shift, shift, wanted_for
-    from reconciler.cli.records import who
+    from reconciler.cli.overriding import OverrideChange, shift, override_request
+    from reconciler.cli.records import current_principal
     from reconciler.cli.where import target
-    from reconciler.reconcile import OverrideOrder
+    from reconciler.reconcile import NewOverride
 
     values = _values(entity, limits_given)
     _check_answer(console, yes=yes)
@@ -130,24 +130,24 @@ def begin(
             yes=yes,
             output=output,
         )
-    by = who()
+    by = current_principal()
 
-    def orders(seen: "Observation") -> "tuple[OverrideOrder, ...]":
+    def orders(observation: "Observation") -> "tuple[NewOverride, ...]":
         return tuple(
-            OverrideOrder(
-                entity=entity, key=key, value=value, until=seen.at + seconds, who=by, reason=reason
+            NewOverride(
+                entity=entity, key=key, value=value, until=observation.at + seconds, principal=by, reason=reason
             )
             for key, value in values.items()
         )
 
     pairs = frozenset((entity, key) for key in values)
-    given = Shift(begin=orders, end=frozenset(), pairs=lambda _: pairs)
-    wanted = wanted_for(target(where), validate, yes=yes, output=output, command="override")
-    return shift(console, wanted, given)
+    change = OverrideChange(begin=orders, end=frozenset(), pairs=lambda _: pairs)
+    request = override_request(target(where), validate, yes=yes, output=output, command="override")
+    return shift(console, request, change)
 
 
 @override.command("end", help=END_HELP)
-@click.argument("entity", type=EntityText(), required=False)
+@click.argument("entity", type=EntityParameter(), required=False)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -163,13 +163,13 @@ def end(
     keys: Sequence[str],
     expired: bool,
     yes: bool,
-    where: Where,
-    kube: Kubernetes,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
     validate: str,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """End overrides of an entity (the named keys, or all that it has), or revert those that have expired."""
-    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.overriding import OverrideChange, shift, override_request
     from reconciler.cli.where import target
 
     _check_answer(console, yes=yes)
@@ -189,45 +189,45 @@ def end(
     if kube.kubernetes:
         from reconciler.cli import overriding_kube
 
-        named = [_key(name) for name in keys]
+        named_keys = [_key(name) for name in keys]
         return overriding_kube.end(
-            console, where, kube, entity=entity, keys=named, yes=yes, output=output
+            console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
         )
-    chosen = target(where)
-    recorded = [pair for pair in _overrides(console, chosen)[1] if pair[0] == entity]
+    cluster_target = target(where)
+    recorded = [pair for pair in _overrides(console, cluster_target)[1] if pair[0] == entity]
     pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(recorded)
     if not pairs:
         from reconciler.render.names import entity_text
 
         raise UsageError(f"there is no override of {entity_text(entity)}")
-    given = Shift(begin=lambda _: (), end=pairs, pairs=lambda _: pairs)
-    wanted = wanted_for(chosen, validate, yes=yes, output=output, command="override")
-    return shift(console, wanted, given)
+    change = OverrideChange(begin=lambda _: (), end=pairs, pairs=lambda _: pairs)
+    request = override_request(cluster_target, validate, yes=yes, output=output, command="override")
+    return shift(console, request, change)
 
 
-def _end_expired(console: Console, where: Where, validate: str, *, yes: bool, output: str) -> Exit:
+def _end_expired(console: Console, cluster_options: ClusterOptions, validate: str, *, yes: bool, output: str) -> ExitCode:
     """Revert every expired override of the clusters; one cluster that fails does not stop the others."""
     from reconciler.cli.every import for_each
-    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.overriding import OverrideChange, shift, override_request
     from reconciler.cli.showing import show_outcomes
     from reconciler.cli.where import targets
 
-    chosen = targets(where)
-    outcomes: list[tuple[Target, Outcome | None]] | None = None
-    if len(chosen) > 1 and output == "json":
+    cluster_targets = targets(cluster_options)
+    outcomes: list[tuple[ClusterTarget, Outcome | None]] | None = None
+    if len(cluster_targets) > 1 and output == "json":
         outcomes = []
 
     def pairs(observation: "Observation") -> "frozenset[Pair]":
         overrides = observation.owned.overrides
         return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
 
-    given = Shift(begin=lambda _: (), end=frozenset(), pairs=pairs)
+    change = OverrideChange(begin=lambda _: (), end=frozenset(), pairs=pairs)
 
-    def revert(chosen_target: "Target") -> Exit:
-        wanted = wanted_for(chosen_target, validate, yes=yes, output=output, command="override")
-        return shift(console, replace(wanted, gathered=outcomes), given)
+    def revert(chosen_target: "ClusterTarget") -> ExitCode:
+        request = override_request(chosen_target, validate, yes=yes, output=output, command="override")
+        return shift(console, replace(request, gathered=outcomes), change)
 
-    code = for_each(console, chosen, revert)
+    code = for_each(console, cluster_targets, revert)
     if outcomes is not None:
         show_outcomes(console, outcomes)
     return code
@@ -238,7 +238,7 @@ def _end_expired(console: Console, where: Where, validate: str, *, yes: bool, ou
 @kubernetes_options
 @format_option("text", "json")
 @click.pass_obj
-def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> Exit:
+def list_overrides(console: Console, *, where: ClusterOptions, kube: KubernetesOptions, output: str) -> ExitCode:
     """Read the records and print."""
     from reconciler.cli.where import target
     from reconciler.client.clock import SystemClock
@@ -247,17 +247,17 @@ def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> 
         from reconciler.cli import overriding_kube
         from reconciler.quota.entity import sort_key
 
-        cluster_id, there = overriding_kube.listed(where, kube)
-        found = dict(sorted(there.items(), key=lambda one: (sort_key(one[0][0]), one[0][1])))
+        cluster_id, stored = overriding_kube.list_overrides(where, kube)
+        overrides = dict(sorted(stored.items(), key=lambda item: (sort_key(item[0][0]), item[0][1])))
     else:
-        cluster_id, found = _overrides(console, target(where))
+        cluster_id, overrides = _overrides(console, target(where))
     now = SystemClock().now()
     from reconciler.cli.override_rows import row, table_of
 
     if output == "json":
         from reconciler.render.documents import dump
 
-        rows: list[Json] = [row(one, now) for one in found.values()]
+        rows: list[Json] = [row(override_, now) for override_ in overrides.values()]
         console.fact(
             dump(
                 {
@@ -268,12 +268,12 @@ def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> 
                 }
             )
         )
-        return Exit.DONE
-    table_of(console, list(found.values()), now)
-    return Exit.DONE
+        return ExitCode.DONE
+    table_of(console, list(overrides.values()), now)
+    return ExitCode.DONE
 
 
-def _overrides(console: Console, chosen: "Target") -> "tuple[str, dict[Pair, Override]]":
+def _overrides(console: Console, cluster_target: "ClusterTarget") -> "tuple[str, dict[Pair, Override]]":
     """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
     from reconciler.cli.asking import connected, expected_cluster
     from reconciler.cli.records import read_only_inventory
@@ -282,21 +282,21 @@ def _overrides(console: Console, chosen: "Target") -> "tuple[str, dict[Pair, Ove
     from reconciler.quota.entity import sort_key
 
     async def ask() -> "tuple[str, dict[Pair, Override]]":
-        async with connected(console, chosen) as client:
-            cluster = await expected_cluster(client, chosen)
-        owned = await read_only_inventory(chosen, SystemClock()).load(cluster.id)
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
+        owned = await read_only_inventory(cluster_target, SystemClock()).load(cluster.id)
         pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
         return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
 
     return run(ask())
 
 
-def _values(entity: "Entity", given: Sequence[str]) -> dict[Key, float | None]:
+def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:
     from reconciler.quota.entity import ABSENT
     from reconciler.quota.keys import RULES
 
     values: dict[Key, float | None] = {}
-    for text in given:
+    for text in assignments:
         name, _, value = text.partition("=")
         key, number = (_key(name), None) if value == "unset" else limit(text)
         if key in values:

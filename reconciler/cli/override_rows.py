@@ -12,38 +12,38 @@ from reconciler.render.table import table
 from reconciler.render.units import instant
 
 
-def row(one: Override, now: float) -> Json:
+def row(record: Override, now: float) -> Json:
     """An override as JSON."""
     return {
-        "entity": entity_json(one.entity),
-        "key": str(one.key),
-        "value": value_json(one.value),
-        "declared": value_json(one.declared),
-        "before": value_json(one.before),
-        "until": instant(one.until),
-        "expired": now >= one.until,
-        "endsWithDocument": one.ends_with_document,
-        "who": one.who,
-        "reason": one.reason,
+        "entity": entity_json(record.entity),
+        "key": str(record.key),
+        "value": value_json(record.value),
+        "declared": value_json(record.declared),
+        "before": value_json(record.before),
+        "until": instant(record.until),
+        "expired": now >= record.until,
+        "endsWithDocument": record.ends_with_document,
+        "who": record.author,
+        "reason": record.reason,
     }
 
 
-def table_of(console: Console, found: Sequence[Override], now: float) -> None:
+def table_of(console: Console, overrides: Sequence[Override], now: float) -> None:
     """Overrides as a table."""
-    if not found:
+    if not overrides:
         console.fact("no overrides")
         return
     rows = [
         [
-            entity_text(one.entity),
-            str(one.key),
-            units.limit(one.key, one.value) if one.value is not None else "unset",
-            units.limit(one.key, one.declared) if one.declared is not None else "not declared",
-            f"{units.age(one.until - now)} left" if now < one.until else "expired, not reverted",
-            escaped(one.who),
-            escaped(one.reason),
+            entity_text(record.entity),
+            str(record.key),
+            units.limit(record.key, record.value) if record.value is not None else "unset",
+            units.limit(record.key, record.declared) if record.declared is not None else "not declared",
+            f"{units.age(record.until - now)} left" if now < record.until else "expired, not reverted",
+            escaped(record.author),
+            escaped(record.reason),
         ]
-        for one in found
+        for record in overrides
     ]  # fmt: skip
     heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
     console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))

@@ -3,28 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from reconciler.cli.applying import Wanted, carry_out, told_outcome
+from reconciler.cli.applying import ApplyRequest, carry_out, report_outcome
 from reconciler.cli.console import Console
 from reconciler.cli.documents import load
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.orders import orders_for, origin_of, unlimited
-from reconciler.cli.planning import Sources, addressed, narrowed
+from reconciler.cli.planning import InventoryOptions, addressed, narrowed
 from reconciler.cli.running import run
-from reconciler.cli.where import Target
-from reconciler.cli.world import Records, World, world
-from reconciler.errors import KquotaError, Refused
-from reconciler.quota.desired import Desired
+from reconciler.cli.where import ClusterTarget
+from reconciler.cli.world import RecordOptions, Runtime, world
+from reconciler.errors import KquotaError, PlanRefused
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.owned import Pair
 from reconciler.quota.policy import Policy
-from reconciler.quota.report import Outcome, Verdict
-from reconciler.reconcile import Observation, Orders, OverrideOrder, Prepared, observe, preview
+from reconciler.quota.report import Outcome, ValidationResult
+from reconciler.reconcile import Observation, ReconcileOptions, NewOverride, PreparedPlan, observe, preview
 from reconciler.reconcile.drift import as_applied
 from reconciler.reconcile.observe import rules_for
 from reconciler.reconcile.validate import validate as asked_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class OverrideChange:
     """Overrides that begin or end.
 
     Attributes:
@@ -34,13 +34,13 @@ class Shift:
         cluster_id: The id that must answer; ``None`` = as configured.
     """
 
-    begin: Callable[[Observation], tuple[OverrideOrder, ...]]
+    begin: Callable[[Observation], tuple[NewOverride, ...]]
     end: frozenset[Pair]
     pairs: Callable[[Observation], frozenset[Pair]]
     cluster_id: str | None = None
 
 
-def shift(console: Console, wanted: Wanted, given: Shift) -> Exit:
+def shift(console: Console, request: ApplyRequest, change: OverrideChange) -> ExitCode:
     """Put overrides into force, or end them, as an apply of these pairs and nothing else.
 
     Raises:
@@ -49,76 +49,76 @@ def shift(console: Console, wanted: Wanted, given: Shift) -> Exit:
 
     async def work() -> Outcome | None:
         async with world(
-            console, wanted.target, Records(), command=wanted.command, writes=True
-        ) as outside:
-            orders, prepared = await _prepared(console, wanted, outside, given)
-            return await carry_out(console, wanted, outside, orders, prepared)
+            console, request.target, RecordOptions(), command=request.command, writes=True
+        ) as runtime:
+            orders, prepared = await _prepared(console, request, runtime, change)
+            return await carry_out(console, request, runtime, orders, prepared)
 
-    return told_outcome(console, wanted, run(work()))
+    return report_outcome(console, request, run(work()))
 
 
 async def _prepared(
-    console: Console, wanted: Wanted, outside: World, given: Shift
-) -> tuple[Orders, Prepared]:
-    target = wanted.target
+    console: Console, request: ApplyRequest, runtime: Runtime, change: OverrideChange
+) -> tuple[ReconcileOptions, PreparedPlan]:
+    target = request.target
     orders = orders_for(
-        target, wanted.limits, complete=True, removals_known=True, origin=origin_of(target)
+        target, request.limits, complete=True, removals_known=True, origin=origin_of(target)
     )
-    if given.cluster_id is not None and orders.expected_cluster_id is None:
-        orders = replace(orders, expected_cluster_id=given.cluster_id)
-    seen = await observe(outside.ports, orders)
-    if rules_for(orders, seen).in_force is Policy.OBSERVE:
-        raise Refused(f"policy Observe is in force for {target.shown}: nothing may be written")
-    pairs = given.pairs(seen)
+    if change.cluster_id is not None and orders.expected_cluster_id is None:
+        orders = replace(orders, expected_cluster_id=change.cluster_id)
+    observation = await observe(runtime.ports, orders)
+    if rules_for(orders, observation).in_force is Policy.OBSERVE:
+        raise PlanRefused(f"policy Observe is in force for {target.display_name}: nothing may be written")
+    pairs = change.pairs(observation)
     orders = replace(
         orders,
-        overrides=given.begin(seen),
-        ended=given.end,
+        overrides=change.begin(observation),
+        ended=change.end,
         only=lambda subject, key: (subject, key) in pairs,
-        own_principal=outside.own_principal,
-        pace=wanted.pace,
+        own_principal=runtime.own_principal,
+        pace=request.pace,
     )
-    desired = _desired(console, target, seen)
-    first = preview(seen, desired, orders, verdict=Verdict(source="none"))
-    verdict = await asked_rules(outside.ports, orders, seen, first.plan.changes)
+    desired = _desired(console, target, observation)
+    first = preview(observation, desired, orders, verdict=ValidationResult(source="none"))
+    verdict = await asked_rules(runtime.ports, orders, observation, first.plan.changes)
     prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
-    return orders, addressed(prepared, target, outside)
+    return orders, addressed(prepared, target, runtime)
 
 
-def _desired(console: Console, target: Target, seen: Observation) -> Desired:
+def _desired(console: Console, target: ClusterTarget, observation: Observation) -> DesiredState:
     """What is declared; at night a broken manifest must not be in the way, so our records will do."""
-    if not target.chosen.manifests:
-        return as_applied(seen)
+    if not target.project_cluster.manifests:
+        return as_applied(observation)
     try:
         return load(target, ()).desired
     except KquotaError as error:
         console.warning(
             f"the manifests cannot be read, so what we applied last stands for them: {error}"
         )
-        return as_applied(seen)
+        return as_applied(observation)
 
 
-def wanted_for(
-    target: Target,
+def override_request(
+    target: ClusterTarget,
     validate: str,
     *,
     yes: bool,
     output: str,
     command: str,
     next_words: tuple[str, ...] = ("override", "list"),
-) -> Wanted:
+) -> ApplyRequest:
     """An apply of overrides alone."""
-    return Wanted(
+    return ApplyRequest(
         target=target,
         task=None,
         saved=None,
         limits=unlimited(validate),
-        sources=Sources(since=None, no_inventory=False),
+        sources=InventoryOptions(since=None, no_inventory=False),
         yes=yes,
         expect_digest=None,
         max_age=0.0,
         pace=False,
-        out=None,
+        outcome_path=None,
         output=output,
         command=command,
         next_words=next_words,

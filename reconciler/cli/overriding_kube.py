@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, Where, packed
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import FILE, ClusterOptions, packed
 from reconciler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,7 +19,7 @@ PASS_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kubernetes:
+class KubernetesOptions:
     """Whether an operator acts, as it was typed.
 
     Attributes:
@@ -38,9 +38,9 @@ class Kubernetes:
 
 
 def kubernetes_options(function: F) -> F:
-    """The options of :class:`Kubernetes`, handed over as ``kube``."""
+    """The options of :class:`KubernetesOptions`, handed over as ``kube``."""
     decorate: Callable[[F], F] = packed(
-        "kube", Kubernetes, ("kubernetes", "operator_namespace", "kubeconfig"), (
+        "kube", KubernetesOptions, ("kubernetes", "operator_namespace", "kubeconfig"), (
             click.option("--kubernetes", is_flag=True,
                          help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka."),
             click.option("--operator-namespace", metavar="NAMESPACE",
@@ -51,7 +51,7 @@ def kubernetes_options(function: F) -> F:
     return decorate(function)
 
 
-def ledger_work(where: Where, kube: Kubernetes, work: "Callable[[Any], Awaitable[Any]]") -> Any:  # noqa: ANN401 - whatever the work gives
+def ledger_work(cluster_options: ClusterOptions, kube: KubernetesOptions, work: "Callable[[Any], Awaitable[Any]]") -> Any:  # noqa: ANN401 - whatever the work gives
     """Do something with the operator's ledger of the chosen cluster.
 
     Raises:
@@ -63,21 +63,21 @@ def ledger_work(where: Where, kube: Kubernetes, work: "Callable[[Any], Awaitable
     from reconciler.client.clock import SystemClock
 
     needs("operator", "--kubernetes")
-    typed = {"bootstrap_server", "command_config", "project"} - where.from_environment
-    if any(getattr(where, name) is not None for name in typed):
+    typed = {"bootstrap_server", "command_config", "project"} - cluster_options.from_environment
+    if any(getattr(cluster_options, name) is not None for name in typed):
         raise UsageError(
             "--kubernetes asks the operator; brokers and project files have no part in it"
         )
-    cluster = where.cluster
+    cluster = cluster_options.cluster
     if cluster is None:
         raise UsageError("--kubernetes needs --cluster, the name of a QuotaCluster")
     namespace = operator_namespace(kube.operator_namespace)
 
     from reconciler.kube import overrides
-    from reconciler.kube.api import Api
+    from reconciler.kube.api import KubernetesApi
 
     async def story() -> Any:  # noqa: ANN401 - whatever the work gives
-        async with await Api.connect(kube.kubeconfig, clock=SystemClock()) as api:
+        async with await KubernetesApi.connect(kube.kubeconfig, clock=SystemClock()) as api:
             return await work(await overrides.ledger(api, namespace=namespace, cluster=cluster))
 
     return run(story())
@@ -85,8 +85,8 @@ def ledger_work(where: Where, kube: Kubernetes, work: "Callable[[Any], Awaitable
 
 def begin(
     console: Console,
-    where: Where,
-    kube: Kubernetes,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
     *,
     entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
     values: Mapping[Any, float | None],
@@ -94,9 +94,9 @@ def begin(
     reason: str,
     yes: bool,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Write overrides down, and wait until the operator has made a pass."""
-    from reconciler.cli.records import who
+    from reconciler.cli.records import current_principal
     from reconciler.client.clock import SystemClock
     from reconciler.kube import overrides
     from reconciler.render.names import entity_text
@@ -104,28 +104,28 @@ def begin(
     if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
         raise UsageError("not written: the answer was no")
     clock = SystemClock()
-    wanted = overrides.Wanted(
-        entity=entity, values=values, until=clock.now() + seconds, who=who(), reason=reason
+    request = overrides.OverrideRequest(
+        entity=entity, values=values, until=clock.now() + seconds, author=current_principal(), reason=reason
     )
 
-    async def work(ledger: overrides.Ledger) -> bool:
-        made = await overrides.begin(ledger, wanted)
-        _told(console, ledger.cluster_id, made, output, "is overridden")
+    async def work(ledger: overrides.OverrideLedger) -> bool:
+        begun = await overrides.begin(ledger, request)
+        _print_overrides(console, ledger.cluster_id, begun, output, "is overridden")
         return await _passed(console, ledger, where.timeout or PASS_SECONDS)
 
-    return Exit.DONE if ledger_work(where, kube, work) else Exit.ERROR
+    return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
 
 def end(
     console: Console,
-    where: Where,
-    kube: Kubernetes,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
     *,
     entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
     keys: Sequence[Any],
     yes: bool,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """End the overrides of an entity: the named keys, or all that it has."""
     from reconciler.client.clock import SystemClock
     from reconciler.kube import overrides
@@ -135,27 +135,27 @@ def end(
     if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
         raise UsageError("not written: the answer was no")
 
-    async def work(ledger: overrides.Ledger) -> bool:
-        there = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
-        pairs = frozenset((entity, key) for key in keys) or frozenset(there)
+    async def work(ledger: overrides.OverrideLedger) -> bool:
+        active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
+        pairs = frozenset((entity, key) for key in keys) or frozenset(active_pairs)
         if not pairs:
             raise UsageError(f"there is no override of {text}")
-        made = await overrides.end(ledger, pairs, now=SystemClock().now())
-        _told(console, ledger.cluster_id, made, output, "is no longer overridden")
+        ended = await overrides.end(ledger, pairs, now=SystemClock().now())
+        _print_overrides(console, ledger.cluster_id, ended, output, "is no longer overridden")
         return await _passed(console, ledger, where.timeout or PASS_SECONDS)
 
-    return Exit.DONE if ledger_work(where, kube, work) else Exit.ERROR
+    return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
 
-def listed(where: Where, kube: Kubernetes) -> "tuple[str, Mapping[Any, Any]]":
+def list_overrides(cluster_options: ClusterOptions, kube: KubernetesOptions) -> "tuple[str, Mapping[Any, Any]]":
     """Cluster id and overrides, in the order in which they are stored."""
     from reconciler.kube import overrides
 
-    async def work(ledger: overrides.Ledger) -> "tuple[str, Mapping[Any, Any]]":
+    async def work(ledger: overrides.OverrideLedger) -> "tuple[str, Mapping[Any, Any]]":
         return ledger.cluster_id, await overrides.overrides(ledger)
 
-    found: tuple[str, Mapping[Any, Any]] = ledger_work(where, kube, work)
-    return found
+    result: tuple[str, Mapping[Any, Any]] = ledger_work(cluster_options, kube, work)
+    return result
 
 
 async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger
@@ -165,19 +165,19 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
     from reconciler.kube import overrides
 
     try:
-        made = await overrides.carried_out(ledger, seconds=seconds, clock=SystemClock())
+        is_carried_out = await overrides.wait_until_applied(ledger, seconds=seconds, clock=SystemClock())
     except Forbidden as error:
         console.warning(f"the operator was not asked for a pass: {error.message}")
         console.note("it is carried out with the next pass")
         return True
-    if not made:
+    if not is_carried_out:
         console.error(f"it is written down, but no pass was made within {seconds:g} s")
         console.hint("kquota operator check says what may be wrong")
-    return made
+    return is_carried_out
 
 
-def _told(
-    console: Console, cluster_id: str, made: Sequence[Any], output: str, becomes: str
+def _print_overrides(
+    console: Console, cluster_id: str, changed: Sequence[Any], output: str, becomes: str
 ) -> None:
     from reconciler.cli.override_rows import row
     from reconciler.client.clock import SystemClock
@@ -185,7 +185,7 @@ def _told(
     from reconciler.render.names import entity_text
 
     if output == "json":
-        rows = [row(one, SystemClock().now()) for one in made]
+        rows = [row(record, SystemClock().now()) for record in changed]
         console.fact(
             dump(
                 {
@@ -197,8 +197,8 @@ def _told(
             )
         )
         return
-    for one in made:
-        console.fact(f"{one.key} of {entity_text(one.entity)} {becomes}")
+    for record in changed:
+        console.fact(f"{record.key} of {entity_text(record.entity)} {becomes}")
 
 
 def _agreed(console: Console, question: str, *, yes: bool) -> bool:

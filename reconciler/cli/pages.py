@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from reconciler import __version__
 from reconciler.client.clock import SystemClock
-from reconciler.render.html_facts import Look
+from reconciler.render.html_facts import ClusterPage
 from reconciler.render.html_page import SCRIPTS, STYLES, TEMPLATE, PageFiles, page_html
 
 
@@ -19,7 +19,7 @@ def page_files() -> PageFiles:
     return PageFiles(template=joined([TEMPLATE]), style=joined(STYLES), script=joined(SCRIPTS))
 
 
-def page_of(looks: Sequence[Look], *, page: str) -> str:
+def page_of(looks: Sequence[ClusterPage], *, page: str) -> str:
     """A page about these clusters, made now.
 
     Args:

@@ -7,17 +7,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.documents import STDIN
-from reconciler.errors import Refused
+from reconciler.errors import PlanRefused
 from reconciler.quota.guards import Guard, check
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Rules
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.cli.planning import Task
+    from reconciler.cli.planning import PlanTask
 
 _FLAGS: Final = {
     Guard.PROTECTED: ("--allow-defaults", "of default entities, which affect every client without a closer limit"),
@@ -25,7 +25,7 @@ _FLAGS: Final = {
 }  # fmt: skip
 
 
-def check_piped(task: "Task", paths: "Sequence[str]") -> None:
+def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
     """Name every flag that the documents of standard input need.
 
     Raises:
@@ -33,13 +33,13 @@ def check_piped(task: "Task", paths: "Sequence[str]") -> None:
     """
     if STDIN not in paths:
         return
-    plan = compare(desired=task.desired, owned=Owned(cluster_id=""), live=State(), rules=Rules())
-    counts = Counter(violation.guard for violation in check(plan, task.orders.guards, State()))
+    plan = compare(desired=task.desired, owned=OwnershipRecords(cluster_id=""), live=QuotaState(), rules=Rules())
+    counts = Counter(violation.guard for violation in check(plan, task.orders.guards, QuotaState()))
     missing = [guard for guard in _FLAGS if counts[guard]]
     if missing:
         limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)
         flags = " ".join(_FLAGS[guard][0] for guard in missing)
-        raise Refused(
+        raise PlanRefused(
             f"standard input declares {limits}; the cluster was not asked",
             hint=f"if they are meant, add {flags}",
         )

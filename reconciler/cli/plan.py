@@ -9,20 +9,20 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit, worst
-from reconciler.cli.options import FILE, Where, format_option, where_options
-from reconciler.cli.orders import Limits, limit_options
-from reconciler.cli.planning import Sources, source_options
+from reconciler.cli.exits import ExitCode, worst
+from reconciler.cli.options import FILE, ClusterOptions, format_option, where_options
+from reconciler.cli.orders import PlanLimitOptions, limit_options
+from reconciler.cli.planning import InventoryOptions, source_options
 from reconciler.cli.principals import knowing, principals_option, read_principals, with_users
-from reconciler.cli.whatif import Asking, address_of, evidence_options, quota_callback, simulated
+from reconciler.cli.whatif import EvidenceOptions, address_of, evidence_options, quota_callback, simulated
 from reconciler.cli.whatif import code_of as evidence_code
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
-    from reconciler.cli.where import Target
+    from reconciler.cli.planning import PlanTask
+    from reconciler.cli.where import ClusterTarget
     from reconciler.quota.report import Preview
-    from reconciler.reconcile import Prepared
+    from reconciler.reconcile import PreparedPlan
 
 HELP: Final = """Show what would change, which rule asks for it, and whether the broker would accept it.
 
@@ -72,61 +72,61 @@ def plan(
     detailed_exitcode: bool,
     verbose: bool,
     principals: str | None,
-    where: Where,
-    sources: Sources,
-    limits: Limits,
-    asking: Asking,
+    where: ClusterOptions,
+    sources: InventoryOptions,
+    limits: PlanLimitOptions,
+    asking: EvidenceOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Prepare each cluster's plan, then print and save."""
     from reconciler.cli.changed_documents import changed_documents
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import Shown, plan_page, show_plans, show_trust
+    from reconciler.cli.showing import PlanWithEvidence, plan_page, show_plans, show_trust
     from reconciler.cli.where import offline_targets, targets
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
-    chosen = offline_targets(where, paths, untrusted=True) if offline else targets(where)
-    if out is not None and len(chosen) > 1:
+    cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
+    if out is not None and len(cluster_targets) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
-    known = () if principals is None else read_principals(principals, paths)
-    made: list[Shown] = []
-    looked: list[Prepared] = []
+    known_principals = () if principals is None else read_principals(principals, paths)
+    plans: list[PlanWithEvidence] = []
+    looked: list[PreparedPlan] = []
 
-    def work(target: "Target") -> Exit:
-        task = knowing(task_for(console, target, paths, limits, sources), known)
+    def work(target: "ClusterTarget") -> ExitCode:
+        task = knowing(task_for(console, target, paths, limits, sources), known_principals)
         callback = None
         if offline:
             prepared = _offline(console, task, snapshot)
         else:
-            prepared, callback = _asked(console, task, asks=bool(address_of(target, asking)))
+            prepared, callback = _prepare(console, task, asks=bool(address_of(target, asking)))
         simulation = simulated(console, task, prepared, asking, callback)
         looked.append(prepared)
         changed = changed_documents(target, task.documents.desired, typed_paths=bool(paths))
         proposal = replace(prepared.preview, changed_documents=changed)
-        made.append(Shown(target=target, preview=proposal, simulation=simulation))
+        plans.append(PlanWithEvidence(target=target, preview=proposal, simulation=simulation))
         code = code_of(prepared.preview, detailed=detailed_exitcode)
         return worst([code, evidence_code(simulation, asking)])
 
-    code = for_each(console, chosen, work)
-    told = show_trust(console, where)
+    code = for_each(console, cluster_targets, work)
+    warnings = show_trust(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
     full = [
-        replace(one, preview=replace(one.preview, warnings=(*one.preview.warnings, *told)))
-        for one in made
+        replace(plan_view, preview=replace(plan_view.preview, warnings=(*plan_view.preview.warnings, *warnings)))
+        for plan_view in plans
     ]
     if output == "html":
         console.fact(plan_page(full, looked))
     else:
-        show_plans(console, made if output == "text" else full, output, verbose=verbose)
-    if out is not None and made:
+        show_plans(console, plans if output == "text" else full, output, verbose=verbose)
+    if out is not None and plans:
         from reconciler.cli.files import write_text
         from reconciler.render.documents import dump
 
         write_text(out, dump(full[0].document), private=True)
-        console.note(f"the plan is saved in {out}, digest {made[0].preview.plan.digest}")
-    if page is not None and made:
+        console.note(f"the plan is saved in {out}, digest {plans[0].preview.plan.digest}")
+    if page is not None and plans:
         from reconciler.cli.files import write_text
 
         write_text(page, plan_page(full, looked), private=True)
@@ -134,36 +134,36 @@ def plan(
     return code
 
 
-def _asked(console: Console, task: "Task", *, asks: bool) -> "tuple[Prepared, str | None]":
+def _prepare(console: Console, task: "PlanTask", *, asks: bool) -> "tuple[PreparedPlan, str | None]":
     """The plan, and where evidence is asked the quota callback of the brokers: with one of their own nothing can be told."""
     from reconciler.cli.planning import prepared_for
     from reconciler.cli.running import run
     from reconciler.cli.world import world
 
-    async def ask() -> "tuple[Prepared, str | None]":
+    async def ask() -> "tuple[PreparedPlan, str | None]":
         async with world(
             console, task.target, task.records, command="plan", writes=False
-        ) as outside:
-            prepared = await with_users(task, await prepared_for(task, outside), outside.client)
-            callback = await quota_callback(outside.client) if asks else None
+        ) as runtime:
+            prepared = await with_users(task, await prepared_for(task, runtime), runtime.client)
+            callback = await quota_callback(runtime.client) if asks else None
             return prepared, callback
 
     return run(ask())
 
 
-def _offline(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
+def _offline(console: Console, task: "PlanTask", snapshot: Path | None) -> "PreparedPlan":
     from reconciler.cli.offline import plan_offline
 
     return plan_offline(console, task, snapshot)
 
 
-def code_of(preview: "Preview", *, detailed: bool) -> Exit:
+def code_of(preview: "Preview", *, detailed: bool) -> ExitCode:
     """What a plan alone exits with."""
-    found = [Exit.DONE]
+    codes = [ExitCode.DONE]
     if preview.errored:
-        found.append(Exit.ERROR)
+        codes.append(ExitCode.ERROR)
     if preview.violations:
-        found.append(Exit.REFUSED)
+        codes.append(ExitCode.REFUSED)
     if detailed and (preview.plan.changes or preview.plan.drift):
-        found.append(Exit.CHANGES)
-    return worst(found)
+        codes.append(ExitCode.CHANGES)
+    return worst(codes)

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from reconciler.cli.console import Console, reading
-from reconciler.cli.documents import Documents, at_revision, load
+from reconciler.cli.documents import ClusterDocuments, at_revision, load
 from reconciler.cli.options import packed
-from reconciler.cli.orders import Limits, orders_for, origin_of
+from reconciler.cli.orders import PlanLimitOptions, orders_for, origin_of
 from reconciler.cli.records import check_records
-from reconciler.cli.where import Target
-from reconciler.cli.world import Records
+from reconciler.cli.where import ClusterTarget
+from reconciler.cli.world import RecordOptions
 from reconciler.errors import UsageError
-from reconciler.quota.desired import Desired
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.twins import ADDRESS
-from reconciler.reconcile import Orders, Prepared
+from reconciler.reconcile import ReconcileOptions, PreparedPlan
 
 if TYPE_CHECKING:
-    from reconciler.cli.world import World
+    from reconciler.cli.world import Runtime
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class InventoryOptions:
     """Where a plan's third side comes from, as it was typed."""
 
     since: str | None
@@ -41,31 +41,31 @@ _OPTIONS: Final = (
 
 
 def source_options(function: F) -> F:
-    """The options of :class:`Sources`, handed over as ``sources``."""
+    """The options of :class:`InventoryOptions`, handed over as ``sources``."""
     decorate: Callable[[F], F] = packed(
-        "sources", Sources, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+        "sources", InventoryOptions, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
     )
     return decorate(function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class PlanTask:
     """Everything that a plan of one cluster needs, before anybody is asked."""
 
-    target: Target
-    documents: Documents
-    orders: Orders
-    records: Records
+    target: ClusterTarget
+    documents: ClusterDocuments
+    orders: ReconcileOptions
+    records: RecordOptions
 
     @property
-    def desired(self) -> Desired:
+    def desired(self) -> DesiredState:
         """What the documents ask for."""
         return self.documents.desired
 
 
 def task_for(
-    console: Console, target: Target, paths: Sequence[str], limits: Limits, sources: Sources
-) -> Task:
+    console: Console, target: ClusterTarget, paths: Sequence[str], limits: PlanLimitOptions, sources: InventoryOptions
+) -> PlanTask:
     """Read documents and revision, and put the orders together.
 
     Raises:
@@ -84,7 +84,7 @@ def task_for(
     for warning in documents.warnings:
         console.warning(str(warning))
     if target.settings.suspend:
-        console.warning(f"{target.shown} is suspended (spec.suspend): nothing is written")
+        console.warning(f"{target.display_name} is suspended (spec.suspend): nothing is written")
     if not sources.no_inventory and sources.since is None:
         check_records(console, target)
     since = None if sources.since is None else at_revision(target, sources.since)
@@ -96,15 +96,15 @@ def task_for(
         origin=origin_of(target),
         desired=documents.desired,
     )
-    return Task(
+    return PlanTask(
         target=target,
         documents=documents,
         orders=orders,
-        records=Records(none=sources.no_inventory, since=since),
+        records=RecordOptions(none=sources.no_inventory, since=since),
     )
 
 
-async def prepared_for(task: Task, world: "World") -> Prepared:
+async def prepared_for(task: PlanTask, world: "Runtime") -> PreparedPlan:
     """Observe, plan, guard, validate."""
     from reconciler.reconcile import prepare
 
@@ -114,36 +114,36 @@ async def prepared_for(task: Task, world: "World") -> Prepared:
     )
 
 
-def addressed(prepared: Prepared, target: Target, world: "World") -> Prepared:
+def addressed(prepared: PreparedPlan, target: ClusterTarget, world: "Runtime") -> PreparedPlan:
     """The same with this cluster's address in the commands that violations tell people to type."""
-    shown = prepared.preview
-    if not (shown.violations or shown.plan.twins):
+    preview = prepared.preview
+    if not (preview.violations or preview.plan.ip_aliases):
         return prepared
-    here = broker_text(target, world)
+    address = broker_text(target, world)
     violations = tuple(
-        replace(violation, message=violation.message.replace(ADDRESS, here))
-        for violation in shown.violations
+        replace(violation, message=violation.message.replace(ADDRESS, address))
+        for violation in preview.violations
     )
-    warnings = tuple(warning.replace(ADDRESS, here) for warning in shown.warnings)
-    return replace(prepared, preview=replace(shown, violations=violations, warnings=warnings))
+    warnings = tuple(warning.replace(ADDRESS, address) for warning in preview.warnings)
+    return replace(prepared, preview=replace(preview, violations=violations, warnings=warnings))
 
 
-def broker_text(target: "Target", world: "World") -> str:
+def broker_text(target: "ClusterTarget", world: "Runtime") -> str:
     """What follows ``--bootstrap-server`` in a command for this cluster."""
     import shlex
 
     text = str(world.config.bootstrap[0])
-    if target.where.command_config is not None:
-        text += f" --command-config {shlex.quote(str(target.where.command_config))}"
+    if target.options.command_config is not None:
+        text += f" --command-config {shlex.quote(str(target.options.command_config))}"
     return text
 
 
-def narrowed(prepared: Prepared, orders: Orders) -> Prepared:
+def narrowed(prepared: PreparedPlan, orders: ReconcileOptions) -> PreparedPlan:
     """The same without reports about pairs that this run does not look after (``--only``, some PATHs)."""
     only = orders.only
     if only is None:
         return prepared
     plan = prepared.plan
-    kept = tuple(one for one in plan.findings if only(one.entity, one.key))
-    shown = replace(prepared.preview, plan=replace(plan, findings=kept))
-    return replace(prepared, preview=shown)
+    findings = tuple(finding for finding in plan.findings if only(finding.entity, finding.key))
+    preview = replace(prepared.preview, plan=replace(plan, findings=findings))
+    return replace(prepared, preview=preview)

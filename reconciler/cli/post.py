@@ -8,13 +8,13 @@ import click
 
 from reconciler.cli.commands import group
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE
-from reconciler.cli.post_options import Place, Post, place_options, post_options
+from reconciler.cli.post_options import PullRequestOptions, PostOptions, place_options, post_options
 from reconciler.errors import KquotaError
 
 if TYPE_CHECKING:
-    from reconciler.cli.posting import Letter
+    from reconciler.cli.posting import PostContent
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.
 
@@ -81,14 +81,14 @@ def post() -> None:
 def github(
     console: Console,
     *,
-    wanted: Post,
-    place: Place,
+    wanted: PostOptions,
+    place: PullRequestOptions,
     summary: bool,
     outputs: bool,
     annotations: bool,
     sarif: Path | None,
     path_prefix: str,
-) -> Exit:
+) -> ExitCode:
     """The runner's files first, then the host."""
     from reconciler.cli.extras import needs
 
@@ -106,13 +106,13 @@ def github(
         posting_github.write_sarif(letter, sarif, prefix=path_prefix)
     facts = dict(letter.outputs)
     try:
-        facts |= posting.run_told(posting_github.told(console, letter, place))
+        facts |= posting.run_request(posting_github.post_to_github(console, letter, place))
     except KquotaError as error:
         return _failed(console, letter, error)
     finally:
         if outputs:
             posting_github.write_outputs(facts)
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 @post.command("gitlab", help=GITLAB_HELP)
@@ -131,13 +131,13 @@ def github(
 def gitlab(
     console: Console,
     *,
-    wanted: Post,
+    wanted: PostOptions,
     project: str,
     merge_request: int | None,
     sha: str,
     terraform_report: Path | None,
     code_quality: Path | None,
-) -> Exit:
+) -> ExitCode:
     """The reports first, then the host."""
     from reconciler.cli.extras import needs
 
@@ -147,10 +147,10 @@ def gitlab(
     letter = posting.letter_of(replace(wanted, commit=wanted.commit or sha))
     posting_gitlab.write_reports(letter, terraform=terraform_report, quality=code_quality)
     try:
-        posting.run_told(posting_gitlab.told(console, letter, project, merge_request, sha))
+        posting.run_request(posting_gitlab.post_to_gitlab(console, letter, project, merge_request, sha))
     except KquotaError as error:
         return _failed(console, letter, error)
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
@@ -174,7 +174,7 @@ def reviewed(
     outputs: bool,
     repo: str,
     api_url: str,
-) -> Exit:
+) -> ExitCode:
     """Fetch, check that it is a plan, write."""
     from reconciler.cli.extras import needs
 
@@ -183,20 +183,20 @@ def reviewed(
     from reconciler.cli.files import write_text
     from reconciler.render.read_preview import read_preview
 
-    text, pull = posting.run_told(
+    text, pull = posting.run_request(
         posting_github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)
     )
-    digest = read_preview(text, where=f"the plan of pull request {pull}").plan.digest
+    digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
     write_text(out, text)
     if outputs:
         facts = {"plan": str(out.absolute()), "pull": str(pull), "digest": digest}
         posting_github.write_outputs(facts)
     console.fact(digest)
     console.note(f"the plan that was reviewed in pull request {pull} is in {out}")
-    return Exit.DONE
+    return ExitCode.DONE
 
 
-def _failed(console: Console, letter: "Letter", error: KquotaError) -> Exit:
+def _failed(console: Console, letter: "PostContent", error: KquotaError) -> ExitCode:
     """A host that could not be told: a warning, unless it is required.
 
     Raises:
@@ -204,8 +204,8 @@ def _failed(console: Console, letter: "Letter", error: KquotaError) -> Exit:
     """
     from reconciler.errors import ForgeError
 
-    if letter.wanted.required or not isinstance(error, ForgeError):
+    if letter.options.required or not isinstance(error, ForgeError):
         raise error
     console.warning(f"nothing was posted: {error.message}")
     console.hint(error.hint)
-    return Exit.DONE
+    return ExitCode.DONE

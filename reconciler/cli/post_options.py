@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class PostOptions:
     """What is posted and how, as it was typed; the same for every host."""
 
     document: Path
@@ -34,7 +34,7 @@ class Post:
 
 
 def post_options(*, api: str, api_variable: str) -> Callable[[F], F]:
-    """The options of :class:`Post`, handed over as ``wanted``.
+    """The options of :class:`PostOptions`, handed over as ``wanted``.
 
     Args:
         api: Address of the host's API.
@@ -71,12 +71,12 @@ def post_options(*, api: str, api_variable: str) -> Callable[[F], F]:
         "required",
         "api_url",
     ]
-    decorate: Callable[[F], F] = packed("wanted", Post, fields, options)
+    decorate: Callable[[F], F] = packed("wanted", PostOptions, fields, options)
     return decorate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PullRequestOptions:
     """Which pull request, as it was typed."""
 
     repo: str
@@ -106,7 +106,7 @@ _PLACE: Final = (
 
 
 def place_options(function: F) -> F:
-    """The options of :class:`Place`, handed over as ``place``."""
+    """The options of :class:`PullRequestOptions`, handed over as ``place``."""
     names, options = [name for name, _ in _PLACE], [option for _, option in _PLACE]
-    decorate: Callable[[F], F] = packed("place", Place, names, options)
+    decorate: Callable[[F], F] = packed("place", PullRequestOptions, names, options)
     return decorate(function)

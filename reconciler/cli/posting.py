@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from reconciler import foreign_json
 from reconciler.cli.files import MAX_BYTES, read_text
-from reconciler.cli.post_options import Post
+from reconciler.cli.post_options import PostOptions
 from reconciler.cli.showing import recorded_of
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
@@ -18,7 +18,7 @@ from reconciler.render.json_plan import counts
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.read_outcome import read_outcome
 from reconciler.render.read_preview import read_preview, read_simulation
-from reconciler.render.recorded import Recorded
+from reconciler.render.recorded import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
 """Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
@@ -33,7 +33,7 @@ Body = Callable[[int, int], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
+class DriftIssue:
     """Drift, as an issue."""
 
     title: str
@@ -42,11 +42,11 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class PostContent:
     """What is to be told.
 
     Attributes:
-        wanted: As it was typed.
+        options: As it was typed.
         marker: Which comment or issue it is.
         body: The whole text.
         is_quiet: Whether there is nothing to say.
@@ -56,17 +56,17 @@ class Letter:
         incident: The issue, where it is drift.
     """
 
-    wanted: Post
+    options: PostOptions
     marker: Marker
     body: Body
     is_quiet: bool
     outputs: Mapping[str, str]
     preview: Preview | None = None
-    recorded: Recorded | None = None
-    incident: Incident | None = None
+    recorded: RecordedUse | None = None
+    incident: DriftIssue | None = None
 
 
-def run_told(work: Coroutine[Any, Any, T]) -> T:
+def run_request(work: Coroutine[Any, Any, T]) -> T:
     """The result of talking to a host.
 
     Raises:
@@ -77,11 +77,11 @@ def run_told(work: Coroutine[Any, Any, T]) -> T:
     return run(work)
 
 
-def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Letter:
+def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "") -> PostContent:
     """Read the document and say what it is.
 
     Args:
-        wanted: As it was typed.
+        options: As it was typed.
         foreign: Whether another run made the document.
         untrusted: The fork whose run made the document; "" = our own repository.
 
@@ -90,38 +90,38 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
         StalePlan: Another version made it.
         UsageError: It cannot be read, or options do not fit it.
     """
-    _link(wanted.details_url)
-    where = str(wanted.document)
-    text = read_text(wanted.document, most=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
-    if wanted.failed is not None:
-        marker = Marker(kind="plan", label=wanted.label)
-        failed = failure.failed_plan(wanted.failed, text)
+    _link(options.details_url)
+    location = str(options.document)
+    text = read_text(options.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    if options.failed is not None:
+        marker = Marker(kind="plan", label=options.label)
+        failed = failure.failed_plan(options.failed, text)
         if untrusted:
             failed = failure.from_fork(failed, untrusted)
-        return _failure_letter(wanted, failed, marker)
-    makers: Mapping[str, tuple[Kind, Callable[[Post, str, str, Marker], Letter]]] = {
+        return _failure_letter(options, failed, marker)
+    makers: Mapping[str, tuple[Kind, Callable[[PostOptions, str, str, Marker], PostContent]]] = {
         json_plan.KIND: ("plan", _plan),
         json_outcome.KIND: ("outcome", _outcome),
         drift_issue.KIND: ("drift", _drift),
         failure.KIND: ("plan", _failure),
     }
-    found = _kind_of(text, where)
-    if found not in makers:
+    document_kind = _kind_of(text, location)
+    if document_kind not in makers:
         raise ConfigError(
             "this is no plan, outcome or report of drift",
-            where=where,
+            location=location,
             hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; several clusters are told one by one",
         )
-    kind, make = makers[found]
-    if wanted.issue and kind != "drift":
+    kind, make = makers[document_kind]
+    if options.issue and kind != "drift":
         raise UsageError("--issue is about drift; this document is none")
-    marker = Marker(kind=kind, label=wanted.label)
+    marker = Marker(kind=kind, label=options.label)
     if untrusted:
-        return _foreign(wanted, text, where, marker, fork=untrusted)
-    return make(wanted, text, where, marker)
+        return _foreign(options, text, location, marker, fork=untrusted)
+    return make(options, text, location, marker)
 
 
-def _kind_of(text: str, where: str) -> str:
+def _kind_of(text: str, location: str) -> str:
     """What kind of document it says to be; whether it is one, its strict reader decides.
 
     Raises:
@@ -129,35 +129,35 @@ def _kind_of(text: str, where: str) -> str:
     """
     try:
         top = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT)
-    except foreign_json.UnreadableJson as error:
+    except foreign_json.InvalidJson as error:
         raise ConfigError(
             f"no whole JSON document ({error})",
-            where=where,
+            location=location,
             hint="it was cut off or edited; make it anew",
         ) from error
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
 
 
-def _foreign(wanted: Post, text: str, where: str, marker: Marker, *, fork: str) -> Letter:
+def _foreign(options: PostOptions, text: str, location: str, marker: Marker, *, fork: str) -> PostContent:
     """What a run of a fork may have posted: a plan, or that planning failed; each says where it comes from.
 
     Raises:
         ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
     """
-    kind = _kind_of(text, where)
+    kind = _kind_of(text, location)
     if kind == json_plan.KIND:
-        made = _plan(wanted, text, where, marker)
-        assert made.preview is not None  # noqa: S101 - it is a plan
+        content = _plan(options, text, location, marker)
+        assert content.preview is not None  # noqa: S101 - it is a plan
         # A page that a fork built may hold any script, so the comment does not link to it.
-        bare = replace(wanted, artifact_url="")
-        return _plan_letter(bare, _distrusted(made.preview, fork), marker, made.recorded)
+        bare = replace(options, artifact_url="")
+        return _plan_letter(bare, _distrusted(content.preview, fork), marker, content.recorded)
     if kind == failure.KIND:
-        failed = failure.read_failure(text, where=where)
+        failed = failure.read_failure(text, location=location)
         if failed.command == "plan":
-            return _failure_letter(wanted, failure.from_fork(failed, fork), marker)
+            return _failure_letter(options, failure.from_fork(failed, fork), marker)
     raise ConfigError(
         f"a run of the fork {fork} may only post a plan or that planning failed",
-        where=where,
+        location=location,
         hint="an apply, a rollback or a look for drift posts its result from the repository itself",
     )
 
@@ -171,19 +171,19 @@ def _distrusted(preview: Preview, fork: str) -> Preview:
 # ---- one maker per kind ------------------------------------------------------------------------
 
 
-def _plan(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
-    preview = read_preview(text, where=where)
-    recorded = recorded_of(read_simulation(text, where=where), preview)
-    return _plan_letter(wanted, preview, marker, recorded)
+def _plan(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    preview = read_preview(text, location=location)
+    recorded = recorded_of(read_simulation(text, location=location), preview)
+    return _plan_letter(options, preview, marker, recorded)
 
 
 def _plan_letter(
-    wanted: Post, preview: Preview, marker: Marker, recorded: Recorded | None
-) -> Letter:
-    context = _context(wanted, marker)
+    options: PostOptions, preview: Preview, marker: Marker, recorded: RecordedUse | None
+) -> PostContent:
+    context = _context(options, marker)
 
-    def body(limit: int, most: int) -> str:
-        text = plan_markdown(preview, limit=limit, most=most, context=context, recorded=recorded)
+    def body(limit: int, max_rows: int) -> str:
+        text = plan_markdown(preview, limit=limit, max_rows=max_rows, context=context, recorded=recorded)
         return _within(text, limit, marker)
 
     numbers = counts(preview)
@@ -204,8 +204,8 @@ def _plan_letter(
         "cluster-id": preview.plan.cluster_id,
         "refused-by-use": "0" if recorded is None else str(len(recorded.refusals)),
     }
-    return Letter(
-        wanted=wanted,
+    return PostContent(
+        options=options,
         marker=marker,
         body=body,
         is_quiet=quiet,
@@ -215,14 +215,14 @@ def _plan_letter(
     )
 
 
-def _outcome(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
-    outcome = read_outcome(text, where=where)
+def _outcome(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    outcome = read_outcome(text, location=location)
 
-    context = _context(wanted, marker)
+    context = _context(options, marker)
 
-    def body(limit: int, most: int) -> str:
+    def body(limit: int, max_rows: int) -> str:
         return _within(
-            outcome_markdown(outcome, limit=limit, most=most, context=context), limit, marker
+            outcome_markdown(outcome, limit=limit, max_rows=max_rows, context=context), limit, marker
         )
 
     outputs = {
@@ -230,60 +230,60 @@ def _outcome(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
         "applied": str(outcome.count("APPLIED")),
         "digest": outcome.digest,
     }
-    return Letter(
-        wanted=wanted, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
+    return PostContent(
+        options=options, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
     )
 
 
-def _drift(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
-    report = drift_issue.read_drift(text, where=where)
-    details = _link(wanted.details_url)
+def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    report = drift_issue.read_drift(text, location=location)
+    details = _link(options.details_url)
     head = with_state(marker, report.facts)
 
-    def body(limit: int, _most: int = 0) -> str:
-        made = drift_issue.issue_markdown(
+    def body(limit: int, _max_rows: int = 0) -> str:
+        markdown = drift_issue.issue_markdown(
             report, head=head, limit_characters=limit, details=details
         )
-        return _within(made, limit, marker)
+        return _within(markdown, limit, marker)
 
-    incident = Incident(
-        title=wanted.title or drift_issue.issue_title(wanted.label, report),
+    incident = DriftIssue(
+        title=options.title or drift_issue.issue_title(options.label, report),
         body=body,
         recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
     )
-    found = len(report.rows)
-    outputs = {"drift": str(found), "has-drift": str(bool(found)).lower()}
-    return Letter(
-        wanted=wanted,
+    finding_count = len(report.rows)
+    outputs = {"drift": str(finding_count), "has-drift": str(bool(finding_count)).lower()}
+    return PostContent(
+        options=options,
         marker=marker,
         body=body,
-        is_quiet=not found,
+        is_quiet=not finding_count,
         outputs=outputs,
-        incident=incident if wanted.issue else None,
+        incident=incident if options.issue else None,
     )
 
 
-def _failure(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
-    found = failure.read_failure(text, where=where)
-    if found.command == "apply":
-        marker = Marker(kind="outcome", label=wanted.label)
-    return _failure_letter(wanted, found, marker)
+def _failure(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    run_failure = failure.read_failure(text, location=location)
+    if run_failure.command == "apply":
+        marker = Marker(kind="outcome", label=options.label)
+    return _failure_letter(options, run_failure, marker)
 
 
-def _failure_letter(wanted: Post, found: failure.Failure, marker: Marker) -> Letter:
-    details = _link(wanted.details_url)
+def _failure_letter(options: PostOptions, run_failure: failure.CommandFailure, marker: Marker) -> PostContent:
+    details = _link(options.details_url)
 
-    def body(limit: int, _most: int = 0) -> str:
-        made = failure.failure_markdown(
-            found,
+    def body(limit: int, _max_rows: int = 0) -> str:
+        markdown = failure.failure_markdown(
+            run_failure,
             limit=limit,
-            title=wanted.title or _titled(wanted.label),
+            title=options.title or _titled(options.label),
             marker=marker.line,
             details=details,
         )
-        return _within(made, limit, marker)
+        return _within(markdown, limit, marker)
 
-    return Letter(wanted=wanted, marker=marker, body=body, is_quiet=False, outputs={})
+    return PostContent(options=options, marker=marker, body=body, is_quiet=False, outputs={})
 
 
 # ---- texts -------------------------------------------------------------------------------------
@@ -313,20 +313,20 @@ def _address(url: str, option: str = "--details-url") -> str:
     return url
 
 
-def _context(wanted: Post, marker: Marker) -> CommentContext:
+def _context(options: PostOptions, marker: Marker) -> CommentContext:
     """What surrounds a comment, as it was typed.
 
     Raises:
         UsageError: An address could break out of its link.
     """
     return CommentContext(
-        label=wanted.label,
-        title=wanted.title,
+        label=options.label,
+        title=options.title,
         marker=marker.line,
-        commit=wanted.commit,
-        run_url=_address(wanted.details_url, "--details-url"),
-        artifact_url=_address(wanted.artifact_url, "--artifact-url"),
-        file=wanted.document.name,
+        commit=options.commit,
+        run_url=_address(options.details_url, "--details-url"),
+        artifact_url=_address(options.artifact_url, "--artifact-url"),
+        file=options.document.name,
     )
 
 

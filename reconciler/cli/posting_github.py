@@ -9,16 +9,16 @@ from typing import Final
 from reconciler import __version__
 from reconciler.cli.console import Console
 from reconciler.cli.files import write_text
-from reconciler.cli.post_options import Place
-from reconciler.cli.posting import Letter, token_of
+from reconciler.cli.post_options import PullRequestOptions
+from reconciler.cli.posting import PostContent, token_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import runner
-from reconciler.forge.token import Token
+from reconciler.forge.token import ForgeToken
 from reconciler.render.comment import MOST_ROWS
 from reconciler.render.documents import dump
-from reconciler.render.sarif import RULES, Finding, plan_findings, sarif_document
+from reconciler.render.sarif import RULES, SarifResult, plan_findings, sarif_document
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -29,14 +29,14 @@ _LEVELS: Final[Mapping[str, runner.Level]] = {
 }
 
 
-def fork_of(place: Place) -> str:
+def fork_of(place: PullRequestOptions) -> str:
     """The fork that the head is in; "" = the repository itself, or not known."""
     if place.head_repo and place.head_repo.casefold() != place.repo.casefold():
         return host.checked_repository(place.head_repo)
     return ""
 
 
-def write_summary(letter: Letter) -> None:
+def write_summary(letter: PostContent) -> None:
     """The whole text as the summary of the job, as far as the runner takes it.
 
     Raises:
@@ -53,17 +53,17 @@ def write_summary(letter: Letter) -> None:
         runner.write_summary(path, text + "\n")
 
 
-def _findings(letter: Letter, prefix: str) -> tuple[Finding, ...]:
+def _findings(letter: PostContent, prefix: str) -> tuple[SarifResult, ...]:
     """Remarks with paths from the top of the repository, where code hosts look for them."""
     if letter.preview is None:
         return ()
     return tuple(
-        replace(one, path=str(PurePosixPath(prefix, one.path)) if one.path else "")
-        for one in plan_findings(letter.preview, letter.recorded)
+        replace(finding, path=str(PurePosixPath(prefix, finding.path)) if finding.path else "")
+        for finding in plan_findings(letter.preview, letter.recorded)
     )
 
 
-def write_sarif(letter: Letter, path: Path, *, prefix: str) -> None:
+def write_sarif(letter: PostContent, path: Path, *, prefix: str) -> None:
     """Remarks for code scanning.
 
     Raises:
@@ -72,16 +72,16 @@ def write_sarif(letter: Letter, path: Path, *, prefix: str) -> None:
     write_text(path, dump(sarif_document(_findings(letter, prefix), tool_version=__version__)))
 
 
-def print_annotations(console: Console, letter: Letter, *, prefix: str) -> None:
+def print_annotations(console: Console, letter: PostContent, *, prefix: str) -> None:
     """Remarks beside the lines of rules, as workflow commands."""
-    made = [
+    annotations = [
         runner.Annotation(
-            level=_LEVELS[RULES[one.rule][0]], path=one.path, line=one.line, message=one.message
+            level=_LEVELS[RULES[finding.rule][0]], path=finding.path, line=finding.line, message=finding.message
         )
-        for one in _findings(letter, prefix)
+        for finding in _findings(letter, prefix)
     ]
-    title = letter.wanted.title or f"Kafka quotas {letter.wanted.label}".rstrip()
-    for line in runner.annotation_lines(made, title=title):
+    title = letter.options.title or f"Kafka quotas {letter.options.label}".rstrip()
+    for line in runner.annotation_lines(annotations, title=title):
         console.workflow_command(line)
     console.flush()
 
@@ -95,81 +95,81 @@ def write_outputs(facts: Mapping[str, str]) -> None:
     runner.write_outputs(_file("GITHUB_OUTPUT", "--outputs"), facts)
 
 
-async def told(console: Console, letter: Letter, place: Place) -> Mapping[str, str]:
+async def post_to_github(console: Console, letter: PostContent, place: PullRequestOptions) -> Mapping[str, str]:
     """Comment or issue; what the next step may want to know of it.
 
     Raises:
         ForgeError: The host refuses, or the pull request cannot be found.
     """
     by_head = bool(place.sha)
-    wants_comment = (place.pull is not None or by_head) and letter.wanted.method != "never"
+    wants_comment = (place.pull is not None or by_head) and letter.options.method != "never"
     if letter.incident is None and not wants_comment:
         return {}
     if not place.repo:
         raise UsageError("no repository was named", hint="--repo owner/name")
-    token = Token(token_of(TOKEN))
+    token = ForgeToken(token_of(TOKEN))
     clock = SystemClock()
-    async with host.github(letter.wanted.api_url, token, clock=clock, version=__version__) as rest:
-        here = host.GitHub(rest, place.repo, author=place.author)
+    async with host.github(letter.options.api_url, token, clock=clock, version=__version__) as client:
+        repository = host.GitHub(client, place.repo, author=place.author)
         if letter.incident is not None:
-            return await _issue(console, letter, here)
-        return await _comment(console, letter, here, await _pull(here, place))
+            return await _issue(console, letter, repository)
+        return await _comment(console, letter, repository, await _pull(repository, place))
 
 
-async def _pull(here: host.GitHub, place: Place) -> int:
+async def _pull(repository: host.GitHub, place: PullRequestOptions) -> int:
     """The pull request: as given, checked where the head is known, or looked up by it."""
     if not place.sha:
         assert place.pull is not None  # noqa: S101 - told() looked
         return place.pull
-    head = host.Head(repository=place.head_repo, sha=place.sha, branch=place.head_branch)
+    head = host.PullRequestHead(repository=place.head_repo, sha=place.sha, branch=place.head_branch)
     if place.pull is None:
-        return await here.pull_of(head)
-    await here.check_pull(place.pull, head)
+        return await repository.pull_of(head)
+    await repository.check_pull(place.pull, head)
     return place.pull
 
 
 async def _comment(
-    console: Console, letter: Letter, here: host.GitHub, number: int
+    console: Console, letter: PostContent, repository: host.GitHub, number: int
 ) -> Mapping[str, str]:
     from reconciler.forge.sticky import post
 
-    made = await post(
-        host.PullComments(here, number),
+    comment = await post(
+        host.PullComments(repository, number),
         letter.marker,
         letter.body(host.COMMENT_CHARACTERS, MOST_ROWS),
-        method=letter.wanted.method,
+        method=letter.options.method,
         is_quiet=letter.is_quiet,
     )
-    console.note(f"pull request {number}: comment {made.deed}")
-    if made.note is None:
+    console.note(f"pull request {number}: comment {comment.deed}")
+    if comment.note is None:
         return {}
-    if made.deed == "created":
-        await _check_author(console, here, made.note.author)
-    return {"comment-id": str(made.note.id), "comment-url": made.note.url}
+    if comment.deed == "created":
+        await _check_author(console, repository, comment.note.author)
+    return {"comment-id": str(comment.note.id), "comment-url": comment.note.url}
 
 
-async def _check_author(console: Console, here: host.GitHub, author: str) -> None:
+async def _check_author(console: Console, repository: host.GitHub, author: str) -> None:
     """Warn if the next run would not know this comment again."""
-    own = await here.own_name()
-    if own.casefold() != author.casefold():
+    own_name = await repository.own_name()
+    if own_name.casefold() != author.casefold():
         console.warning(
-            f"the comment was written by {author}, and {own} was expected; say --author {author}"
+            f"the comment was written by {author}, and {own_name} was expected; say --author {author}"
         )
 
 
-async def _issue(console: Console, letter: Letter, here: host.GitHub) -> Mapping[str, str]:
-    from reconciler.forge.incident import tell
+async def _issue(console: Console, letter: PostContent, repository: host.GitHub) -> Mapping[str, str]:
+    from reconciler.forge.incident import update_issue
 
     assert letter.incident is not None  # noqa: S101 - told() looked
-    made = await tell(
-        here,
+    issue = await update_issue(
+        repository,
         letter.marker,
         title=letter.incident.title,
         body=letter.incident.body(host.COMMENT_CHARACTERS),
         recovered=letter.incident.recovered,
     )
-    console.note(f"issue about drift: {made.deed}")
-    return {} if made.issue is None else {"issue": str(made.issue.number)}
+    console.note(f"issue about drift: {issue.deed}")
+    return {} if issue.issue is None else {"issue": str(issue.issue.number)}
 
 
 async def fetched(
@@ -182,11 +182,11 @@ async def fetched(
     """
     from reconciler.forge.reviewed import reviewed_plan
 
-    token = Token(token_of(TOKEN))
-    async with host.github(api_url, token, clock=SystemClock(), version=__version__) as rest:
-        here = host.GitHub(rest, repository)
-        number, head = await here.pull_merged_as(commit)
-        return await reviewed_plan(here, number, head, workflow=workflow, artifact=artifact), number
+    token = ForgeToken(token_of(TOKEN))
+    async with host.github(api_url, token, clock=SystemClock(), version=__version__) as client:
+        host_repository = host.GitHub(client, repository)
+        number, head = await host_repository.pull_merged_as(commit)
+        return await reviewed_plan(host_repository, number, head, workflow=workflow, artifact=artifact), number
 
 
 def _file(variable: str, option: str) -> Path:

@@ -8,11 +8,11 @@ from typing import Final
 from reconciler import __version__
 from reconciler.cli.console import Console
 from reconciler.cli.files import write_text
-from reconciler.cli.posting import Letter, token_of
+from reconciler.cli.posting import PostContent, token_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
-from reconciler.forge.token import Token
+from reconciler.forge.token import ForgeToken
 from reconciler.render.comment import MOST_ROWS
 from reconciler.render.json_plan import counts
 from reconciler.render.names import escaped
@@ -23,7 +23,7 @@ TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 _SEVERITIES: Final = {"error": "critical", "warning": "minor", "note": "info"}
 
 
-def write_reports(letter: Letter, *, terraform: Path | None, quality: Path | None) -> None:
+def write_reports(letter: PostContent, *, terraform: Path | None, quality: Path | None) -> None:
     """Files for ``artifacts: reports: terraform`` and ``codequality``.
 
     Raises:
@@ -45,72 +45,72 @@ def write_reports(letter: Letter, *, terraform: Path | None, quality: Path | Non
         write_text(quality, json.dumps(_quality(letter), indent=1) + "\n")
 
 
-def _quality(letter: Letter) -> list[dict[str, object]]:
+def _quality(letter: PostContent) -> list[dict[str, object]]:
     """Remarks in GitLab's subset of the Code Climate format; it takes none without a place."""
     assert letter.preview is not None  # noqa: S101 - the caller looked
-    made: list[dict[str, object]] = []
-    for one in plan_findings(letter.preview, letter.recorded):
-        if not one.path:
+    entries: list[dict[str, object]] = []
+    for finding in plan_findings(letter.preview, letter.recorded):
+        if not finding.path:
             continue
-        facts = f"{letter.wanted.label}\n{one.rule}\n{one.path}\n{one.message}"
-        made.append(
+        facts = f"{letter.options.label}\n{finding.rule}\n{finding.path}\n{finding.message}"
+        entries.append(
             {
-                "description": escaped(one.message),
-                "check_name": f"kquota-{one.rule}",
+                "description": escaped(finding.message),
+                "check_name": f"kquota-{finding.rule}",
                 "fingerprint": hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest(),
-                "severity": _SEVERITIES[RULES[one.rule][0]],
-                "location": {"path": one.path, "lines": {"begin": max(one.line, 1)}},
+                "severity": _SEVERITIES[RULES[finding.rule][0]],
+                "location": {"path": finding.path, "lines": {"begin": max(finding.line, 1)}},
             }
         )
-    return made
+    return entries
 
 
-async def told(
-    console: Console, letter: Letter, project: str, merge_request: int | None, sha: str
+async def post_to_gitlab(
+    console: Console, letter: PostContent, project: str, merge_request: int | None, sha: str
 ) -> None:
     """Note or issue.
 
     Raises:
         ForgeError: The host refuses.
     """
-    wants_note = merge_request is not None and letter.wanted.method != "never"
+    wants_note = merge_request is not None and letter.options.method != "never"
     if letter.incident is None and not wants_note:
         return
-    token = Token(token_of(TOKEN))
+    token = ForgeToken(token_of(TOKEN))
     async with host.gitlab(
-        letter.wanted.api_url, token, clock=SystemClock(), version=__version__
-    ) as rest:
-        here = host.GitLab(rest, project)
+        letter.options.api_url, token, clock=SystemClock(), version=__version__
+    ) as client:
+        project_api = host.GitLab(client, project)
         if letter.incident is not None:
-            await _issue(console, letter, here)
+            await _issue(console, letter, project_api)
         elif merge_request is not None:
             if sha:
-                await here.check_merge_request(merge_request, sha)
-            await _note(console, letter, here, merge_request)
+                await project_api.check_merge_request(merge_request, sha)
+            await _note(console, letter, project_api, merge_request)
 
 
-async def _note(console: Console, letter: Letter, here: host.GitLab, number: int) -> None:
+async def _note(console: Console, letter: PostContent, project_api: host.GitLab, number: int) -> None:
     from reconciler.forge.sticky import post
 
-    made = await post(
-        host.MergeRequestNotes(here, number),
+    comment = await post(
+        host.MergeRequestNotes(project_api, number),
         letter.marker,
         letter.body(host.NOTE_CHARACTERS, MOST_ROWS),
-        method=letter.wanted.method,
+        method=letter.options.method,
         is_quiet=letter.is_quiet,
     )
-    console.note(f"merge request {number}: note {made.deed}")
+    console.note(f"merge request {number}: note {comment.deed}")
 
 
-async def _issue(console: Console, letter: Letter, here: host.GitLab) -> None:
-    from reconciler.forge.incident import tell
+async def _issue(console: Console, letter: PostContent, project_api: host.GitLab) -> None:
+    from reconciler.forge.incident import update_issue
 
     assert letter.incident is not None  # noqa: S101 - told() looked
-    made = await tell(
-        here,
+    issue = await update_issue(
+        project_api,
         letter.marker,
         title=letter.incident.title,
         body=letter.incident.body(host.NOTE_CHARACTERS),
         recovered=letter.incident.recovered,
     )
-    console.note(f"issue about drift: {made.deed}")
+    console.note(f"issue about drift: {issue.deed}")

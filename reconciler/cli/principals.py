@@ -16,9 +16,9 @@ from reconciler.quota.impact import assess, known_from
 from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
+    from reconciler.cli.planning import PlanTask
     from reconciler.client import QuotaClient
-    from reconciler.reconcile import Prepared
+    from reconciler.reconcile import PreparedPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
             f"{source}:1: the first line must name the columns, of {', '.join(COLUMNS)}",
             hint="user,client_id",
         )
-    found = []
+    principals = []
     for line, row in rows:
         if not row:
             continue
@@ -60,9 +60,9 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
             raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
         if not any(row):
             raise UsageError(f"{source}:{line}: every field is empty, so this is no client")
-        given = {name: value or None for name, value in zip(head, row, strict=True)}
-        found.append(Principal(**given))
-    return tuple(dict.fromkeys(found))
+        fields = {name: value or None for name, value in zip(head, row, strict=True)}
+        principals.append(Principal(**fields))
+    return tuple(dict.fromkeys(principals))
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
@@ -84,13 +84,13 @@ def principals_option(function: F) -> F:
     )(function)
 
 
-def knowing(task: "Task", principals: Iterable[Principal]) -> "Task":
+def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
     """The same task, which now asks about these clients, too."""
-    known = tuple(dict.fromkeys((*task.orders.known, *principals)))
-    return replace(task, orders=replace(task.orders, known=known))
+    known_principals = tuple(dict.fromkeys((*task.orders.known_principals, *principals)))
+    return replace(task, orders=replace(task.orders, known_principals=known_principals))
 
 
-async def with_users(task: "Task", prepared: "Prepared", client: "QuotaClient") -> "Prepared":
+async def with_users(task: "PlanTask", prepared: "PreparedPlan", client: "QuotaClient") -> "PreparedPlan":
     """The same plan, asked about the cluster's SCRAM users, too: afterwards, because a plan can do without them.
 
     Nobody is asked where nothing changes. Where we may not ask, or the brokers are too old, the plan stays as it is.
@@ -102,9 +102,9 @@ async def with_users(task: "Task", prepared: "Prepared", client: "QuotaClient") 
         users = await client.scram_users(timeout=ASKING_SECONDS)
     except ClientError:
         return prepared
-    live = prepared.seen.live
-    known = {Principal(user=name) for name in users}.union(known_from(live), task.orders.known)
-    if len(known) == impact.known:
+    live = prepared.observation.live
+    known_principals = {Principal(user=name) for name in users}.union(known_from(live), task.orders.known_principals)
+    if len(known_principals) == impact.principal_count:
         return prepared
-    asked = assess(prepared.plan, live, known=known, desired=task.desired)
-    return replace(prepared, preview=replace(prepared.preview, impact=asked))
+    updated_impact = assess(prepared.plan, live, known_principals=known_principals, desired=task.desired)
+    return replace(prepared, preview=replace(prepared.preview, impact=updated_impact))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from reconciler.manifest.project import FILE_NAME
 
 if TYPE_CHECKING:
-    from reconciler.cli.options import Where
-    from reconciler.git.repository import Tree
+    from reconciler.cli.options import ClusterOptions
+    from reconciler.git.repository import CommitTree
 
 
-def project_path(where: "Where", tree: "Tree | None" = None) -> Path:
+def project_path(where: "ClusterOptions", tree: "CommitTree | None" = None) -> Path:
     """The project file of a command, relative to the current folder where it was searched; it may not exist.
 
     Args:
@@ -43,7 +43,7 @@ def search_path(folder: Path) -> Sequence[Path]:
     return tuple(Path(os.path.relpath(above / FILE_NAME, folder)) for above in _folders(folder))
 
 
-def name_in(tree: "Tree", path: Path) -> str:
+def name_in(tree: "CommitTree", path: Path) -> str:
     """A path of the disk as the tree of a revision calls it."""
     return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
 

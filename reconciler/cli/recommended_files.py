@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.cli.files import write_text
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import UsageError
 from reconciler.manifest.files import select
 
@@ -16,7 +16,7 @@ MARK: Final = "# Proposed by kquota spark recommend"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class WrittenFiles:
     """What became of the files.
 
     Attributes:
@@ -28,7 +28,7 @@ class Put:
     removed: tuple[Path, ...] = ()
 
 
-def places(folder: Path, names: Iterable[str], targets: Mapping[str, Target]) -> dict[str, Path]:
+def places(folder: Path, names: Iterable[str], targets: Mapping[str, ClusterTarget]) -> dict[str, Path]:
     """The file of each cluster, after a look whether it may be written: work begins only then.
 
     Args:
@@ -40,20 +40,20 @@ def places(folder: Path, names: Iterable[str], targets: Mapping[str, Target]) ->
         UsageError: The folder cannot be written, a file there is not ours, or a plan would read it as a manifest.
     """
     try:
-        above = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+        above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise UsageError(f"{folder} cannot be written: {above} is no folder that may be written")
-    found = {name: folder / f"{name}.yaml" for name in names}
-    for path in found.values():
+    paths_by_name = {name: folder / f"{name}.yaml" for name in names}
+    for path in paths_by_name.values():
         for target in targets.values():
             _check_unread(path, target)
         _check_ours(path)
-    return found
+    return paths_by_name
 
 
-def put(texts: Mapping[Path, str]) -> Put:
+def put(texts: Mapping[Path, str]) -> WrittenFiles:
     """Write each file; where there is nothing to say, remove what an earlier run left.
 
     Raises:
@@ -61,20 +61,20 @@ def put(texts: Mapping[Path, str]) -> Put:
     """
     for path in texts:
         _check_ours(path)
-    written: list[Path] = []
+    written_paths: list[Path] = []
     removed: list[Path] = []
     try:
         for path, text in texts.items():
             if text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_text(path, f"{MARK}; each run replaces the whole file.\n{text}")
-                written.append(path)
+                written_paths.append(path)
             elif path.exists():
                 path.unlink()
                 removed.append(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    return Put(written=tuple(written), removed=tuple(removed))
+    return WrittenFiles(written=tuple(written_paths), removed=tuple(removed))
 
 
 def _check_ours(path: Path) -> None:
@@ -93,11 +93,11 @@ def _check_ours(path: Path) -> None:
         )
 
 
-def _check_unread(path: Path, target: Target) -> None:
+def _check_unread(path: Path, target: ClusterTarget) -> None:
     """A file among the manifests would declare everything twice, and the next run would take it for what is declared."""
-    whole = os.path.normpath(path.absolute())
-    names = [Path(whole).as_posix(), Path(os.path.relpath(whole, target.root.absolute())).as_posix()]  # fmt: skip
-    if select(target.chosen.manifests, names).names:
+    absolute = os.path.normpath(path.absolute())
+    names = [Path(absolute).as_posix(), Path(os.path.relpath(absolute, target.root.absolute())).as_posix()]  # fmt: skip
+    if select(target.project_cluster.manifests, names).names:
         raise UsageError(
             f"{path} would be one of the manifests of {target.name}, and everything in it declared twice",
             hint="choose a folder with --out that spec.manifests does not read; what people accept moves from there",

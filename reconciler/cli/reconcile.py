@@ -7,12 +7,12 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE, format_option
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 
 if TYPE_CHECKING:
-    from reconciler.kube.asking import Handled
+    from reconciler.kube.asking import RequestStatus
     from reconciler.render.documents import Json
 
 HELP: Final = """Ask the operator to reconcile a ClientQuota (or, with --cluster, a whole QuotaCluster) now.
@@ -42,7 +42,7 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
               help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].")  # fmt: skip
 @click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
 @click.option("--wait", is_flag=True, help="Wait until the request is handled.")
-@click.option("--timeout", type=Duration(), default="2m", show_default=True, metavar="DURATION",
+@click.option("--timeout", type=DurationParameter(), default="2m", show_default=True, metavar="DURATION",
               help="Longest time to wait.")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
 @click.option("--kubeconfig", type=FILE, metavar="FILE",
@@ -60,7 +60,7 @@ def reconcile(
     detailed_exitcode: bool,
     kubeconfig: Path | None,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Request, wait, print."""
     from reconciler.cli.extras import needs
     from reconciler.errors import UsageError
@@ -74,42 +74,42 @@ def reconcile(
     from reconciler.cli.running import run
     from reconciler.client.clock import SystemClock
     from reconciler.kube import asking, served
-    from reconciler.kube.api import Api
+    from reconciler.kube.api import KubernetesApi
 
     resource = served.QUOTA_CLUSTERS if cluster else served.CLIENT_QUOTAS
     clock = SystemClock()
 
-    async def work() -> "tuple[str, Handled | None]":
-        async with await Api.connect(kubeconfig, clock=clock) as api:
-            where = None if cluster else namespace or api.namespace
-            about = name if where is None else f"{where}/{name}"
-            value = await asking.request(api, resource, where, name, clock=clock)
-            console.note(f"{about}: asked for a pass")
+    async def work() -> "tuple[str, RequestStatus | None]":
+        async with await KubernetesApi.connect(kubeconfig, clock=clock) as api:
+            resource_namespace = None if cluster else namespace or api.namespace
+            subject = name if resource_namespace is None else f"{resource_namespace}/{name}"
+            value = await asking.request(api, resource, resource_namespace, name, clock=clock)
+            console.note(f"{subject}: asked for a pass")
             if not wait:
-                return about, None
-            return about, await asking.wait(
-                api, resource, where, name, value=value, seconds=timeout, clock=clock
+                return subject, None
+            return subject, await asking.wait(
+                api, resource, resource_namespace, name, value=value, seconds=timeout, clock=clock
             )
 
-    about, found = run(work())
-    if found is None:
-        return Exit.DONE
-    _show(console, about, found, output)
-    return _exit(console, found, timeout, detailed=detailed_exitcode)
+    subject, status = run(work())
+    if status is None:
+        return ExitCode.DONE
+    _show(console, subject, status, output)
+    return _exit(console, status, timeout, detailed=detailed_exitcode)
 
 
-def _exit(console: Console, found: "Handled", timeout: float, *, detailed: bool) -> Exit:
-    if not found.handled:
+def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed: bool) -> ExitCode:
+    if not status.handled:
         console.error(f"the operator did not handle the request within {timeout:g} s")
         console.hint("kubectl get lease shows who leads; kquota operator check what may be wrong")
-        return Exit.ERROR
-    ready = found.condition("Ready")
+        return ExitCode.ERROR
+    ready = status.condition("Ready")
     if ready.get("status") != "True":
-        return Exit.REFUSED if ready.get("reason") in _REFUSED else Exit.ERROR
-    return Exit.CHANGES if detailed and found.holds("Drifted") else Exit.DONE
+        return ExitCode.REFUSED if ready.get("reason") in _REFUSED else ExitCode.ERROR
+    return ExitCode.CHANGES if detailed and status.has_true_condition("Drifted") else ExitCode.DONE
 
 
-def _show(console: Console, about: str, found: "Handled", output: str) -> None:
+def _show(console: Console, subject: str, status: "RequestStatus", output: str) -> None:
     from reconciler.render.names import escaped
 
     if output == "json":
@@ -117,18 +117,18 @@ def _show(console: Console, about: str, found: "Handled", output: str) -> None:
 
         conditions: list[Json] = [
             {
-                key: str(one.get(key, ""))
+                key: str(condition.get(key, ""))
                 for key in ("type", "status", "reason", "message", "lastTransitionTime")
             }
-            for one in found.conditions
+            for condition in status.conditions
         ]
         console.fact(
             dump(
                 {
                     "kind": "kquota-reconcile",
                     "format": 1,
-                    "resource": about,
-                    "handled": found.handled,
+                    "resource": subject,
+                    "handled": status.handled,
                     "conditions": conditions,
                 }
             )
@@ -139,11 +139,11 @@ def _show(console: Console, about: str, found: "Handled", output: str) -> None:
     from reconciler.render.table import table
 
     rows = [
-        [escaped(str(one.get(key, ""))) for key in ("type", "status", "reason", "message")]
-        for one in found.conditions
+        [escaped(str(condition.get(key, ""))) for key in ("type", "status", "reason", "message")]
+        for condition in status.conditions
     ]
     heads = ("CONDITION", "STATUS", "REASON", "MESSAGE")
-    console.fact(escaped(about))
+    console.fact(escaped(subject))
     if rows:
         console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))
     else:

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console
 from reconciler.cli.own_files import own_path
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.fixed import FixedInventory
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.writers import Writer
+from reconciler.inventory.writers import InventoryWriter
 from reconciler.ports import Clock, Inventory, RefStore
 
 if TYPE_CHECKING:
     from reconciler.inventory.ref import RefInventory
 
 
-def read_only_inventory(target: Target, clock: Clock) -> Inventory:
+def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
     """The records of a target, without any lock; none where its configuration is not trusted.
 
     Raises:
         ConfigError: They are part of a commit that is not trusted.
     """
-    place = target.chosen.inventory
+    place = target.project_cluster.inventory
     if not target.is_trusted:
         return MemoryInventory()
     if place.git_ref is not None:
@@ -36,20 +36,20 @@ def read_only_inventory(target: Target, clock: Clock) -> Inventory:
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
     name = _name_at_revision(target, place.file)
     if target.files is not None and name is not None:
-        where = f"{place.file} at {target.files.revision}"
-        return FixedInventory(target.files.content(name), where=where)
+        location = f"{place.file} at {target.files.revision}"
+        return FixedInventory(target.files.content(name), location=location)
     return FileInventory(_file(target, place.file), clock=clock)
 
 
-def check_records(console: Console, target: Target) -> None:
+def check_records(console: Console, target: ClusterTarget) -> None:
     """Say so where a trusted revision leaves a plan without records, so that nothing counts as ours."""
-    place = target.chosen.inventory
+    place = target.project_cluster.inventory
     if target.files is None or place.file is None:
         return
     name = _name_at_revision(target, place.file)
     if name is not None and target.files.content(name) is None:
         console.warning(
-            f"there are no records of {target.shown}: {place.file} lies in the checkout, which is not trusted with"
+            f"there are no records of {target.display_name}: {place.file} lies in the checkout, which is not trusted with"
             " --config-from, so nothing counts as ours"
         )
         console.hint(
@@ -57,18 +57,18 @@ def check_records(console: Console, target: Target) -> None:
         )
 
 
-def _name_at_revision(target: Target, file: str) -> str | None:
+def _name_at_revision(target: ClusterTarget, file: str) -> str | None:
     """The name of the records in the trusted revision; ``None`` where they lie outside, or no revision was named."""
     return None if target.files is None else target.files.name_of(target.root / file)
 
 
-def _file(target: Target, file: str) -> Path:
-    return own_path(target.root, file, what="records")
+def _file(target: ClusterTarget, file: str) -> Path:
+    return own_path(target.root, file, content_name="records")
 
 
 @contextlib.contextmanager
 def opened(
-    target: Target, clock: Clock, *, command: str, none: bool = False
+    target: ClusterTarget, clock: Clock, *, command: str, none: bool = False
 ) -> Iterator[Inventory]:
     """The records of a target for writing; the lock is given back at the end.
 
@@ -84,15 +84,15 @@ def opened(
     if none:
         yield MemoryInventory()
         return
-    place = target.chosen.inventory
-    writer = Writer(id=writer_id(target), what=f"kquota {command}", scope=target.settings.scope)
+    place = target.project_cluster.inventory
+    writer = InventoryWriter(id=writer_id(target), description=f"kquota {command}", scope=target.settings.scope)
     if place.git_ref is not None:
         yield _ref(target, clock, writer, place.git_ref)
         return
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
     if _name_at_revision(target, place.file) is not None:
         raise ConfigError(
-            f"the records of {target.shown} cannot be written: {place.file} lies in the checkout, which is not trusted"
+            f"the records of {target.display_name} cannot be written: {place.file} lies in the checkout, which is not trusted"
             " with --config-from",
             hint="keep them under inventory: {gitRef: refs/kquota/inventory} or in a file outside of the checkout, or"
             " leave out --config-from where the checkout is trusted",
@@ -111,12 +111,12 @@ def make_folder(folder: Path) -> None:
         raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def writer_id(target: Target) -> str:
+def writer_id(target: ClusterTarget) -> str:
     """The same for every run of one configuration: the project's place in its repository, and the cluster."""
     return f"kquota:{target.name or 'addresses'}"
 
 
-def who() -> str:
+def current_principal() -> str:
     """The person or job that runs this, for audit log and overrides."""
     import os
 
@@ -129,19 +129,19 @@ def who() -> str:
         return socket.gethostname()
 
 
-def _ref(target: Target, clock: Clock, writer: Writer | None, ref: str) -> "RefInventory":
+def _ref(target: ClusterTarget, clock: Clock, writer: InventoryWriter | None, ref: str) -> "RefInventory":
     from reconciler.git.command import run
     from reconciler.git.refs import GitRefs
     from reconciler.inventory.ref import RefInventory
 
     _, answer = run(target.root, ("remote",))
     remote = "origin" if b"origin" in answer.split() else ""
-    refs = _Below(refs=GitRefs(top=target.root, remote=remote), prefix=ref)
+    refs = _PrefixedRefStore(refs=GitRefs(top=target.root, remote=remote), prefix=ref)
     return RefInventory(refs, clock=clock, writer=writer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Below:
+class _PrefixedRefStore:
     """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
 
     refs: RefStore

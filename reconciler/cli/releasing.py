@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console, ProgressLine
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.running import run
 from reconciler.client.clock import SystemClock
 from reconciler.errors import KubernetesError
-from reconciler.kube.api import Api
-from reconciler.kube.release import Released, release
-from reconciler.kube.settings import Settings
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.release import ReleaseResult, release
+from reconciler.kube.settings import OperatorSettings
 from reconciler.kube.stopping import stop_deployment
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReleaseOptions:
     """A release as it was typed.
 
     Attributes:
@@ -28,28 +28,28 @@ class Wanted:
         output: ``text`` or ``json``.
     """
 
-    settings: Settings
+    settings: OperatorSettings
     deployment: str | None
     timeout: float
     output: str
 
 
-def carry_out(console: Console, wanted: Wanted) -> Exit:
+def carry_out(console: Console, options: ReleaseOptions) -> ExitCode:
     """Release, tell, and say whether something is left.
 
     Raises:
         KubernetesError: Nothing was released.
     """
-    released = run(_work(console, wanted))
-    _tell(console, wanted, released)
-    return Exit.ERROR if released.failed else Exit.DONE
+    released = run(_work(console, options))
+    _print_result(console, options, released)
+    return ExitCode.ERROR if released.failed else ExitCode.DONE
 
 
-async def _work(console: Console, wanted: Wanted) -> Released:
-    settings, clock = wanted.settings, SystemClock()
-    async with await Api.connect(settings.kubeconfig, clock=clock) as api:
-        if wanted.deployment is not None:
-            await _stop(console, api, wanted, clock)
+async def _work(console: Console, options: ReleaseOptions) -> ReleaseResult:
+    settings, clock = options.settings, SystemClock()
+    async with await KubernetesApi.connect(settings.kubeconfig, clock=clock) as api:
+        if options.deployment is not None:
+            await _stop(console, api, options, clock)
         with ProgressLine(console) as progress:
             return await release(
                 api,
@@ -59,10 +59,10 @@ async def _work(console: Console, wanted: Wanted) -> Released:
             )
 
 
-async def _stop(console: Console, api: Api, wanted: Wanted, clock: SystemClock) -> None:
-    namespace, name = wanted.settings.operator_namespace, wanted.deployment or ""
+async def _stop(console: Console, api: KubernetesApi, options: ReleaseOptions, clock: SystemClock) -> None:
+    namespace, name = options.settings.operator_namespace, options.deployment or ""
     try:
-        there = await stop_deployment(api, namespace, name, clock=clock, longest=wanted.timeout)
+        is_present = await stop_deployment(api, namespace, name, clock=clock, longest=options.timeout)
     except KubernetesError as error:
         raise type(error)(
             f"the operator was not stopped, so nothing was released: {error.message}",
@@ -70,16 +70,16 @@ async def _stop(console: Console, api: Api, wanted: Wanted, clock: SystemClock) 
             reason=error.reason,
             hint=error.hint,
         ) from None
-    said = "was stopped" if there else "is not there"
-    console.note(f"Deployment {namespace}/{name} {said}")
+    phrase = "was stopped" if is_present else "is not there"
+    console.note(f"Deployment {namespace}/{name} {phrase}")
 
 
-def _tell(console: Console, wanted: Wanted, released: Released) -> None:
-    for document, why in sorted(released.unkept.items()):
-        console.warning(f"{document}: what it applied could not be kept: {why}")
-    for document, why in sorted(released.failed.items()):
-        console.error(f"{document}: {why}")
-    if wanted.output == "json":
+def _print_result(console: Console, options: ReleaseOptions, released: ReleaseResult) -> None:
+    for document, reason in sorted(released.unkept.items()):
+        console.warning(f"{document}: what it applied could not be kept: {reason}")
+    for document, reason in sorted(released.failed.items()):
+        console.error(f"{document}: {reason}")
+    if options.output == "json":
         from reconciler.render.documents import dump
 
         failed: dict[str, Json] = dict(released.failed)

@@ -9,19 +9,19 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, Where, where_options
-from reconciler.cli.planning import Sources, source_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import FILE, ClusterOptions, where_options
+from reconciler.cli.planning import InventoryOptions, source_options
 from reconciler.cli.principals import knowing, principals_option, read_principals, with_users
 from reconciler.errors import UsageError
 from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
-    from reconciler.cli.where import Target
-    from reconciler.reconcile import Prepared
-    from reconciler.render.html_facts import Look
-    from reconciler.render.html_history import History
+    from reconciler.cli.planning import PlanTask
+    from reconciler.cli.where import ClusterTarget
+    from reconciler.reconcile import PreparedPlan
+    from reconciler.render.html_facts import ClusterPage
+    from reconciler.render.html_history import ChangeHistory
 
 HELP: Final = """Write one HTML page: live quotas, effective limits of any client, plan, drift and history.
 
@@ -55,9 +55,9 @@ def report(
     snapshot: Path | None,
     history: Path | None,
     principals: str | None,
-    where: Where,
-    sources: Sources,
-) -> Exit:
+    where: ClusterOptions,
+    sources: InventoryOptions,
+) -> ExitCode:
     """Look at each cluster, then write one page."""
     from reconciler.cli.every import for_each
     from reconciler.cli.files import write_text
@@ -70,29 +70,29 @@ def report(
             "--offline and --snapshot go together: without a cluster, a snapshot says what is live",
             hint="kquota snapshot --taken-at --out prod.json makes one",
         )
-    chosen = offline_targets(where, paths, untrusted=True) if offline else targets(where)
-    if snapshot is not None and len(chosen) > 1:
+    cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
+    if snapshot is not None and len(cluster_targets) > 1:
         raise UsageError("a snapshot is of one cluster; choose it with --cluster")
-    looks: list[Look] = []
-    asked = _Asked(
+    looks: list[ClusterPage] = []
+    options = _PageOptions(
         paths=tuple(paths),
         sources=sources,
         snapshot=snapshot,
         history=history,
-        known=() if principals is None else read_principals(principals, paths),
+        known_principals=() if principals is None else read_principals(principals, paths),
     )
 
-    def work(target: "Target") -> Exit:
-        looks.append(_look(console, target, asked))
-        return Exit.DONE
+    def work(target: "ClusterTarget") -> ExitCode:
+        looks.append(_observe(console, target, options))
+        return ExitCode.DONE
 
-    code = for_each(console, chosen, work)
+    code = for_each(console, cluster_targets, work)
     if not looks:
         return code
-    told = show_config_changes(console, where)
+    warnings = show_config_changes(console, where)
     full = [
-        replace(one, preview=replace(one.preview, warnings=(*one.preview.warnings, *told)))
-        for one in looks
+        replace(cluster_page, preview=replace(cluster_page.preview, warnings=(*cluster_page.preview.warnings, *warnings)))
+        for cluster_page in looks
     ]
     page = page_of(full, page="report")
     if out is None:
@@ -104,72 +104,72 @@ def report(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PageOptions:
     """What was typed, besides the cluster."""
 
     paths: tuple[str, ...]
-    sources: Sources
+    sources: InventoryOptions
     snapshot: Path | None
     history: Path | None
-    known: tuple[Principal, ...]
+    known_principals: tuple[Principal, ...]
 
 
-def _look(console: Console, target: "Target", asked: _Asked) -> "Look":
-    from reconciler.render.html_facts import Look
+def _observe(console: Console, target: "ClusterTarget", options: _PageOptions) -> "ClusterPage":
+    from reconciler.render.html_facts import ClusterPage
 
-    declared = bool(asked.paths or target.chosen.manifests)
-    if not declared and asked.sources.since is not None:
+    declared = bool(options.paths or target.project_cluster.manifests)
+    if not declared and options.sources.since is not None:
         raise UsageError("--since needs manifests to compare with")
-    make = _planned if declared else _seen
-    prepared = make(console, target, asked)
+    make = _planned if declared else _without_documents
+    prepared = make(console, target, options)
     cluster_id = prepared.plan.cluster_id
-    return Look(
-        name=target.shown,
+    return ClusterPage(
+        name=target.display_name,
         preview=prepared.preview,
-        live=prepared.seen.live,
-        owned=prepared.seen.owned,
-        history=None if asked.history is None else _history(asked.history, cluster_id),
+        live=prepared.observation.live,
+        owned=prepared.observation.owned,
+        history=None if options.history is None else _history(options.history, cluster_id),
         declared=declared,
     )
 
 
-def _planned(console: Console, target: "Target", asked: _Asked) -> "Prepared":
+def _planned(console: Console, target: "ClusterTarget", options: _PageOptions) -> "PreparedPlan":
     """What ``plan`` would show."""
     from reconciler.cli.orders import unlimited
     from reconciler.cli.planning import task_for
 
-    task = task_for(console, target, asked.paths, unlimited("auto"), asked.sources)
-    return _made(console, knowing(task, asked.known), asked.snapshot)
+    task = task_for(console, target, options.paths, unlimited("auto"), options.sources)
+    return _prepare(console, knowing(task, options.known_principals), options.snapshot)
 
 
-def _seen(console: Console, target: "Target", asked: _Asked) -> "Prepared":
+def _without_documents(console: Console, target: "ClusterTarget", options: _PageOptions) -> "PreparedPlan":
     """What is live and what is ours, without documents: nobody asks for anything, so nothing is planned."""
-    from reconciler.cli.documents import Documents
+    from reconciler.cli.documents import ClusterDocuments
     from reconciler.cli.orders import orders_for, origin_of, unlimited
-    from reconciler.cli.planning import Task
-    from reconciler.cli.world import Records
-    from reconciler.quota.desired import Desired
+    from reconciler.cli.planning import PlanTask
+    from reconciler.cli.world import RecordOptions
+    from reconciler.quota.desired import DesiredState
     from reconciler.quota.policy import DriftMode, Policy
     from reconciler.reconcile import preview
     from reconciler.reconcile.drift import as_applied
 
-    kept = not asked.sources.no_inventory
+    keeps_records = not options.sources.no_inventory
     orders = orders_for(
-        target, unlimited("none"), complete=True, removals_known=kept, origin=origin_of(target)
+        target, unlimited("none"), complete=True, removals_known=keeps_records, origin=origin_of(target)
     )
-    rules = target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=kept)
+    rules = target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records)
     orders = replace(orders, rules=rules)
-    nothing = Documents(
-        cluster=target.name, desired=Desired(), warnings=(), complete=True, count=0, files=0
+    nothing = ClusterDocuments(
+        cluster=target.name, desired=DesiredState(), warnings=(), complete=True, count=0, files=0
     )
-    records = Records(none=asked.sources.no_inventory)
-    task = Task(target=target, documents=nothing, orders=orders, records=records)
-    first = _made(console, task, asked.snapshot)
+    records = RecordOptions(none=options.sources.no_inventory)
+    task = PlanTask(target=target, documents=nothing, orders=orders, records=records)
+    first = _prepare(console, task, options.snapshot)
     # Our own records as the documents: what differs from them is drift.
-    return preview(first.seen, as_applied(first.seen), orders, verdict=first.preview.verdict)
+    return preview(first.observation, as_applied(first.observation), orders, verdict=first.preview.verdict)
 
 
-def _made(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
+def _prepare(console: Console, task: "PlanTask", snapshot: Path | None) -> "PreparedPlan":
     from reconciler.cli.planning import prepared_for
     from reconciler.cli.running import run
     from reconciler.cli.world import world
@@ -179,17 +179,17 @@ def _made(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
 
         return plan_offline(console, task, snapshot)
 
-    async def ask() -> "Prepared":
+    async def ask() -> "PreparedPlan":
         async with world(
             console, task.target, task.records, command="report", writes=False
-        ) as outside:
-            return await with_users(task, await prepared_for(task, outside), outside.client)
+        ) as runtime:
+            return await with_users(task, await prepared_for(task, runtime), runtime.client)
 
     return run(ask())
 
 
-def _history(path: Path, cluster_id: str) -> "History":
+def _history(path: Path, cluster_id: str) -> "ChangeHistory":
     from reconciler.inventory.audit import read_entries
     from reconciler.render.html_history import history_of
 
-    return history_of(read_entries(path), cluster_id=cluster_id, where=str(path))
+    return history_of(read_entries(path), cluster_id=cluster_id, location=str(path))

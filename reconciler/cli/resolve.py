@@ -7,9 +7,9 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.live_names import part_names
-from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.options import ClusterOptions, format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 
 if TYPE_CHECKING:
@@ -46,29 +46,29 @@ def resolve(
     client_id: str | None,
     ip: str | None,
     source: str | None,
-    where: Where,
+    where: ClusterOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Ask once, resolve everybody from the one answer."""
     from reconciler.cli.asking import connected, expected_cluster
     from reconciler.cli.running import run
     from reconciler.cli.where import target
 
     principals = _principals(user, client_id, ip, source)
-    chosen = target(where)
+    cluster_target = target(where)
 
     async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
-        async with connected(console, chosen) as client:
-            cluster = await expected_cluster(client, chosen)
-            found = await client.resolve(principals)
-            return cluster.id, found, await _callback(client)
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
+            results = await client.resolve(principals)
+            return cluster.id, results, await _callback(client)
 
-    cluster_id, found, callback = run(ask())
+    cluster_id, results, callback = run(ask())
     if callback is not None:
         console.warning(
             f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
         )
-    resolved = [one for one in found.values() if not isinstance(one, KquotaError)]
+    resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
     from reconciler.render.states import spelling_warnings
 
     for warning in spelling_warnings(resolved):
@@ -84,17 +84,17 @@ def resolve(
         from reconciler.render.states import resolutions_text
 
         console.fact(resolutions_text(resolved, style=style_of(console)))
-    return _tell_refused(console, found)
+    return _tell_refused(console, results)
 
 
-def _tell_refused(console: Console, found: "Mapping[Principal, Resolution | KquotaError]") -> Exit:
+def _tell_refused(console: Console, results: "Mapping[Principal, Resolution | KquotaError]") -> ExitCode:
     """Say who could be no client; the others were resolved all the same."""
     from reconciler.render.states import principal_text
 
-    refused = {who: one for who, one in found.items() if isinstance(one, KquotaError)}
-    for who, error in refused.items():
-        console.error(f"{principal_text(who)}: {error.message}")
-    return Exit.ERROR if refused else Exit.DONE
+    errors = {principal: result for principal, result in results.items() if isinstance(result, KquotaError)}
+    for principal, error in errors.items():
+        console.error(f"{principal_text(principal)}: {error.message}")
+    return ExitCode.ERROR if errors else ExitCode.DONE
 
 
 async def _callback(client: "QuotaClient") -> str | None:
@@ -110,15 +110,15 @@ def _principals(
 ) -> "list[Principal]":
     from reconciler.quota.precedence import Principal
 
-    named = (user, client_id, ip)
+    names = (user, client_id, ip)
     if source is None:
-        if named == (None, None, None):
+        if names == (None, None, None):
             raise UsageError(
                 "name a client: --user, --client-id and --ip, or --from FILE",
                 hint="for example kquota resolve --user alice --client-id checkout",
             )
         return [Principal(user=user, client_id=client_id, ip=ip)]
-    if named != (None, None, None):
+    if names != (None, None, None):
         raise UsageError("--from stands alone; put the client into the file")
     from reconciler.cli.principals import read_principals
 

@@ -8,15 +8,15 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, Where, format_option, where_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import FILE, ClusterOptions, format_option, where_options
 from reconciler.cli.orders import validate_option
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
-    from reconciler.render.json_outcome import Undo
+    from reconciler.cli.where import ClusterTarget
+    from reconciler.render.json_outcome import RollbackSource
 
 HELP: Final = """Restore the limits from before an apply, from its outcome file.
 
@@ -32,7 +32,7 @@ Example:
 
 @command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
-@click.option("--for", "seconds", type=Duration(), default="24h", show_default=True, metavar="DURATION",
+@click.option("--for", "seconds", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
               help="Longest time that the restored values stay in force.")  # fmt: skip
 @click.option("--reason", default="rollback", show_default=True, help="Reason; shown in every plan while it is in force.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -47,30 +47,30 @@ def rollback(
     seconds: float,
     reason: str,
     yes: bool,
-    where: Where,
+    where: ClusterOptions,
     validate: str,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Turn an outcome into overrides."""
     from reconciler.cli.files import read_text
-    from reconciler.cli.overriding import Shift, shift, wanted_for
-    from reconciler.cli.records import who
-    from reconciler.reconcile import Observation, OverrideOrder, rollback_orders
+    from reconciler.cli.overriding import OverrideChange, shift, override_request
+    from reconciler.cli.records import current_principal
+    from reconciler.reconcile import Observation, NewOverride, rollback_orders
     from reconciler.render.json_outcome import read_undo
 
-    done = read_undo(read_text(outcome), where=str(outcome))
-    if not done.before:
+    undo = read_undo(read_text(outcome), location=str(outcome))
+    if not undo.before:
         raise UsageError(f"{outcome} changed nothing that could be brought back")
     if not yes and not console.asks:
         raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
 
-    def begin(seen: Observation) -> tuple[OverrideOrder, ...]:
-        return rollback_orders(done.before, now=seen.at, who=who(), reason=reason, seconds=seconds)
+    def begin(observation: Observation) -> tuple[NewOverride, ...]:
+        return rollback_orders(undo.before, now=observation.at, principal=current_principal(), reason=reason, seconds=seconds)
 
-    pairs = frozenset((subject, key) for subject, key, _ in done.before)
-    given = Shift(begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=done.cluster_id)
-    target = _target(where, done, outcome)
-    wanted = wanted_for(
+    pairs = frozenset((subject, key) for subject, key, _ in undo.before)
+    change = OverrideChange(begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=undo.cluster_id)
+    target = _target(where, undo, outcome)
+    request = override_request(
         target,
         validate,
         yes=yes,
@@ -78,10 +78,10 @@ def rollback(
         command="rollback",
         next_words=("rollback", str(outcome)),
     )
-    return shift(console, wanted, given)
+    return shift(console, request, change)
 
 
-def _target(where: Where, undo: "Undo", outcome: Path) -> "Target":
+def _target(cluster_options: ClusterOptions, undo: "RollbackSource", outcome: Path) -> "ClusterTarget":
     """The cluster that was chosen, or else the one that the outcome is of.
 
     Raises:
@@ -89,9 +89,9 @@ def _target(where: Where, undo: "Undo", outcome: Path) -> "Target":
     """
     from reconciler.cli.where import read_project, target
 
-    if where.cluster is not None or where.by_address:
-        return target(where)
-    project, _, _ = read_project(where)
+    if cluster_options.cluster is not None or cluster_options.by_address:
+        return target(cluster_options)
+    project, _, _ = read_project(cluster_options)
     names = project.names
     if len(names) > 1:
         by_id = {project.cluster(name).cluster.expected_cluster_id: name for name in names}
@@ -101,5 +101,5 @@ def _target(where: Where, undo: "Undo", outcome: Path) -> "Target":
                 f"{outcome} is of cluster id {undo.cluster_id}, which {project.path} does not name",
                 hint=f"choose with --cluster ({', '.join(names)}); another cluster id is refused",
             )
-        where = replace(where, cluster=name)
-    return target(where)
+        cluster_options = replace(cluster_options, cluster=name)
+    return target(cluster_options)

@@ -26,11 +26,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 async def _terminable(work: Coroutine[Any, Any, T]) -> T:
     """Treat SIGTERM (a cancelled CI job) and SIGHUP (a closed terminal) like Ctrl-C."""
     task = asyncio.ensure_future(work)
-    loop, asked = asyncio.get_running_loop(), False
+    loop, is_asked = asyncio.get_running_loop(), False
 
     def stop() -> None:
-        nonlocal asked
-        asked = True
+        nonlocal is_asked
+        is_asked = True
         task.cancel()
 
     with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -40,6 +40,6 @@ async def _terminable(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await task
     except asyncio.CancelledError:
-        if asked:
+        if is_asked:
             raise KeyboardInterrupt from None
         raise

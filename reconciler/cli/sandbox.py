@@ -10,14 +10,14 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     import ssl
 
     from reconciler.sandbox.authorizer import Authorizer
-    from reconciler.sandbox.settings import Listener, Settings
+    from reconciler.sandbox.settings import Listener, SandboxSettings
 
 HELP: Final = """Run an in-memory Kafka broker for tests and demos, with quotas, users and rights, on loopback.
 
@@ -82,20 +82,20 @@ def sandbox(
     cluster_id: str,
     state: Path | None,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
     from reconciler.cli.running import run
     from reconciler.sandbox.profiles import profile_named
-    from reconciler.sandbox.settings import Settings
+    from reconciler.sandbox.settings import SandboxSettings
 
-    named = _users(users)
+    user_list = _users(users)
     tls = _tls(tls_certificate, tls_key, tls_client_ca)
-    settings = Settings(
+    settings = SandboxSettings(
         profile=profile_named(behave_as),
         nodes=tuple(range(1, brokers + 1)),
-        listeners=(_listener(host, port, asks=bool(named), tls=tls),),
-        users={name: password for name, password, _ in named},
-        authorizer=_authorizer(named),
+        listeners=(_listener(host, port, asks=bool(user_list), tls=tls),),
+        users={name: password for name, password, _ in user_list},
+        authorizer=_authorizer(user_list),
         cluster_id=cluster_id,
         state_file=state,
     )
@@ -104,21 +104,21 @@ def sandbox(
         run(_serve(console, settings, output))
     except KeyboardInterrupt:
         console.note("stopped")
-    return Exit.DONE
+    return ExitCode.DONE
 
 
-def _users(given: Sequence[str]) -> list[tuple[str, str, str]]:
+def _users(user_texts: Sequence[str]) -> list[tuple[str, str, str]]:
     """``(name, password, rights)`` of each ``--user``."""
-    named = []
-    for text in given:
-        name, _, rest = text.partition(":")
-        password, colon, rights = rest.rpartition(":")
+    user_list = []
+    for text in user_texts:
+        name, _, credentials = text.partition(":")
+        password, colon, rights = credentials.rpartition(":")
         if not colon or rights not in _RIGHTS:
-            password, rights = rest, "all"
+            password, rights = credentials, "all"
         if not name or not password:
             raise UsageError("--user is not of the form NAME:PASSWORD or NAME:PASSWORD:RIGHTS")
-        named.append((name, password, rights))
-    return named
+        user_list.append((name, password, rights))
+    return user_list
 
 
 def _tls(
@@ -134,16 +134,16 @@ def _tls(
 
 
 def _listener(host: str, port: int, *, asks: bool, tls: "ssl.SSLContext | None") -> "Listener":
-    from reconciler.sandbox.settings import Listener, Protocol
+    from reconciler.sandbox.settings import Listener, ListenerProtocol
 
-    protocol = Protocol(("SASL_" if asks else "") + ("SSL" if tls else "PLAINTEXT"))
+    protocol = ListenerProtocol(("SASL_" if asks else "") + ("SSL" if tls else "PLAINTEXT"))
     return Listener(name=protocol.value, protocol=protocol, host=host, port=port, tls=tls)
 
 
-def _authorizer(named: Sequence[tuple[str, str, str]]) -> "Authorizer":
+def _authorizer(user_list: Sequence[tuple[str, str, str]]) -> "Authorizer":
     from reconciler.sandbox.authorizer import EVERYTHING, OPEN, READER, RECONCILER, Authorizer
 
-    if not named:
+    if not user_list:
         return OPEN
     rights = {
         "all": EVERYTHING,
@@ -151,10 +151,10 @@ def _authorizer(named: Sequence[tuple[str, str, str]]) -> "Authorizer":
         "applier": RECONCILER,
         "none": frozenset[Never](),
     }
-    return Authorizer(grants={name: rights[chosen] for name, _, chosen in named})
+    return Authorizer(grants={name: rights[right] for name, _, right in user_list})
 
 
-async def _serve(console: Console, settings: "Settings", output: str) -> None:
+async def _serve(console: Console, settings: "SandboxSettings", output: str) -> None:
     from reconciler.sandbox.server import Sandbox
 
     async with Sandbox(settings) as running:

@@ -21,7 +21,7 @@ _LOOPS: Final = "reconciler.loop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class MetricsOptions:
     """Where metrics are told, as it was typed.
 
     Attributes:
@@ -38,8 +38,8 @@ class Serving:
 
 
 def serving_options(function: F) -> F:
-    """The options of :class:`Serving`, handed over as ``serving``."""
-    decorate: Callable[[F], F] = packed("serving", Serving, ("address", "entity_labels"), (
+    """The options of :class:`MetricsOptions`, handed over as ``serving``."""
+    decorate: Callable[[F], F] = packed("serving", MetricsOptions, ("address", "entity_labels"), (
         click.option("--metrics-address", "address", metavar="HOST:PORT",
                      help="Address of /metrics, /healthz and /readyz; :PORT listens on every address."),
         click.option("--metrics-entity-labels", "entity_labels", is_flag=True,
@@ -48,7 +48,7 @@ def serving_options(function: F) -> F:
     return decorate(function)
 
 
-def metrics_of(serving: Serving) -> "Metrics | None":
+def metrics_of(serving: MetricsOptions) -> "Metrics | None":
     """The metrics, if anybody asks for them.
 
     Raises:
@@ -67,7 +67,7 @@ def metrics_of(serving: Serving) -> "Metrics | None":
 @contextlib.asynccontextmanager
 async def served(
     console: Console,
-    serving: Serving,
+    serving: MetricsOptions,
     metrics: "Metrics | None",
     *,
     healthy: Callable[[], Sequence[str]],
@@ -83,13 +83,13 @@ async def served(
         return
     from reconciler.metrics import HealthServer, address
 
-    where = address(serving.address)
-    async with HealthServer(where, metrics=metrics, healthy=healthy, ready=ready) as server:
-        console.note(f"metrics and probes on {where.host or '*'}:{server.port}")
+    endpoint = address(serving.address)
+    async with HealthServer(endpoint, metrics=metrics, healthy=healthy, ready=ready) as server:
+        console.note(f"metrics and probes on {endpoint.host or '*'}:{server.port}")
         yield
 
 
-class _ToConsole(logging.Handler):
+class _ConsoleWarningHandler(logging.Handler):
     """Log records of loops as warnings; names and words of brokers in them forge no line."""
 
     def __init__(self, console: Console) -> None:
@@ -103,7 +103,7 @@ class _ToConsole(logging.Handler):
 @contextlib.contextmanager
 def loops_speak(console: Console) -> Iterator[None]:
     """While the context lasts, what loops log is said on the console."""
-    log, handler = logging.getLogger(_LOOPS), _ToConsole(console)
+    log, handler = logging.getLogger(_LOOPS), _ConsoleWarningHandler(console)
     before = log.propagate
     log.addHandler(handler)
     log.propagate = False

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler import __version__
 from reconciler.cli.console import Console
-from reconciler.cli.options import Where
+from reconciler.cli.options import ClusterOptions
 from reconciler.cli.project_files import project_path
-from reconciler.cli.where import NoTrustedProject, Target, read_head_project, read_project
+from reconciler.cli.where import TrustedProjectMissing, ClusterTarget, read_head_project, read_project
 
 if TYPE_CHECKING:
     from reconciler.quota.report import Outcome, Preview
-    from reconciler.reconcile import Prepared
+    from reconciler.reconcile import PreparedPlan
     from reconciler.render.documents import Json
-    from reconciler.render.recorded import Recorded
+    from reconciler.render.recorded import RecordedUse
     from reconciler.render.table import Style
     from reconciler.usage.findings import Simulation
 
@@ -38,15 +38,15 @@ def style_of(console: Console) -> "Style":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PlanWithEvidence:
     """One plan of a run, and what recorded use says to it; ``None`` = nobody asked."""
 
-    target: Target
+    target: ClusterTarget
     preview: "Preview"
     simulation: "Simulation | None" = None
 
     @property
-    def recorded(self) -> "Recorded | None":
+    def recorded(self) -> "RecordedUse | None":
         """The simulation in words."""
         return recorded_of(self.simulation, self.preview)
 
@@ -62,7 +62,7 @@ class Shown:
         return plan_document(self.preview, whatif_document(self.simulation))
 
 
-def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "Recorded | None":
+def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
     """What recorded use said when a plan was made, in words; ``None`` = nobody asked."""
     if simulation is None:
         return None
@@ -72,44 +72,44 @@ def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "Recorde
 
 
 def show_plans(
-    console: Console, made: Sequence[Shown], output: str, *, verbose: bool = False
+    console: Console, plans: Sequence[PlanWithEvidence], output: str, *, verbose: bool = False
 ) -> None:
     """Every plan of a run; one document for programs, one after the other for people."""
     if output == "json":
         from reconciler.render.documents import dump
 
-        console.fact(dump(_plan_documents(made)))
+        console.fact(dump(_plan_documents(plans)))
     elif output == "sarif":
         from reconciler.render.documents import dump
         from reconciler.render.sarif import plan_findings, sarif_document
 
-        findings = [found for one in made for found in plan_findings(one.preview, one.recorded)]
+        findings = [finding for plan_view in plans for finding in plan_findings(plan_view.preview, plan_view.recorded)]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "markdown":
         from reconciler.render.comment import MOST_ROWS
         from reconciler.render.markdown import plan_markdown
 
-        most = None if verbose else MOST_ROWS
+        max_rows = None if verbose else MOST_ROWS
         console.fact(
             "\n".join(
-                plan_markdown(shown.preview, most=most, recorded=shown.recorded) for shown in made
+                plan_markdown(plan_view.preview, max_rows=max_rows, recorded=plan_view.recorded) for plan_view in plans
             )
         )
     else:
-        _plans_as_text(console, made, verbose=verbose)
+        _plans_as_text(console, plans, verbose=verbose)
 
 
-def plan_page(made: Sequence[Shown], looked: "Sequence[Prepared]") -> str:
+def plan_page(made: Sequence[PlanWithEvidence], looked: "Sequence[PreparedPlan]") -> str:
     """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
     from reconciler.cli.pages import page_of
-    from reconciler.render.html_facts import Look
+    from reconciler.render.html_facts import ClusterPage
 
     looks = [
-        Look(
-            name=shown.target.shown,
+        ClusterPage(
+            name=shown.target.display_name,
             preview=shown.preview,
-            live=one.seen.live,
-            owned=one.seen.owned,
+            live=one.observation.live,
+            owned=one.observation.owned,
             recorded=shown.recorded,
         )
         for shown, one in zip(made, looked, strict=True)
@@ -117,25 +117,25 @@ def plan_page(made: Sequence[Shown], looked: "Sequence[Prepared]") -> str:
     return page_of(looks, page="plan")
 
 
-def _plan_documents(made: Sequence[Shown]) -> "dict[str, Json]":
+def _plan_documents(plans: Sequence[PlanWithEvidence]) -> "dict[str, Json]":
     """The plan itself where there is one; several stand under their clusters' names."""
-    if len(made) == 1:
-        return made[0].document
-    documents: list[Json] = [{"cluster": one.target.shown, "plan": one.document} for one in made]
+    if len(plans) == 1:
+        return plans[0].document
+    documents: list[Json] = [{"cluster": plan_view.target.display_name, "plan": plan_view.document} for plan_view in plans]
     return {"kind": "kquota-plans", "format": 1, "plans": documents}
 
 
-def _plans_as_text(console: Console, made: Sequence[Shown], *, verbose: bool) -> None:
+def _plans_as_text(console: Console, plans: Sequence[PlanWithEvidence], *, verbose: bool) -> None:
     from reconciler.render.names import escaped
     from reconciler.render.text import plan_text
 
     style = style_of(console)
-    for number, one in enumerate(made):
-        if len(made) > 1:
+    for number, plan_view in enumerate(plans):
+        if len(plans) > 1:
             console.fact(
-                ("\n" if number else "") + style.paint(f"== {escaped(one.target.shown)}", "bold")
+                ("\n" if number else "") + style.paint(f"== {escaped(plan_view.target.display_name)}", "bold")
             )
-        console.fact(plan_text(one.preview, style=style, verbose=verbose, recorded=one.recorded))
+        console.fact(plan_text(plan_view.preview, style=style, verbose=verbose, recorded=plan_view.recorded))
 
 
 def show_summary(console: Console, preview: "Preview") -> None:
@@ -154,12 +154,12 @@ def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
     return outcome_document(outcome)
 
 
-def show_outcomes(console: Console, made: "Sequence[tuple[Target, Outcome | None]]") -> None:
+def show_outcomes(console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome | None]]") -> None:
     """What became of several clusters, as one document for programs."""
     from reconciler.render.documents import dump
 
     documents: list[Json] = [
-        {"cluster": target.shown, "outcome": document_of(outcome)} for target, outcome in made
+        {"cluster": target.display_name, "outcome": document_of(outcome)} for target, outcome in outcomes
     ]
     console.fact(dump({"kind": "kquota-outcomes", "format": 1, "outcomes": documents}))
 
@@ -178,14 +178,14 @@ def show_outcome(
         console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
 
 
-def show_trust(console: Console, where: Where) -> tuple[str, ...]:
+def show_trust(console: Console, cluster_options: ClusterOptions) -> tuple[str, ...]:
     """What a plan trusts, where that is not all that is planned; printed, and returned as sentences.
 
     Besides what :func:`show_config_changes` says, it is a warning that a run in CI trusts its whole checkout.
     """
-    if where.config_from is not None or where.by_address or not in_ci(os.environ):
-        return show_config_changes(console, where)
-    if not project_path(where).exists():
+    if cluster_options.config_from is not None or cluster_options.by_address or not in_ci(os.environ):
+        return show_config_changes(console, cluster_options)
+    if not project_path(cluster_options).exists():
         return ()
     console.warning(UNNAMED)
     console.hint(
@@ -200,20 +200,20 @@ def in_ci(environment: Mapping[str, str]) -> bool:
     return environment.get("CI", "").lower() not in {"", "0", "false"}
 
 
-def show_config_changes(console: Console, where: Where) -> tuple[str, ...]:
+def show_config_changes(console: Console, cluster_options: ClusterOptions) -> tuple[str, ...]:
     """What the head revision changes in the trusted configuration: shown, never used. Told, and given as sentences."""
-    if where.config_from is None:
+    if cluster_options.config_from is None:
         return ()
     from reconciler.errors import KquotaError
     from reconciler.manifest.trusted import changes_between
 
     try:
-        trusted, _, _ = read_project(where)
-    except NoTrustedProject as error:
+        trusted, _, _ = read_project(cluster_options)
+    except TrustedProjectMissing as error:
         console.warning(untrusted := f"{error.message}; {UNTRUSTED}")
         return (untrusted,)
     try:
-        head = read_head_project(where)
+        head = read_head_project(cluster_options)
     except KquotaError as error:
         unusable = f"the project file of the head revision cannot be used: {error}"
         console.warning(unusable)
@@ -222,11 +222,11 @@ def show_config_changes(console: Console, where: Where) -> tuple[str, ...]:
     if not changes:
         return ()
     intro = "the head revision changes the configuration"
-    console.warning(f"{intro}; {where.config_from} is in force, this is not used:")
-    told: list[str] = []
-    for one in changes:
-        field = f" {one.field}" if one.field else ""
-        sentence = f"{one.document}{field}: {one.trusted} -> {one.head}"
+    console.warning(f"{intro}; {cluster_options.config_from} is in force, this is not used:")
+    warnings: list[str] = []
+    for change in changes:
+        field = f" {change.field}" if change.field else ""
+        sentence = f"{change.document}{field}: {change.trusted} -> {change.head}"
         console.detail(sentence)
-        told.append(f"{intro}, and this is not used: {sentence}")
-    return tuple(told)
+        warnings.append(f"{intro}, and this is not used: {sentence}")
+    return tuple(warnings)

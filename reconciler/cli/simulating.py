@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.extras import needs
-from reconciler.cli.options import Where
-from reconciler.cli.orders import Limits
-from reconciler.cli.planning import Sources, task_for
-from reconciler.cli.spark_options import Clusters, Window
-from reconciler.cli.spark_running import Running
+from reconciler.cli.options import ClusterOptions
+from reconciler.cli.orders import PlanLimitOptions
+from reconciler.cli.planning import InventoryOptions, task_for
+from reconciler.cli.spark_options import ClusterSelection, WindowOptions
+from reconciler.cli.spark_running import SparkOptions
 from reconciler.cli.where import offline_targets
 from reconciler.client.clock import SystemClock
 from reconciler.errors import QuotaValueError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
+    from reconciler.cli.planning import PlanTask
     from reconciler.lake.lake import Lake
     from reconciler.quota.desired import Declaration
-    from reconciler.spark.candidates import Candidate, Work
+    from reconciler.spark.candidates import CandidateLimits, SimulationRequest
     from reconciler.usage.findings import Simulation
     from reconciler.usage.tiers import WhatIfPolicy
 
@@ -36,7 +36,7 @@ what Spark took, JVM start and files included, so it is ahead beyond four millio
 250 bytes each.
 """
 
-NO_LIMITS: Final = Limits(
+NO_LIMITS: Final = PlanLimitOptions(
     policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
     max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
     allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
@@ -45,7 +45,7 @@ NO_LIMITS: Final = Limits(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SimulateOptions:
     """What was typed.
 
     Attributes:
@@ -61,13 +61,13 @@ class Given:
     """
 
     lake: str
-    clusters: Clusters
+    clusters: ClusterSelection
     paths: tuple[str, ...]
     plans: tuple[Path, ...]
     after: tuple[Path, ...]
-    window: Window
+    window: WindowOptions
     engine: str
-    running: Running
+    running: SparkOptions
     most: int
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ def opened(address: str) -> "Lake":
     return Lake(store_opened(address), clock=SystemClock(), run_id=uuid.uuid4().hex)
 
 
-def simulated(console: Console, given: Given) -> "Simulation":
+def simulated(console: Console, options: SimulateOptions) -> "Simulation":
     """Simulate on the engine that fits.
 
     Raises:
@@ -104,44 +104,44 @@ def simulated(console: Console, given: Given) -> "Simulation":
     from reconciler.lake import replay
     from reconciler.spark import candidates
 
-    lake = opened(given.lake)
+    lake = opened(options.lake)
     clock = SystemClock()
-    begin, end = given.window.span(clock)
+    begin, end = options.window.span(clock)
     declared: Mapping[str, Sequence[Declaration]] = {}
-    if given.plans or given.after:
-        found: tuple[Candidate, ...] = candidates.read(given.plans, given.after)
-        given.clusters.check({one.cluster_id for one in found})
+    if options.plans or options.after:
+        candidate_list: tuple[CandidateLimits, ...] = candidates.read(options.plans, options.after)
+        options.clusters.check({candidate.cluster_id for candidate in candidate_list})
     else:
-        found, declared = _of_manifests(console, given, lake, (begin, end))
-    work = candidates.Work(
-        candidates=found,
+        candidate_list, declared = _of_manifests(console, options, lake, (begin, end))
+    work = candidates.SimulationRequest(
+        candidates=candidate_list,
         from_ms=begin,
         to_ms=end,
-        policy=policy_for(console, given.clusters.project, declared),
-        most=given.most,
-        source=lake.store.shown,
+        policy=policy_for(console, options.clusters.project, declared),
+        most=options.most,
+        source=lake.store.redacted_address,
         now_ms=round(clock.now() * 1000),
     )
     rows = sum(
-        replay.opened(lake, one.cluster_id, begin, end).rows for one in work.candidates
-    ) if given.engine == "auto" else 0  # fmt: skip
-    if given.engine == "core" or (given.engine == "auto" and rows <= SWITCH_ROWS):
+        replay.opened(lake, candidate.cluster_id, begin, end).rows for candidate in work.candidates
+    ) if options.engine == "auto" else 0  # fmt: skip
+    if options.engine == "core" or (options.engine == "auto" and rows <= SWITCH_ROWS):
         return candidates.by_core(lake, work)
-    if given.engine == "auto":
+    if options.engine == "auto":
         console.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
-    return _on_spark(given, work)
+    return _on_spark(options, work)
 
 
-def _on_spark(given: Given, work: "Work") -> "Simulation":
+def _on_spark(options: SimulateOptions, work: "SimulationRequest") -> "Simulation":
     needs("spark", "kquota spark simulate")
     from reconciler.spark import running
-    from reconciler.spark.candidates import Work
+    from reconciler.spark.candidates import SimulationRequest
     from reconciler.spark.job import Job
     from reconciler.spark.jobs import simulate
 
-    job = Job(name="simulate", summary="", settings=Work, run=simulate.simulated)
-    found: Simulation = running.run(job, given.lake, given.running.settings(), work)
-    return found
+    job = Job(name="simulate", summary="", settings=SimulationRequest, run=simulate.simulated)
+    simulation: Simulation = running.run(job, options.lake, options.running.settings(), work)
+    return simulation
 
 
 def policy_for(
@@ -161,12 +161,12 @@ def policy_for(
     from reconciler.cli.where import read_project
     from reconciler.manifest.whatif_policy import policy_of
 
-    written: Mapping[str, object] = {}
-    where = _where(project_path, None)
+    simulate_spec: Mapping[str, object] = {}
+    where = _cluster_options(project_path, None)
     if project_path is not None or located(where).exists():
-        written = read_project(where)[0].simulate
+        simulate_spec = read_project(where)[0].simulate
     try:
-        policy = policy_of(written, declared)
+        policy = policy_of(simulate_spec, declared)
     except QuotaValueError as wrong:
         raise UsageError(f"spec.simulate: {wrong.message}") from wrong
     for name in policy.unknown:
@@ -174,48 +174,48 @@ def policy_for(
     return policy
 
 
-def _where(project: Path | None, cluster: str | None) -> Where:
-    return Where(
+def _cluster_options(project: Path | None, cluster: str | None) -> ClusterOptions:
+    return ClusterOptions(
         project=project, cluster=cluster, every=False, bootstrap_server=None, command_config=None,
         config_from=None, timeout=None,
     )  # fmt: skip
 
 
-def task_of(console: Console, project: Path | None, cluster: str, paths: Sequence[str]) -> "Task":
+def task_of(console: Console, project: Path | None, cluster: str, paths: Sequence[str]) -> "PlanTask":
     """The documents of one cluster of the project.
 
     Raises:
         ManifestErrors: Something is wrong with a file.
         UsageError: There is no project.
     """
-    (target,) = offline_targets(_where(project, cluster), paths)
-    sources = Sources(since=None, no_inventory=False)
+    (target,) = offline_targets(_cluster_options(project, cluster), paths)
+    sources = InventoryOptions(since=None, no_inventory=False)
     return task_for(console, target, paths, NO_LIMITS, sources)
 
 
 def _of_manifests(
-    console: Console, given: Given, lake: "Lake", window: tuple[int, int]
-) -> "tuple[tuple[Candidate, ...], Mapping[str, Sequence[Declaration]]]":
+    console: Console, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
+) -> "tuple[tuple[CandidateLimits, ...], Mapping[str, Sequence[Declaration]]]":
     """What the documents would make of the last look at each cluster, and the documents by cluster id."""
-    from reconciler.cli.offline import StandIn, plan_on
+    from reconciler.cli.offline import OfflineCluster, plan_on
     from reconciler.lake import replay
-    from reconciler.spark.candidates import Candidate
+    from reconciler.spark.candidates import CandidateLimits
 
-    found: list[Candidate] = []
+    candidate_list: list[CandidateLimits] = []
     declared: defaultdict[str, list[Declaration]] = defaultdict(list)
-    for one in given.clusters.chosen():
-        task = task_of(console, given.clusters.project, one.name, given.paths)
-        seen = replay.opened(lake, one.id, *window)
-        taken = seen.limits.look.observed_at_ms / 1000 if seen.limits.look else None
-        stand_in = StandIn(cluster_id=one.id, state=seen.state, taken_at=taken)
+    for cluster in options.clusters.select():
+        task = task_of(console, options.clusters.project, cluster.name, options.paths)
+        recorded = replay.opened(lake, cluster.id, *window)
+        taken_at = recorded.limits.snapshot.observed_at_ms / 1000 if recorded.limits.snapshot else None
+        stand_in = OfflineCluster(cluster_id=cluster.id, state=recorded.state, taken_at=taken_at)
         prepared = plan_on(task, stand_in)
-        found.append(Candidate(cluster_id=one.id, plan=prepared.preview.plan))
-        declared[one.id] += chain.from_iterable(task.desired.claims.values())
-    return tuple(found), declared
+        candidate_list.append(CandidateLimits(cluster_id=cluster.id, plan=prepared.preview.plan))
+        declared[cluster.id] += chain.from_iterable(task.desired.claims.values())
+    return tuple(candidate_list), declared
 
 
-def code_of(found: "Simulation", *, require_evidence: bool) -> Exit:
+def code_of(simulation: "Simulation", *, require_evidence: bool) -> ExitCode:
     """What a simulation exits with."""
-    if found.breaches:
-        return Exit.REFUSED
-    return Exit.EVIDENCE if require_evidence and not found.enough else Exit.DONE
+    if simulation.breaches:
+        return ExitCode.REFUSED
+    return ExitCode.EVIDENCE if require_evidence and not simulation.enough else ExitCode.DONE

@@ -7,8 +7,8 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, Where, where_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.options import FILE, ClusterOptions, where_options
 
 HELP: Final = """Save all quotas of a cluster without loss, including unknown entity types, unknown keys and unusual values.
 
@@ -25,7 +25,7 @@ Example:
 @click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
 @where_options(many=False)
 @click.pass_obj
-def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where) -> Exit:
+def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: ClusterOptions) -> ExitCode:
     """One describe of everything, written as it came."""
     from reconciler.cli.asking import connected, expected_cluster
     from reconciler.cli.files import write_text
@@ -36,11 +36,11 @@ def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where
     from reconciler.render.json_state import state_document
     from reconciler.render.units import instant
 
-    chosen = target(where)
+    cluster_target = target(where)
 
     async def ask() -> str:
-        async with connected(console, chosen) as client:
-            cluster = await expected_cluster(client, chosen)
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
             state = await client.describe()
         when = instant(SystemClock().now()) if taken_at else ""
         return dump(state_document(state, cluster_id=cluster.id, taken_at=when))
@@ -51,4 +51,4 @@ def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where
     else:
         write_text(out, text, private=True)
         console.note(f"written to {out}")
-    return Exit.DONE
+    return ExitCode.DONE

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reconciler.cli.lazy import Entry, LazyGroup
+from reconciler.cli.lazy import CommandEntry, LazyGroup
 
 _SUMMARIES: Final[dict[str, str]] = {
     "ingest": "Ingest recorded use from Prometheus or files into the lake.",
@@ -20,7 +20,7 @@ _SUMMARIES: Final[dict[str, str]] = {
 """In the order of the work; a command stands here once its module exists."""
 
 COMMANDS: Final = {
-    name: Entry(module=f"reconciler.cli.spark_{name}", attribute=name, summary=summary)
+    name: CommandEntry(module=f"reconciler.cli.spark_{name}", attribute=name, summary=summary)
     for name, summary in _SUMMARIES.items()
 }
 

@@ -8,10 +8,10 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import packed
-from reconciler.cli.spark_options import Chosen
-from reconciler.cli.spark_reporting import Report, report_options
+from reconciler.cli.spark_options import SelectedCluster
+from reconciler.cli.spark_reporting import ReportRequest, report_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,16 +27,16 @@ Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
+class BrokerCapacityOptions:
     """What brokers can carry, as it was typed."""
 
     capacities: tuple[str, ...] = ()
     replication_factor: int | None = None
 
-    def of(self, chosen: Iterable[Chosen]) -> dict[str, object]:
+    def of(self, clusters: Iterable[SelectedCluster]) -> dict[str, object]:
         """The settings of a job."""
         return {
-            "capacity": capacities_of(chosen, self.capacities),
+            "capacity": capacities_of(clusters, self.capacities),
             "replication_factor": self.replication_factor,
         }
 
@@ -45,7 +45,7 @@ def budgets_options() -> Callable[[F], F]:
     """``--capacity`` and ``--replication-factor``, handed on as ``budgets``."""
     return packed(
         "budgets",
-        Budgets,
+        BrokerCapacityOptions,
         ["capacities", "replication_factor"],
         [
             click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated."),
@@ -54,37 +54,37 @@ def budgets_options() -> Callable[[F], F]:
     )  # fmt: skip
 
 
-def capacities_of(chosen: Iterable[Chosen], typed: Iterable[str]) -> tuple[str, ...]:
+def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> tuple[str, ...]:
     """What brokers can carry: as typed, else as the project says.
 
     Args:
-        chosen: The clusters.
+        clusters: The clusters.
         typed: Values of ``--capacity``.
     """
-    from reconciler.manifest.quantity import whole
+    from reconciler.manifest.quantity import parse_integer
     from reconciler.usage.capacity import HEADROOM_PPM
     from reconciler.usage.samples import MILLION
 
-    given = tuple(typed)
-    known = {one.rpartition("=")[0] for one in given}
-    found: list[str] = []
-    for one in chosen:
-        written = one.settings.broker_capacity if one.settings is not None else {}
-        if one.id in known or not written:
+    typed_values = tuple(typed)
+    typed_ids = {typed_value.rpartition("=")[0] for typed_value in typed_values}
+    capacities: list[str] = []
+    for cluster in clusters:
+        capacity_spec = cluster.settings.broker_capacity if cluster.settings is not None else {}
+        if cluster.id in typed_ids or not capacity_spec:
             continue
         ways = ":".join(
-            "-" if way not in written else str(whole(str(written[way])))
+            "-" if way not in capacity_spec else str(parse_integer(str(capacity_spec[way])))
             for way in ("ingress", "egress")
         )
-        headroom = round(float(written.get("headroom", HEADROOM_PPM / MILLION)) * MILLION)
-        found.append(f"{one.id}={ways}:{headroom}")
-    return (*given, *found)
+        headroom = round(float(capacity_spec.get("headroom", HEADROOM_PPM / MILLION)) * MILLION)
+        capacities.append(f"{cluster.id}={ways}:{headroom}")
+    return (*typed_values, *capacities)
 
 
 @command(help=HELP)
 @report_options()
 @budgets_options()
 @click.pass_obj
-def capacity(console: Console, *, asked: Report, budgets: Budgets) -> Exit:
+def capacity(console: Console, *, asked: ReportRequest, budgets: BrokerCapacityOptions) -> ExitCode:
     """Run the job and show its report."""
-    return asked.shown(console, "capacity", budgets.of)
+    return asked.run(console, "capacity", budgets.of)

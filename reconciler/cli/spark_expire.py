@@ -7,14 +7,14 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import format_option
 from reconciler.cli.spark_options import lake_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.errors import LakeError
-    from reconciler.lake.expiry import Expired, TableExpired
+    from reconciler.lake.expiry import ExpiryReport, TableExpiry
 
 KIND: Final = "kquota-expired"
 FORMAT: Final = 1
@@ -39,7 +39,7 @@ Example:
 @click.pass_obj
 def expire(
     console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
-) -> Exit:
+) -> ExitCode:
     """Expire and tell."""
     from reconciler.cli.extras import needs
 
@@ -50,40 +50,40 @@ def expire(
 
     keep = KEEP_DAYS | _days(kept)
     now_ms = int(SystemClock().now() * 1000)
-    done = expired(store.opened(lake), now_ms, keep, dry_run=dry_run)
-    console.fact(_json(done) if output == "json" else _text(done))
-    for name, failure in done.failures.items():
-        console.error(f"{name}: {_told(failure)}")
-    return Exit.ERROR if done.failures else Exit.DONE
+    report = expired(store.opened(lake), now_ms, keep, dry_run=dry_run)
+    console.fact(_json(report) if output == "json" else _text(report))
+    for name, failure in report.failures.items():
+        console.error(f"{name}: {_failure_text(failure)}")
+    return ExitCode.ERROR if report.failures else ExitCode.DONE
 
 
 def _days(kept: tuple[str, ...]) -> dict[str, int]:
     from reconciler.usage.tables import TABLES
 
-    found: dict[str, int] = {}
-    for one in kept:
-        name, _, days = one.partition("=")
+    days_by_table: dict[str, int] = {}
+    for item in kept:
+        name, _, days = item.partition("=")
         if name not in TABLES:
             raise UsageError(
-                f"--keep {one}: there is no table {name!r}", hint=f"one of {', '.join(TABLES)}"
+                f"--keep {item}: there is no table {name!r}", hint=f"one of {', '.join(TABLES)}"
             )
         if not (days.isascii() and days.isdigit() and int(days)):
-            raise UsageError(f"--keep {one}: give a whole number of days, at least 1")
-        found[name] = int(days)
-    return found
+            raise UsageError(f"--keep {item}: give a whole number of days, at least 1")
+        days_by_table[name] = int(days)
+    return days_by_table
 
 
-def _text(done: "Expired") -> str:
+def _text(report: "ExpiryReport") -> str:
     from reconciler.render.table import Cell, table
     from reconciler.render.units import count
 
-    if not done.tables:
-        return "Nothing was removed.\n" if done.failures else "Nothing is past its time.\n"
+    if not report.tables:
+        return "Nothing was removed.\n" if report.failures else "Nothing is past its time.\n"
     rows: list[list[Cell | str]] = [
-        [one.table, *(Cell(text=text, right=True) for text in _figures(one))] for one in done.tables
+        [table.table, *(Cell(text=text, right=True) for text in _figures(table))] for table in report.tables
     ]
-    total = done.total
-    verb = "Would remove" if done.dry_run else "Removed"
+    total = report.total
+    verb = "Would remove" if report.dry_run else "Removed"
     last = (
         f"{verb} {count(total.units, 'day of a cluster', 'days of clusters')},"
         f" {count(total.generations, 'superseded generation')} and {count(total.files, 'file')}"
@@ -92,8 +92,8 @@ def _text(done: "Expired") -> str:
     return "\n".join([*table(rows, heads=("TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE")), "", last, ""])  # fmt: skip
 
 
-def _figures(one: "TableExpired") -> tuple[str, str, str, str]:
-    return f"{one.units:,}", f"{one.generations:,}", f"{one.files:,}", _size(one.size)
+def _figures(table: "TableExpiry") -> tuple[str, str, str, str]:
+    return f"{table.units:,}", f"{table.generations:,}", f"{table.files:,}", _size(table.size)
 
 
 def _size(amount: int) -> str:
@@ -103,25 +103,25 @@ def _size(amount: int) -> str:
     return f"{amount} B"
 
 
-def _told(failure: "LakeError") -> str:
+def _failure_text(failure: "LakeError") -> str:
     return str(failure) + (f" ({failure.hint})" if failure.hint else "")
 
 
-def _json(done: "Expired") -> str:
-    def figures(one: "TableExpired") -> dict[str, int]:
+def _json(report: "ExpiryReport") -> str:
+    def figures(table: "TableExpiry") -> dict[str, int]:
         return {
-            "units": one.units,
-            "generations": one.generations,
-            "files": one.files,
-            "bytes": one.size,
+            "units": table.units,
+            "generations": table.generations,
+            "files": table.files,
+            "bytes": table.size,
         }
 
     document = {
         "kind": KIND,
         "format": FORMAT,
-        "dryRun": done.dry_run,
-        "tables": [{"table": one.table, **figures(one)} for one in done.tables],
-        "total": figures(done.total),
-        "failures": [{"table": name, "error": _told(one)} for name, one in done.failures.items()],
+        "dryRun": report.dry_run,
+        "tables": [{"table": table.table, **figures(table)} for table in report.tables],
+        "total": figures(report.total),
+        "failures": [{"table": name, "error": _failure_text(failure)} for name, failure in report.failures.items()],
     }
     return json.dumps(document, indent=2) + "\n"

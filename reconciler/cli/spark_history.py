@@ -6,16 +6,16 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.fleet_showing import FleetOutput, fleet_options, show_fleet
 from reconciler.cli.spark_options import (
-    Clusters,
-    Window,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     window_options,
 )
-from reconciler.cli.spark_running import Running, run, running_options
+from reconciler.cli.spark_running import SparkOptions, run, running_options
 
 if TYPE_CHECKING:
     from reconciler.usage.fleet import FleetReport
@@ -49,16 +49,16 @@ def history(
     console: Console,
     *,
     lake: str,
-    clusters: Clusters,
-    window: Window,
-    running: Running,
-    showing: FleetShowing,
-) -> Exit:
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
     """Run the job and show its report."""
     from reconciler.client.clock import SystemClock
 
     from_ms, to_ms = window.span(SystemClock())
-    ids = tuple(one.id for one in clusters.chosen())
+    ids = tuple(cluster.id for cluster in clusters.select())
     report: FleetReport = run(
         "history", lake, running, from_ms=from_ms, to_ms=to_ms, cluster=ids, most=showing.most
     )

@@ -7,16 +7,16 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE, format_option
 from reconciler.cli.spark_options import (
-    Clusters,
-    Window,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     window_options,
 )
-from reconciler.cli.values import Duration
+from reconciler.cli.values import DurationParameter
 from reconciler.errors import UsageError
 
 EVIDENCE: Final = "telemetry.evidenceUri"
@@ -60,13 +60,13 @@ Example:
 @click.option("--broker-id", metavar="RULE", help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].")  # fmt: skip
 @click.option(
     "--step",
-    type=Duration(),
+    type=DurationParameter(),
     metavar="DURATION",
     help="Time between two samples  [default: telemetry.scrapeStep].",
 )
 @click.option(
     "--max-gap",
-    type=Duration(),
+    type=DurationParameter(),
     metavar="DURATION",
     help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
 )
@@ -78,8 +78,8 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     console: Console,
     /,
     lake: str,
-    clusters: Clusters,
-    window: Window,
+    clusters: ClusterSelection,
+    window: WindowOptions,
     prometheus: str | None,
     http_config: Path | None,
     files: tuple[Path, ...],
@@ -96,26 +96,26 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     output: str,
     *,
     rebuild: bool,
-) -> Exit:
+) -> ExitCode:
     """Read, keep, assemble, publish, tell."""
     from reconciler.cli.extras import needs
 
     needs("usage", "kquota spark ingest")
     from reconciler.cli import ingest_report, ingesting
 
-    chosen = clusters.chosen()
+    selected = clusters.select()
     if clusters.every and prometheus is None:
-        known = tuple(one for one in chosen if one.settings and one.settings.telemetry)
-        for other in chosen:
-            if other not in known:
-                console.warning(f"{other.shown} has no telemetry in the project: left out")
-        if not known:
+        configured = tuple(cluster for cluster in selected if cluster.settings and cluster.settings.telemetry)
+        for selected_cluster in selected:
+            if selected_cluster not in configured:
+                console.warning(f"{selected_cluster.display_name} has no telemetry in the project: left out")
+        if not configured:
             raise UsageError(
                 "no cluster of the project has telemetry, so there is nothing to bring in",
                 hint="write telemetry (prometheus, scrapeStep) of a cluster, or name it with --cluster",
             )
-        chosen = known
-    given = ingesting.Given(
+        selected = configured
+    overrides = ingesting.IngestOverrides(
         prometheus=prometheus,
         matchers=matchers,
         broker_id=broker_id,
@@ -123,9 +123,9 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         max_gap=max_gap,
         evidence=None if publish in {None, EVIDENCE} else publish,
     )
-    work = ingesting.Work(
+    work = ingesting.IngestRequest(
         lake=lake,
-        sources=tuple(ingesting.source(one, given) for one in chosen),
+        sources=tuple(ingesting.source(cluster, overrides) for cluster in selected),
         window=window,
         http_config=http_config,
         files=files,
@@ -137,11 +137,11 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         publish=publish is not None,
         rebuild=rebuild,
     )
-    told = ingesting.done(console, work)
-    console.fact(ingest_report.json(told) if output == "json" else ingest_report.text(told))
-    for one in told.clusters:
-        for failure in one.failures:
-            console.error(f"{one.shown}: {failure}")
-    for line in told.failures:
+    summary = ingesting.run_ingest(console, work)
+    console.fact(ingest_report.json(summary) if output == "json" else ingest_report.text(summary))
+    for cluster_summary in summary.clusters:
+        for failure in cluster_summary.failures:
+            console.error(f"{cluster_summary.display_name}: {failure}")
+    for line in summary.failures:
         console.error(line)
-    return Exit.ERROR if told.failed else Exit.DONE
+    return ExitCode.ERROR if summary.failed else ExitCode.DONE

@@ -27,11 +27,11 @@ WINDOW_MS: Final = 14 * DAY_MS
 _AGO: Final = re.compile(r"(?:[0-9]{1,6}(?:ms|s|m|h|d))+")
 
 
-class Moment(click.ParamType[int]):
+class InstantParameter(click.ParamType[int]):
     """``2026-11-01``, ``2026-11-01T12:00:00Z`` (UTC unless a zone is named), or ``14d``: so long ago.
 
     A value is milliseconds since the epoch; what is meant as "ago" is negative until a clock is asked
-    (:meth:`Window.span`).
+    (:meth:`WindowOptions.span`).
     """
 
     name = "moment"
@@ -44,9 +44,9 @@ class Moment(click.ParamType[int]):
             return value
         text = str(value)
         if _AGO.fullmatch(text):
-            from reconciler.cli.values import Duration
+            from reconciler.cli.values import DurationParameter
 
-            return -round(Duration().convert(text, param, ctx) * 1000)
+            return -round(DurationParameter().convert(text, param, ctx) * 1000)
         try:
             when = datetime.fromisoformat(text)
         except ValueError:
@@ -57,21 +57,21 @@ class Moment(click.ParamType[int]):
             )
         if when.tzinfo is None:
             when = when.replace(tzinfo=UTC)
-        made = round(when.timestamp() * 1000)
-        if made < 0:
+        milliseconds = round(when.timestamp() * 1000)
+        if milliseconds < 0:
             self.fail(f"{text!r} lies before 1970", param, ctx)
-        return made
+        return milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class WindowOptions:
     """A span of time as it was typed; negative = so many milliseconds ago, ``None`` = not typed."""
 
     from_ms: int | None = None
     to_ms: int | None = None
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything was typed."""
         return self.from_ms is not None or self.to_ms is not None
 
@@ -110,11 +110,11 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
     """
     return packed(
         "window",
-        Window,
+        WindowOptions,
         ["from_ms", "to_ms"],
         [
-            click.option("--from", "from_ms", type=Moment(), metavar="WHEN", help=f"Begin: a date, a moment, or so long ago  [default: {default}]."),
-            click.option("--to", "to_ms", type=Moment(), metavar="WHEN", help="End, not included  [default: now]."),
+            click.option("--from", "from_ms", type=InstantParameter(), metavar="WHEN", help=f"Begin: a date, a moment, or so long ago  [default: {default}]."),
+            click.option("--to", "to_ms", type=InstantParameter(), metavar="WHEN", help="End, not included  [default: now]."),
         ],
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def lake_option() -> Callable[[F], F]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SelectedCluster:
     """A cluster that recorded use is asked for.
 
     Attributes:
@@ -148,13 +148,13 @@ class Chosen:
     root: Path = Path()
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """How to call it in output."""
         return self.name or self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clusters:
+class ClusterSelection:
     """Which clusters a command is about, as it was typed.
 
     Attributes:
@@ -178,7 +178,7 @@ class Clusters:
             )
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything says which."""
         return bool(self.every or self.names or self.ids)
 
@@ -190,25 +190,25 @@ class Clusters:
 
         Raises:
             UsageError: One is about another cluster, or a cluster that was named has none.
-            KquotaError: As :meth:`chosen`.
+            KquotaError: As :meth:`select`.
         """
-        if not self.given:
+        if not self.is_given:
             return
-        chosen = {one.id: one.shown for one in self.chosen()}
-        strange = sorted(set(ids) - set(chosen))
+        names_by_id = {cluster.id: cluster.display_name for cluster in self.select()}
+        strange = sorted(set(ids) - set(names_by_id))
         if strange:
             raise UsageError(
-                f"files are about cluster {', '.join(strange)}, and only {', '.join(chosen.values())} was chosen",
+                f"files are about cluster {', '.join(strange)}, and only {', '.join(names_by_id.values())} was chosen",
                 hint="leave out the file, or name its cluster, too",
             )
-        without = [shown for one, shown in chosen.items() if one not in ids]
+        without = [name for cluster_id, name in names_by_id.items() if cluster_id not in ids]
         if without and not self.every:
             raise UsageError(
                 f"no file is about {', '.join(without)}",
                 hint="leave the cluster out, or give its --plan or --after",
             )
 
-    def chosen(self) -> tuple[Chosen, ...]:
+    def select(self) -> tuple[SelectedCluster, ...]:
         """The clusters, sorted by name or id.
 
         Raises:
@@ -217,15 +217,15 @@ class Clusters:
             ManifestErrors: The project file is wrong.
         """
         if self.ids:
-            return tuple(Chosen(id=one) for one in sorted(set(self.ids)))
-        from reconciler.cli.options import Where
+            return tuple(SelectedCluster(id=cluster_id) for cluster_id in sorted(set(self.ids)))
+        from reconciler.cli.options import ClusterOptions
         from reconciler.cli.where import read_project
 
-        where = Where(
+        cluster_options = ClusterOptions(
             project=self.project, cluster=None, every=self.every, bootstrap_server=None,
             command_config=None, config_from=None, timeout=None,
         )  # fmt: skip
-        project, root, _ = read_project(where)
+        project, root, _ = read_project(cluster_options)
         names = project.names if self.every else tuple(sorted(set(self.names)))
         if not names and len(project.names) > 1:
             raise UsageError(
@@ -238,24 +238,24 @@ class Clusters:
         )
 
 
-def _identified(cluster: "ProjectCluster", path: str, root: Path) -> Chosen:
+def _identified(cluster: "ProjectCluster", path: str, root: Path) -> SelectedCluster:
     """A cluster of a project with its id; a series of another cluster must never count as its own."""
-    found = cluster.cluster.expected_cluster_id
-    if found is None:
+    cluster_id = cluster.cluster.expected_cluster_id
+    if cluster_id is None:
         raise ConfigError(
             f"the cluster {cluster.name} has no expectedClusterId, by which recorded use is kept",
             key="expectedClusterId",
-            where=path,
+            location=path,
             hint=f"kquota doctor --cluster {cluster.name} shows the id; or name it with --cluster-id",
         )
-    return Chosen(id=found, name=cluster.name, settings=cluster.cluster, root=root)
+    return SelectedCluster(id=cluster_id, name=cluster.name, settings=cluster.cluster, root=root)
 
 
 def clusters_options() -> Callable[[F], F]:
     """``--cluster``, ``--all``, ``--project`` and ``--cluster-id``, handed on as ``clusters``."""
 
-    def make(**given: Any) -> Clusters:  # noqa: ANN401 - click's values, checked by the dataclass
-        return Clusters(**given)
+    def make(**option_values: Any) -> ClusterSelection:  # noqa: ANN401 - click's values, checked by the dataclass
+        return ClusterSelection(**option_values)
 
     return packed(
         "clusters",
@@ -270,9 +270,9 @@ def clusters_options() -> Callable[[F], F]:
     )  # fmt: skip
 
 
-def spanned(chosen: Iterable[Chosen], window: Window) -> dict[str, Any]:
+def spanned(clusters: Iterable[SelectedCluster], window: WindowOptions) -> dict[str, Any]:
     """What every job over a window is given: its ``from_ms`` and ``to_ms``, and the ids of its clusters."""
     from reconciler.client.clock import SystemClock
 
     from_ms, to_ms = window.span(SystemClock())
-    return {"from_ms": from_ms, "to_ms": to_ms, "cluster": tuple(one.id for one in chosen)}
+    return {"from_ms": from_ms, "to_ms": to_ms, "cluster": tuple(cluster.id for cluster in clusters)}

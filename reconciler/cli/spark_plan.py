@@ -6,11 +6,11 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.extras import needs
-from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
-from reconciler.cli.spark_options import Clusters, Moment, Window, clusters_options, lake_option
-from reconciler.cli.spark_running import Running, running_options
+from reconciler.cli.fleet_showing import FleetOutput, fleet_options, show_fleet
+from reconciler.cli.spark_options import ClusterSelection, InstantParameter, WindowOptions, clusters_options, lake_option
+from reconciler.cli.spark_running import SparkOptions, running_options
 
 if TYPE_CHECKING:
     from reconciler.usage.fleet import FleetReport
@@ -36,7 +36,7 @@ Example:
 @command(help=HELP)
 @lake_option()
 @clusters_options()
-@click.option("--at", type=Moment(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip
+@click.option("--at", type=InstantParameter(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip
 @running_options()
 @fleet_options()
 @click.pass_obj
@@ -44,11 +44,11 @@ def plan(
     console: Console,
     *,
     lake: str,
-    clusters: Clusters,
+    clusters: ClusterSelection,
     at: int | None,
-    running: Running,
-    showing: FleetShowing,
-) -> Exit:
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
     """Read the sides, run the job and show its report."""
     needs("spark", "kquota spark plan")
     from dataclasses import replace
@@ -58,10 +58,10 @@ def plan(
     from reconciler.spark import running as runs
     from reconciler.spark.jobs import plan as jobs
 
-    _, to_ms = Window(to_ms=at).span(SystemClock())
+    _, to_ms = WindowOptions(to_ms=at).span(SystemClock())
     sides = fleet(console, clusters)
 
-    settings = jobs.Settings(to_ms=to_ms, project="", most=showing.most)
+    settings = jobs.PlanSettings(to_ms=to_ms, project="", most=showing.most)
     job = replace(jobs.JOB, run=jobs.of_fleet(sides.intended, sides.guards))
     report: FleetReport = runs.run(job, lake, running.settings(), settings)
     return show_fleet(console, report, showing)

@@ -7,16 +7,16 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import format_option
 from reconciler.cli.spark_options import (
-    Clusters,
-    Window,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     window_options,
 )
-from reconciler.cli.spark_running import Running, running_options
+from reconciler.cli.spark_running import SparkOptions, running_options
 
 HELP: Final = """Recommend the limit that each recorded client group needs for its tier, with the evidence.
 
@@ -48,29 +48,29 @@ def recommend(
     console: Console,
     *,
     lake: str,
-    clusters: Clusters,
-    window: Window,
+    clusters: ClusterSelection,
+    window: WindowOptions,
     out: Path | None,
     most: int,
-    running: Running,
+    running: SparkOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Size, tell, write."""
     from reconciler.cli import recommending
     from reconciler.cli.use_showing import show
 
-    done = recommending.done(
+    result = recommending.run_recommend(
         console,
-        recommending.Given(
-            lake=lake, clusters=clusters, window=window, running=running, most=most, out=out
+        recommending.RecommendOptions(
+            lake=lake, clusters=clusters, window=window, running=running, most=most, folder=out
         ),
     )
-    for one in done.advised.report.evidence:
-        if one.stale:
-            console.warning(f"evidence of {one.cluster_id}: {one.stale}")
-    show(console, done.advised.report, output)
-    for path in done.put.written:
+    for note in result.advised.report.evidence:
+        if note.stale:
+            console.warning(f"evidence of {note.cluster_id}: {note.stale}")
+    show(console, result.advised.report, output)
+    for path in result.put.written:
         console.note(f"wrote {path}")
-    for path in done.put.removed:
+    for path in result.put.removed:
         console.note(f"removed {path}: nothing is proposed any more")
-    return Exit.DONE
+    return ExitCode.DONE

@@ -6,9 +6,9 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.spark_capacity import Budgets, budgets_options
-from reconciler.cli.spark_reporting import Report, curves_option, report_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.spark_capacity import BrokerCapacityOptions, budgets_options
+from reconciler.cli.spark_reporting import ReportRequest, curves_option, report_options
 
 HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
 
@@ -26,6 +26,6 @@ Example:
 @budgets_options()
 @curves_option()
 @click.pass_obj
-def report(console: Console, *, asked: Report, budgets: Budgets, curves: int) -> Exit:
+def report(console: Console, *, asked: ReportRequest, budgets: BrokerCapacityOptions, curves: int) -> ExitCode:
     """Run the job and show its report."""
-    return asked.shown(console, "report", budgets.of, curves=curves)
+    return asked.run(console, "report", budgets.of, curves=curves)

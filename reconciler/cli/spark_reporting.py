@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import packed
 from reconciler.cli.spark_options import (
-    Chosen,
-    Clusters,
-    Window,
+    SelectedCluster,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     spanned,
     window_options,
 )
-from reconciler.cli.spark_running import Running, run, running_options
-from reconciler.cli.spark_showing import Showing, show_report, showing_options
+from reconciler.cli.spark_running import SparkOptions, run, running_options
+from reconciler.cli.spark_showing import ReportOutput, show_report, showing_options
 
 if TYPE_CHECKING:
     from reconciler.usage.reports import UsageReport
@@ -28,50 +28,50 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportRequest:
     """A report that was asked for."""
 
     lake: str
-    clusters: Clusters
-    window: Window
+    clusters: ClusterSelection
+    window: WindowOptions
     most: int
-    running: Running
-    showing: Showing
+    running: SparkOptions
+    showing: ReportOutput
 
-    def shown(
+    def run(
         self,
         console: Console,
         job: str,
-        *known: Callable[[Sequence[Chosen]], Mapping[str, object]],
-        **more: object,
-    ) -> Exit:
+        *extra_options: Callable[[Sequence[SelectedCluster]], Mapping[str, object]],
+        **extra_settings: object,
+    ) -> ExitCode:
         """Run a job and show what it tells.
 
         Args:
             console: Where to.
             job: Its name.
-            known: Settings that only this job has and that depend on the clusters.
-            more: Others that only this job has.
+            extra_options: Settings that only this job has and that depend on the clusters.
+            extra_settings: Others that only this job has.
 
         Raises:
             UsageError: The clusters or the window cannot be.
             LakeError: The lake cannot be read or written.
             SparkError: Spark fails.
         """
-        chosen = self.clusters.chosen()
-        given = {**spanned(chosen, self.window), "most": self.most, **more}
-        for settings in known:
-            given |= settings(chosen)
-        found: UsageReport = run(job, self.lake, self.running, **given)
-        show_report(console, found, self.showing)
-        return Exit.DONE
+        clusters = self.clusters.select()
+        job_options = {**spanned(clusters, self.window), "most": self.most, **extra_settings}
+        for settings in extra_options:
+            job_options |= settings(clusters)
+        report: UsageReport = run(job, self.lake, self.running, **job_options)
+        show_report(console, report, self.showing)
+        return ExitCode.DONE
 
 
 def report_options() -> Callable[[F], F]:
     """The lake, clusters, the window, how much to show, how to run and where to show it, handed on as ``asked``."""
     return packed(
         "asked",
-        Report,
+        ReportRequest,
         ["lake", "clusters", "window", "most", "running", "showing"],
         [
             lake_option(),

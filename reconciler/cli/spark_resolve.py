@@ -6,19 +6,19 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.extras import needs
-from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
+from reconciler.cli.fleet_showing import FleetOutput, fleet_options, show_fleet
 from reconciler.cli.principals import read_principals
 from reconciler.cli.spark_options import (
     DAY_MS,
-    Clusters,
-    Window,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     window_options,
 )
-from reconciler.cli.spark_running import Running, running_options
+from reconciler.cli.spark_running import SparkOptions, running_options
 
 if TYPE_CHECKING:
     from reconciler.usage.fleet import FleetReport
@@ -49,12 +49,12 @@ def resolve(
     console: Console,
     *,
     lake: str,
-    clusters: Clusters,
-    window: Window,
+    clusters: ClusterSelection,
+    window: WindowOptions,
     principals: str | None,
-    running: Running,
-    showing: FleetShowing,
-) -> Exit:
+    running: SparkOptions,
+    showing: FleetOutput,
+) -> ExitCode:
     """Run the job and show its report."""
     needs("spark", "kquota spark resolve")
     from dataclasses import replace
@@ -64,19 +64,19 @@ def resolve(
     from reconciler.spark.jobs import resolve as jobs
 
     from_ms, to_ms = window.span(SystemClock(), LOOK_BACK_DAYS * DAY_MS)
-    settings = jobs.Settings(
+    settings = jobs.ResolveSettings(
         to_ms=to_ms,
         days=-(-(to_ms - from_ms) // DAY_MS),
-        cluster=tuple(one.id for one in clusters.chosen()),
+        cluster=tuple(cluster.id for cluster in clusters.select()),
         most=showing.most,
     )
     job = jobs.JOB
     if principals is not None:
-        listed = jobs.of_principals(read_principals(principals))
+        listing = jobs.of_principals(read_principals(principals))
         job = replace(
             job,
             run=lambda spark, lake, settings, progress: jobs.resolved(
-                spark, lake, settings, listed, progress
+                spark, lake, settings, listing, progress
             ),
         )
     report: FleetReport = runs.run(job, lake, running.settings(), settings)

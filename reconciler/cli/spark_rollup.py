@@ -6,13 +6,13 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import format_option
 from reconciler.cli.spark_options import lake_option
-from reconciler.cli.spark_running import Running, run, running_options
+from reconciler.cli.spark_running import SparkOptions, run, running_options
 
 if TYPE_CHECKING:
-    from reconciler.spark.jobs.rollup import Done
+    from reconciler.spark.jobs.rollup import RollupReport
 
 KIND: Final = "kquota-rollup"
 FORMAT: Final = 1
@@ -39,27 +39,27 @@ def rollup(
     /,
     lake: str,
     ids: tuple[str, ...],
-    running: Running,
+    running: SparkOptions,
     output: str,
     *,
     rebuild: bool,
-) -> Exit:
+) -> ExitCode:
     """Run the job and tell what it made."""
-    done: Done = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
-    console.fact(told(done) if output == "json" else _text(done))
-    return Exit.DONE
+    report: RollupReport = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
+    console.fact(document_text(report) if output == "json" else _text(report))
+    return ExitCode.DONE
 
 
-def told(done: "Done") -> str:
+def document_text(report: "RollupReport") -> str:
     """What was made, as a document."""
     from reconciler.render.documents import dump
     from reconciler.spark.running import document
 
-    return dump({"kind": KIND, "format": FORMAT, **document(done)})
+    return dump({"kind": KIND, "format": FORMAT, **document(report)})
 
 
-def _text(done: "Done") -> str:
+def _text(report: "RollupReport") -> str:
     return "\n".join(
-        f"{one.table}: {one.units} days made ({one.rows} rows), {one.unchanged} were up to date"
-        for one in done.tables
+        f"{table.table}: {table.units} days made ({table.rows} rows), {table.unchanged} were up to date"
+        for table in report.tables
     )

@@ -10,7 +10,7 @@ from reconciler.cli.extras import needs
 from reconciler.cli.options import packed
 
 if TYPE_CHECKING:
-    from reconciler.spark.session import Settings
+    from reconciler.spark.session import SessionSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,7 +18,7 @@ ENGINES: Final = ("auto", "core", "spark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class SparkOptions:
     """Where a job runs, as it was typed."""
 
     master: str | None = None
@@ -26,15 +26,15 @@ class Running:
     memory: str | None = None
     brief: bool = False
 
-    def settings(self) -> "Settings":
+    def settings(self) -> "SessionSettings":
         """The session.
 
         Raises:
             ConfigError: They contradict each other, or one is not what it should be.
         """
-        from reconciler.spark.session import Settings
+        from reconciler.spark.session import SessionSettings
 
-        return Settings(
+        return SessionSettings(
             master=self.master, remote=self.remote, memory=self.memory, brief=self.brief
         )
 
@@ -43,7 +43,7 @@ def running_options() -> Callable[[F], F]:
     """``--master``, ``--remote``, ``--memory`` and ``--brief``, handed on as ``running``."""
     return packed(
         "running",
-        Running,
+        SparkOptions,
         ["master", "remote", "memory", "brief"],
         [
             click.option("--master", metavar="MASTER", help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine]."),
@@ -68,8 +68,8 @@ def engine_option() -> Callable[[F], F]:
 def run(
     name: str,
     lake: str,
-    running: Running,
-    **given: Any,  # noqa: ANN401 - fields of the job's settings
+    running: SparkOptions,
+    **settings: Any,  # noqa: ANN401 - fields of the job's settings
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job and give its result.
 
@@ -77,7 +77,7 @@ def run(
         name: Of the job and of its command.
         lake: Its address.
         running: Where it runs.
-        given: The fields of its settings.
+        settings: The fields of its settings.
 
     Raises:
         UsageError: The extra is not installed.
@@ -85,7 +85,7 @@ def run(
     """
     needs("spark", f"kquota spark {name}")
     from reconciler.spark import running as runs
-    from reconciler.spark.jobs import named
+    from reconciler.spark.jobs import load_job
 
-    job = named(name)
-    return runs.run(job, lake, running.settings(), job.settings(**given))
+    job = load_job(name)
+    return runs.run(job, lake, running.settings(), job.settings(**settings))

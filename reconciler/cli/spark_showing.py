@@ -24,7 +24,7 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 _SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 
-class KeyFile(click.ParamType["Pseudonyms"]):
+class KeyFileParameter(click.ParamType["Pseudonyms"]):
     """A file whose content is a key, read once and early: it may be a pipe, and no job runs for a bad one."""
 
     name = "keyfile"
@@ -49,7 +49,7 @@ class KeyFile(click.ParamType["Pseudonyms"]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Showing:
+class ReportOutput:
     """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
 
     Attributes:
@@ -76,25 +76,25 @@ def showing_options() -> Callable[[F], F]:
     """``--format``, ``--out`` and ``--pseudonymise``, handed on as ``showing``."""
     return packed(
         "showing",
-        Showing,
+        ReportOutput,
         ["output", "out", "pseudonymise"],
         [
             click.option("--format", "output", type=click.Choice(FORMATS), help="How it is shown  [default: by the name of --out, else text]."),
             click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--pseudonymise", type=KeyFile(), metavar="KEYFILE", help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published."),
+            click.option("--pseudonymise", type=KeyFileParameter(), metavar="KEYFILE", help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published."),
         ],
     )  # fmt: skip
 
 
-def show_report(console: Console, report: "UsageReport", showing: Showing) -> None:
+def show_report(console: Console, report: "UsageReport", showing: ReportOutput) -> None:
     """Show it.
 
     Raises:
         UsageError: The file cannot be written.
     """
     names = showing.pseudonymise
-    told = report if names is None else names.report(report)
-    text = shown(told, showing.format, console)
+    named_report = report if names is None else names.report(report)
+    text = render(named_report, showing.format, console)
     if showing.out is None:
         console.fact(text)
         return
@@ -102,7 +102,7 @@ def show_report(console: Console, report: "UsageReport", showing: Showing) -> No
     console.note(f"written to {showing.out}")
 
 
-def shown(report: "UsageReport", output: str, console: Console) -> str:
+def render(report: "UsageReport", output: str, console: Console) -> str:
     """The report in a format."""
     if output == "json":
         from reconciler.render.documents import dump

@@ -7,16 +7,16 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE, format_option
 from reconciler.cli.spark_options import (
-    Clusters,
-    Window,
+    ClusterSelection,
+    WindowOptions,
     clusters_options,
     lake_option,
     window_options,
 )
-from reconciler.cli.spark_running import Running, engine_option, running_options
+from reconciler.cli.spark_running import SparkOptions, engine_option, running_options
 
 HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
 
@@ -51,24 +51,24 @@ def simulate(
     *,
     paths: tuple[str, ...],
     lake: str,
-    clusters: Clusters,
-    window: Window,
+    clusters: ClusterSelection,
+    window: WindowOptions,
     plans: tuple[Path, ...],
     after: tuple[Path, ...],
     require_evidence: bool,
     most: int,
     engine: str,
-    running: Running,
+    running: SparkOptions,
     output: str,
-) -> Exit:
+) -> ExitCode:
     """Simulate, tell, decide."""
     from reconciler.cli import simulating
     from reconciler.cli.use_showing import show
     from reconciler.usage.reports import UsageReport
 
-    found = simulating.simulated(
+    simulation = simulating.simulated(
         console,
-        simulating.Given(
+        simulating.SimulateOptions(
             lake=lake,
             clusters=clusters,
             paths=paths,
@@ -80,8 +80,8 @@ def simulate(
             most=most,
         ),
     )
-    for one in found.evidence:
-        if one.stale:
-            console.warning(f"evidence of {one.cluster_id}: {one.stale}")
-    show(console, UsageReport(evidence=found.evidence, simulation=found), output)
-    return simulating.code_of(found, require_evidence=require_evidence)
+    for note in simulation.evidence:
+        if note.stale:
+            console.warning(f"evidence of {note.cluster_id}: {note.stale}")
+    show(console, UsageReport(evidence=simulation.evidence, simulation=simulation), output)
+    return simulating.code_of(simulation, require_evidence=require_evidence)

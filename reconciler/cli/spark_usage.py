@@ -6,8 +6,8 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.spark_reporting import Report, curves_option, report_options
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.spark_reporting import ReportRequest, curves_option, report_options
 
 HELP: Final = """Show who uses how much of which limit: percentiles per broker, throttled, near the limit, unused.
 
@@ -23,6 +23,6 @@ Example:
 @report_options()
 @curves_option()
 @click.pass_obj
-def usage(console: Console, *, asked: Report, curves: int) -> Exit:
+def usage(console: Console, *, asked: ReportRequest, curves: int) -> ExitCode:
     """Run the job and show its report."""
-    return asked.shown(console, "usage", curves=curves)
+    return asked.run(console, "usage", curves=curves)

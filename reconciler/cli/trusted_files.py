@@ -16,7 +16,7 @@ from reconciler.errors import ConfigError, GitError
 from reconciler.regular_files import is_inside
 
 if TYPE_CHECKING:
-    from reconciler.git.repository import Tree
+    from reconciler.git.repository import CommitTree
 
 _MAX_LINKS: Final = 40
 """As many links as Linux follows (ELOOP)."""
@@ -31,7 +31,7 @@ class TrustedFiles:
         revision: How it was named.
     """
 
-    tree: "Tree"
+    tree: "CommitTree"
     revision: str
 
     def name_of(self, path: Path) -> str | None:
@@ -40,13 +40,13 @@ class TrustedFiles:
         Raises:
             ConfigError: It lies outside and leads through the work tree, whose links the head revision decides.
         """
-        named = Path(os.path.normpath(path.absolute()))
-        if is_inside(named, self.tree.top):
-            return named.relative_to(self.tree.top).as_posix()
-        if _enters(named, self.tree.top):
+        absolute = Path(os.path.normpath(path.absolute()))
+        if is_inside(absolute, self.tree.top):
+            return absolute.relative_to(self.tree.top).as_posix()
+        if _enters(absolute, self.tree.top):
             raise ConfigError(
                 f"leads through the checkout {self.tree.top}, whose links are not trusted with --config-from",
-                where=str(path),
+                location=str(path),
                 hint="name it by its path in the repository, or keep it outside of the checkout",
             )
         return None
@@ -64,19 +64,19 @@ class TrustedFiles:
         if content is None:
             raise ConfigError(
                 f"is not in the repository at {self.revision}; the file of the checkout is not trusted",
-                where=str(path),
+                location=str(path),
                 hint="merge the file first, or name one outside of the repository by its absolute path",
             )
         return content
 
-    def listed(self, path: Path) -> Sequence[Path] | None:
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
         """The files of a folder, sorted; ``None`` where the path is no folder."""
         name = self.name_of(path)
         if name is None:
             return sorted(path.iterdir()) if path.is_dir() else None
         below = f"{name}/"
-        found = sorted(one for one in self.tree.entries if one.startswith(below))
-        return [self.tree.top / one for one in found if "/" not in one.removeprefix(below)] or None
+        names = sorted(entry for entry in self.tree.entries if entry.startswith(below))
+        return [self.tree.top / entry for entry in names if "/" not in entry.removeprefix(below)] or None
 
     def content(self, name: str) -> bytes | None:
         """The bytes of a file of the tree; ``None`` if it has none of this name.
@@ -89,7 +89,7 @@ class TrustedFiles:
         try:
             return self.tree.read([name])[name]
         except GitError as error:
-            raise ConfigError(error.message, where=name, hint=error.hint) from error
+            raise ConfigError(error.message, location=name, hint=error.hint) from error
 
 
 def _enters(path: Path, top: Path) -> bool:

@@ -9,14 +9,14 @@ import click
 from reconciler import __version__
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console, reading
-from reconciler.cli.exits import Exit, worst
-from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.exits import ExitCode, worst
+from reconciler.cli.options import ClusterOptions, format_option, where_options
 
 if TYPE_CHECKING:
-    from reconciler.cli.where import Target
-    from reconciler.manifest.load import Loaded
-    from reconciler.quota.desired import Desired
-    from reconciler.render.sarif import Finding
+    from reconciler.cli.where import ClusterTarget
+    from reconciler.manifest.load import LoadedManifests
+    from reconciler.quota.desired import DesiredState
+    from reconciler.render.sarif import SarifResult
 
 HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, doubtful rules.
 
@@ -31,7 +31,7 @@ Example:
 Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings are 0; a value
 that looks like a slip of the unit is a warning here, because a plan refuses it only if it is not live already."""
 
-_CODES: Final = {"manifest": Exit.ERROR, "conflict": Exit.ERROR, "guard": Exit.REFUSED}
+_CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
 _LABELS: Final = {
     "manifest": "error",
     "conflict": "error",
@@ -45,19 +45,19 @@ _LABELS: Final = {
 @where_options(revisions=True)
 @format_option("text", "json", "sarif")
 @click.pass_obj
-def validate(console: Console, *, paths: Sequence[str], where: Where, output: str) -> Exit:
+def validate(console: Console, *, paths: Sequence[str], where: ClusterOptions, output: str) -> ExitCode:
     """Gather findings of every cluster, then print them once."""
     from reconciler.cli.documents import load_loosely
 
     files = documents = 0
-    found: set[Finding] = set()
+    all_findings: set[SarifResult] = set()
     for target in _targets(where, paths):
         with reading(console) as progress:
             loaded = load_loosely(target, paths, progress=progress)
         files = max(files, loaded.file_count)
-        documents += sum(len(several) for several in loaded.by_cluster.values())
-        found.update(_findings(target, loaded))
-    findings = sorted(found)
+        documents += sum(len(declarations) for declarations in loaded.by_cluster.values())
+        all_findings.update(_findings(target, loaded))
+    findings = sorted(all_findings)
     if output == "sarif":
         from reconciler.render.documents import dump
         from reconciler.render.sarif import sarif_document
@@ -67,23 +67,23 @@ def validate(console: Console, *, paths: Sequence[str], where: Where, output: st
         _json(console, findings, files, documents)
     else:
         _text(console, findings, files, documents)
-    return worst(_CODES.get(finding.rule, Exit.DONE) for finding in findings)
+    return worst(_CODES.get(finding.rule, ExitCode.DONE) for finding in findings)
 
 
-def _targets(where: Where, paths: Sequence[str]) -> "Sequence[Target]":
+def _targets(cluster_options: ClusterOptions, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
     """All clusters of the project unless one was chosen: a file is wrong for whomever it is wrong."""
     from reconciler.cli.where import offline_targets
 
-    if where.by_address or where.cluster is not None:
-        return offline_targets(where, paths)
-    return offline_targets(replace(where, every=True), paths)
+    if cluster_options.by_address or cluster_options.cluster is not None:
+        return offline_targets(cluster_options, paths)
+    return offline_targets(replace(cluster_options, every=True), paths)
 
 
-def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
+def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SarifResult]":
     from reconciler.manifest.conflict import conflict_problems
     from reconciler.quota.advice import warnings
     from reconciler.quota.desired import merge
-    from reconciler.render.sarif import Finding, findings_of
+    from reconciler.render.sarif import SarifResult, findings_of
 
     yield from findings_of(loaded.problems)
     yield from findings_of(loaded.warnings, rule="warning")
@@ -95,36 +95,36 @@ def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
             if warning.accepted:
                 continue
             path, _, line = warning.place.rpartition(":")
-            yield Finding(
+            yield SarifResult(
                 path=path, line=int(line), column=0, rule="warning", message=warning.message
             )
-        yield from _refused(target, desired)
+        yield from _static_violations(target, desired)
 
 
-def _refused(target: "Target", desired: "Desired") -> "Iterable[Finding]":
+def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Iterable[SarifResult]":
     """Values that bounds refuse in any plan and documents that lack labels; a warning for each likely slip of a unit.
 
     A slip is refused by plans that write it. A value that is live already is not written, and is not known here.
     """
     from reconciler.quota.guards import Guard, check
-    from reconciler.quota.owned import Owned
+    from reconciler.quota.owned import OwnershipRecords
     from reconciler.quota.plan import compare
     from reconciler.quota.policy import Rules
-    from reconciler.quota.state import State
+    from reconciler.quota.state import QuotaState
     from reconciler.render.names import entity_text
-    from reconciler.render.sarif import Finding
+    from reconciler.render.sarif import SarifResult
 
     rules = {Guard.BOUNDS: "guard", Guard.REQUIRED_LABELS: "guard", Guard.UNIT_SLIP: "warning"}
-    plan = compare(desired=desired, owned=Owned(cluster_id=""), live=State(), rules=Rules())
-    for violation in check(plan, target.settings.guards, State()):
+    plan = compare(desired=desired, owned=OwnershipRecords(cluster_id=""), live=QuotaState(), rules=Rules())
+    for violation in check(plan, target.settings.guards, QuotaState()):
         rule = rules.get(violation.guard)
         if rule is not None and violation.entity is not None:
             path, _, line = violation.place.rpartition(":")
             message = f"{entity_text(violation.entity)}: {violation.message}; allow it with {violation.allow_with}"
-            yield Finding(path=path, line=int(line or 0), column=0, rule=rule, message=message)
+            yield SarifResult(path=path, line=int(line or 0), column=0, rule=rule, message=message)
 
 
-def _text(console: Console, findings: "Sequence[Finding]", files: int, documents: int) -> None:
+def _text(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
     from reconciler.render import units
     from reconciler.render.names import escaped
 
@@ -141,7 +141,7 @@ def _text(console: Console, findings: "Sequence[Finding]", files: int, documents
     )
 
 
-def _json(console: Console, findings: "Sequence[Finding]", files: int, documents: int) -> None:
+def _json(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
     from reconciler.render.documents import dump
 
     console.fact(

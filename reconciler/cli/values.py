@@ -18,7 +18,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 
 
-class Duration(click.ParamType[float]):
+class DurationParameter(click.ParamType[float]):
     """``90s``, ``2h``, ``1h30m``, ``7d``; a number of seconds, above zero."""
 
     name = "duration"
@@ -37,7 +37,7 @@ class Duration(click.ParamType[float]):
         return float(seconds)
 
 
-class EntityText(click.ParamType[Entity]):
+class EntityParameter(click.ParamType[Entity]):
     """``user=alice,client-id=<default>``; odd names between double quotes, as every output shows them."""
 
     name = "entity"
@@ -67,19 +67,19 @@ def limit(text: str) -> tuple[Key, float]:
     Raises:
         UsageError: It is not of that form, the key is unknown, or the value is one that Kafka refuses.
     """
-    left, equals, right = text.partition("=")
+    name, equals, right = text.partition("=")
     names = {key.value: key for key in Key} | FIELDS
-    if not equals or left not in names:
+    if not equals or name not in names:
         raise UsageError(
-            f"{text!r} is not of the form key=value" if not equals else f"unknown key {left!r}",
+            f"{text!r} is not of the form key=value" if not equals else f"unknown key {name!r}",
             hint=f"the keys are {', '.join(Key)}; for example producer_byte_rate=10Mi",
         )
-    key = names[left]
+    key = names[name]
 
     from reconciler.manifest.quantity import manifest_whole, parse  # brings the YAML reader along
 
     try:
-        exact = manifest_whole(right) if RULES[key].whole else float(parse(right))
+        exact = manifest_whole(right) if RULES[key].is_integer else float(parse(right))
         return key, check_value(key, exact)
     except QuotaValueError as error:
-        raise UsageError(f"{left}: {error.message}", hint=error.hint) from error
+        raise UsageError(f"{name}: {error.message}", hint=error.hint) from error

@@ -7,10 +7,10 @@ import click
 
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.options import FILE
-from reconciler.cli.serving import Serving, serving_options
-from reconciler.cli.values import Duration
+from reconciler.cli.serving import MetricsOptions, serving_options
+from reconciler.cli.values import DurationParameter
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
@@ -58,7 +58,7 @@ Example:
 )
 @click.option(
     "--interval",
-    type=Duration(),
+    type=DurationParameter(),
     default="60s",
     show_default=True,
     metavar="DURATION",
@@ -66,7 +66,7 @@ Example:
 )
 @click.option(
     "--fetch-timeout",
-    type=Duration(),
+    type=DurationParameter(),
     default="2m",
     show_default=True,
     metavar="DURATION",
@@ -93,24 +93,24 @@ def watch(
     interval: float,
     fetch_timeout: float,
     state_dir: Path,
-    serving: Serving,
-) -> Exit:
+    serving: MetricsOptions,
+) -> ExitCode:
     """Check what was typed, then serve."""
-    from reconciler.cli.watching import Wanted, run
-    from reconciler.git.mirror import Mirror
-    from reconciler.git.source import Source
-    from reconciler.loop.revision import Places
+    from reconciler.cli.watching import WatchOptions, run
+    from reconciler.git.mirror import GitMirror
+    from reconciler.git.source import GitSource
+    from reconciler.loop.revision import RevisionPaths
 
     return run(
         console,
-        Wanted(
-            mirror=Mirror(
+        WatchOptions(
+            mirror=GitMirror(
                 folder=state_dir.absolute() / "mirror.git",
-                source=Source.of(repository, start=Path()),
+                source=GitSource.of(repository, start=Path()),
                 branch=branch,
                 deadline=fetch_timeout,
             ),
-            places=Places(folder=folder.strip("/"), project=project, trusted=trusted),
+            places=RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted),
             interval=max(interval, 1.0),
             state_dir=state_dir.absolute(),
             serving=serving,

@@ -12,31 +12,31 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.log_lines import logged
-from reconciler.cli.records import who
+from reconciler.cli.records import current_principal
 from reconciler.cli.sandbox import USUAL_COLLECTION
-from reconciler.cli.serving import Serving, metrics_of, served
+from reconciler.cli.serving import MetricsOptions, metrics_of, served
 from reconciler.cli.world import by_rules
 from reconciler.client import QuotaClient
 from reconciler.client.clock import SystemClock
-from reconciler.client.events import Events
+from reconciler.client.events import ClientEvents
 from reconciler.errors import InventoryError
-from reconciler.git.mirror import Mirror
+from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit import FileAuditLog
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.lock import FileLock
-from reconciler.inventory.writers import Writer
-from reconciler.loop import ClusterLoop, Mailbox, Pace, supervise
-from reconciler.loop.fleet import Fleet
-from reconciler.loop.follower import Follower
-from reconciler.loop.revision import Places, Revision
-from reconciler.loop.telemetry import Silent, Telemetry
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.loop import ClusterLoop, Mailbox, LoopIntervals, supervise
+from reconciler.loop.fleet import WatchedFleet
+from reconciler.loop.follower import BranchFollower
+from reconciler.loop.revision import RevisionPaths, Revision
+from reconciler.loop.telemetry import NoWatchMetrics, WatchMetrics
 from reconciler.loop.watch_state import WatchState
-from reconciler.loop.watched_cluster import Session
+from reconciler.loop.watched_cluster import ClusterSession
 from reconciler.ports import Clock
 from reconciler.quota.precedence import Principal
-from reconciler.reconcile import Ports
+from reconciler.reconcile import ReconcilePorts
 from reconciler.render.names import escaped
 
 _LOG: Final = logging.getLogger("reconciler.watch")
@@ -49,7 +49,7 @@ LATE_AFTER: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WatchOptions:
     """What to watch, as it was typed.
 
     Attributes:
@@ -60,14 +60,14 @@ class Wanted:
         serving: Metrics and probes.
     """
 
-    mirror: Mirror
-    places: Places
+    mirror: GitMirror
+    places: RevisionPaths
     interval: float
     state_dir: Path
-    serving: Serving
+    serving: MetricsOptions
 
 
-def run(console: Console, wanted: Wanted) -> Exit:
+def run(console: Console, options: WatchOptions) -> ExitCode:
     """Serve until a signal comes.
 
     Raises:
@@ -77,33 +77,33 @@ def run(console: Console, wanted: Wanted) -> Exit:
     """
     clock = SystemClock()
     gc.set_threshold(USUAL_COLLECTION)
-    _made(wanted.state_dir)
-    lock = FileLock(wanted.state_dir / ".watch.lock", what="kquota watch", now=clock.now())
+    _make_folder(options.state_dir)
+    lock = FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now())
     with lock, logged(console):
         try:
-            return asyncio.run(_Watch(console, wanted, clock).serve())
+            return asyncio.run(_WatchService(console, options, clock).serve())
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
 
-class _Watch:
+class _WatchService:
     """Everything that runs, and what it tells about itself."""
 
-    def __init__(self, console: Console, wanted: Wanted, clock: Clock) -> None:
-        self._console, self._wanted, self._clock = console, wanted, clock
-        self._metrics = metrics_of(wanted.serving)
-        telemetry: Telemetry = self._metrics or Silent()
-        state = WatchState(wanted.state_dir / "watch.json")
+    def __init__(self, console: Console, options: WatchOptions, clock: Clock) -> None:
+        self._console, self._wanted, self._clock = console, options, clock
+        self._metrics = metrics_of(options.serving)
+        telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
+        state = WatchState(options.state_dir / "watch.json")
         chance = random.SystemRandom().random
-        self._fleet = Fleet(
-            opener=Sessions(wanted.state_dir, clock=clock, telemetry=telemetry).open,
-            state=state, telemetry=telemetry, clock=clock, random=chance, who=who(),
+        self._fleet = WatchedFleet(
+            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            state=state, telemetry=telemetry, clock=clock, random=chance, principal=current_principal(),
         )  # fmt: skip
-        self._follower = Follower(
-            wanted.mirror, wanted.places, state=state, take=self._fleet.take, telemetry=telemetry, clock=clock,
+        self._follower = BranchFollower(
+            options.mirror, options.places, state=state, take=self._fleet.take, telemetry=telemetry, clock=clock,
         )  # fmt: skip
-        retry = min(5.0, wanted.interval)
-        pace = Pace(interval=wanted.interval, first_retry=retry, last_retry=wanted.interval)
+        retry = min(5.0, options.interval)
+        pace = LoopIntervals(interval=options.interval, first_retry=retry, last_retry=options.interval)
         self._branch = ClusterLoop(
             "git", mailbox=Mailbox(clock=clock), work=self._follower.work, pace=lambda: pace,
             clock=clock, random=chance,
@@ -112,13 +112,13 @@ class _Watch:
         self._signal = signal.SIGTERM
         self._stop = asyncio.Event()
 
-    async def serve(self) -> Exit:
+    async def serve(self) -> ExitCode:
         """Run until a signal comes."""
         with self._listening():
             async with served(
                 self._console, self._wanted.serving, self._metrics, healthy=self.healthy, ready=self.ready
             ):  # fmt: skip
-                _LOG.info("watching %s every %g s, state in %s", escaped(self._wanted.mirror.shown),
+                _LOG.info("watching %s every %g s, state in %s", escaped(self._wanted.mirror.display_name),
                           self._wanted.interval, self._wanted.state_dir)  # fmt: skip
                 await self._follower.restore()
                 await supervise(
@@ -126,7 +126,7 @@ class _Watch:
                     self._stop,
                 )
         _LOG.info("stopped")
-        return Exit.DONE if self._signal == signal.SIGTERM else Exit.INTERRUPTED
+        return ExitCode.DONE if self._signal == signal.SIGTERM else ExitCode.INTERRUPTED
 
     # -- signals --------------------------------------------------------------------------------------
 
@@ -147,14 +147,14 @@ class _Watch:
             self._branch.mailbox.put("SIGHUP")
             self._fleet.wake("SIGHUP")
 
-        for one in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(one, stop, one)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, stop, signal_number)
         loop.add_signal_handler(signal.SIGHUP, ask)
         try:
             yield
         finally:
-            for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                _ = loop.remove_signal_handler(one)
+            for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                _ = loop.remove_signal_handler(signal_number)
 
     # -- probes ---------------------------------------------------------------------------------------
 
@@ -177,15 +177,15 @@ class _Watch:
             problems.append("the branch cannot be fetched")
         if self._follower.in_force is None:
             return [*problems, "no revision is in force"]
-        for name, one in self._fleet.clusters.items():
-            if one.last_look is None:
+        for name, cluster in self._fleet.clusters.items():
+            if cluster.last_look is None:
                 problems.append(f"{name}: not looked at yet")
-            elif now - one.last_look > LATE_AFTER * one.pace().interval + LONGEST_PASS:
-                problems.append(f"{name}: not looked at for {now - one.last_look:.0f} s")
+            elif now - cluster.last_look > LATE_AFTER * cluster.pace().interval + LONGEST_PASS:
+                problems.append(f"{name}: not looked at for {now - cluster.last_look:.0f} s")
         return problems
 
 
-class Sessions:
+class ClusterSessions:
     """Real connections and real records.
 
     Args:
@@ -194,11 +194,11 @@ class Sessions:
         telemetry: Told how long brokers take.
     """
 
-    def __init__(self, state_dir: Path, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:
         self._state_dir, self._clock, self._telemetry = state_dir, clock, telemetry
 
     @contextlib.asynccontextmanager
-    async def open(self, revision: Revision, name: str) -> AsyncIterator[Session]:
+    async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
         """A session with one cluster.
 
         Raises:
@@ -208,27 +208,27 @@ class Sessions:
         config = revision.client_config(name)
         for warning in config.warnings:
             _LOG.warning("%s: %s", escaped(name), escaped(warning))
-        chosen = revision.project.cluster(name)
-        audit = self._placed(chosen.audit_log)
+        project_cluster = revision.project.cluster(name)
+        audit = self._placed(project_cluster.audit_log)
         # The same writer as `kquota apply` and `kquota override` of this project: they share the records in turn.
         inventory = FileInventory(
-            self._placed(str(chosen.inventory.file)),
+            self._placed(str(project_cluster.inventory.file)),
             clock=self._clock,
-            writer=Writer(id=f"kquota:{name}", what="kquota watch", scope=chosen.cluster.scope),
+            writer=InventoryWriter(id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope),
         )
-        events = Events(response=lambda one: self._telemetry.kafka(name, one.api, one.seconds))
+        events = ClientEvents(response=lambda response: self._telemetry.kafka(name, response.api, response.seconds))
         user = getattr(config.sasl, "username", None)
         with inventory:
             async with QuotaClient(config, events=events) as client:
-                yield Session(
-                    ports=Ports(
+                yield ClusterSession(
+                    ports=ReconcilePorts(
                         store=client,
                         inventory=inventory,
                         clock=self._clock,
                         audit=FileAuditLog(audit),
                         validator=by_rules,
                     ),
-                    rest=inventory.close,
+                    disconnect=inventory.close,
                     own_principal=None
                     if user is None
                     else Principal(user=user, client_id=config.client_id),
@@ -236,11 +236,11 @@ class Sessions:
 
     def _placed(self, name: str) -> Path:
         path = self._state_dir / name
-        _made(path.parent)
+        _make_folder(path.parent)
         return path
 
 
-def _made(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """A folder of records is private to its owner."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
+from reconciler.cli.exits import ExitCode
 from reconciler.cli.extras import needs
 from reconciler.cli.options import packed
 from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.planning import Task
+    from reconciler.cli.planning import PlanTask
     from reconciler.cli.trusted_files import TrustedFiles
-    from reconciler.cli.where import Target
+    from reconciler.cli.where import ClusterTarget
     from reconciler.client import QuotaClient
-    from reconciler.lake.evidence import Published
-    from reconciler.reconcile import Prepared
-    from reconciler.usage.findings import Evidence, ImpactRow, Simulation
-    from reconciler.usage.question import Question
+    from reconciler.lake.evidence import PublishedEvidence
+    from reconciler.reconcile import PreparedPlan
+    from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation
+    from reconciler.usage.question import ImpactQuery
     from reconciler.usage.samples import QuotaType, Sample
     from reconciler.usage.tags import Bucket
     from reconciler.usage.tiers import WhatIfPolicy
@@ -41,7 +41,7 @@ MOST_SERIES: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class EvidenceOptions:
     """What was typed about evidence.
 
     Attributes:
@@ -74,14 +74,14 @@ _OPTIONS: Final = (
 
 
 def evidence_options(function: F) -> F:
-    """The options of :class:`Asking`, handed over as ``asking``."""
+    """The options of :class:`EvidenceOptions`, handed over as ``asking``."""
     decorate: Callable[[F], F] = packed(
-        "asking", Asking, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+        "asking", EvidenceOptions, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
     )
     return decorate(function)
 
 
-def address_of(target: "Target", asking: Asking) -> str:
+def address_of(target: "ClusterTarget", asking: EvidenceOptions) -> str:
     """Where the evidence of a cluster is; "" = nowhere, or nowhere that is trusted.
 
     Raises:
@@ -109,16 +109,16 @@ def _check_outside(files: "TrustedFiles", address: str) -> None:
     if place.scheme == addresses.FOLDER and files.name_of(Path(place.root or "/")) is not None:
         raise ConfigError(
             "telemetry.evidenceUri is a folder of the checkout, which is not trusted with --config-from",
-            where=place.shown,
+            location=place.redacted_text,
             hint="publish evidence outside of the repository, or plan with --no-evidence",
         )
 
 
 def simulated(
     console: Console,
-    task: "Task",
-    prepared: "Prepared",
-    asking: Asking,
+    task: "PlanTask",
+    prepared: "PreparedPlan",
+    asking: EvidenceOptions,
     callback: str | None = None,
 ) -> "Simulation | None":
     """What recorded use says to a plan; ``None`` where nobody asked, or nothing changes.
@@ -145,8 +145,8 @@ def simulated(
     policy = policy_of(console, task, prepared.plan.cluster_id)
     published = _published(target, prepared, asking, address)
     if published.note.stale:
-        console.warning(f"evidence of {target.shown}: {published.note.stale}")
-    return _told(prepared, published, policy, callback)
+        console.warning(f"evidence of {target.display_name}: {published.note.stale}")
+    return _simulate(prepared, published, policy, callback)
 
 
 async def quota_callback(client: "QuotaClient") -> str | None:
@@ -157,7 +157,7 @@ async def quota_callback(client: "QuotaClient") -> str | None:
         return None
 
 
-def policy_of(console: Console, task: "Task", cluster_id: str) -> "WhatIfPolicy":
+def policy_of(console: Console, task: "PlanTask", cluster_id: str) -> "WhatIfPolicy":
     """The trusted what-if policy, with the tiers that documents say they belong to.
 
     Raises:
@@ -177,21 +177,21 @@ def policy_of(console: Console, task: "Task", cluster_id: str) -> "WhatIfPolicy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
+class EvidenceUnavailable:
     """Evidence that cannot be had, and why."""
 
-    note: "Evidence"
+    note: "EvidenceNote"
 
 
 def _published(
-    target: "Target", prepared: "Prepared", asking: Asking, address: str
-) -> "Published | Nothing":
+    target: "ClusterTarget", prepared: "PreparedPlan", asking: EvidenceOptions, address: str
+) -> "PublishedEvidence | EvidenceUnavailable":
     cluster_id = prepared.plan.cluster_id
     if not address:
-        why = "none is configured (telemetry.evidenceUri) or named (--evidence)"
+        reason = "none is configured (telemetry.evidenceUri) or named (--evidence)"
         if not target.is_trusted:
-            why = "the project file is not trusted, so the evidence that it names is not read"
-        return _nothing(cluster_id, why)
+            reason = "the project file is not trusted, so the evidence that it names is not read"
+        return _nothing(cluster_id, reason)
     if not cluster_id:
         return _nothing(cluster_id, "nobody says which cluster this is; set expectedClusterId, or plan with a snapshot")  # fmt: skip
     try:
@@ -208,51 +208,51 @@ def _published(
         return _nothing(cluster_id, error.message)
     try:
         return evidence.opened(
-            place, cluster_id, round(prepared.seen.at * 1000), round(_max_age(target) * 1000)
+            place, cluster_id, round(prepared.observation.at * 1000), round(_max_age(target) * 1000)
         )
     except LakeError as error:
         return _nothing(cluster_id, error.message)
 
 
-def _max_age(target: "Target") -> float:
+def _max_age(target: "ClusterTarget") -> float:
     from reconciler.manifest.cluster import seconds
 
-    written = target.settings.telemetry.get("maxEvidenceAge")
-    return MAX_AGE_S if written is None else seconds(written)
+    configured = target.settings.telemetry.get("maxEvidenceAge")
+    return MAX_AGE_S if configured is None else seconds(configured)
 
 
-def _nothing(cluster_id: str, why: str) -> Nothing:
-    from reconciler.usage.findings import Evidence
+def _nothing(cluster_id: str, reason: str) -> EvidenceUnavailable:
+    from reconciler.usage.findings import EvidenceNote
 
-    return Nothing(note=Evidence(cluster_id=cluster_id, stale=why))
+    return EvidenceUnavailable(note=EvidenceNote(cluster_id=cluster_id, stale=reason))
 
 
-def _told(
-    prepared: "Prepared",
-    published: "Published | Nothing",
+def _simulate(
+    prepared: "PreparedPlan",
+    published: "PublishedEvidence | EvidenceUnavailable",
     policy: "WhatIfPolicy",
     callback: str | None,
 ) -> "Simulation":
     from dataclasses import replace
 
     from reconciler.quota.change import apply_to
-    from reconciler.usage.question import asked
+    from reconciler.usage.question import impact_query
     from reconciler.usage.samples import QuotaType
-    from reconciler.usage.whatif import NO_EVIDENCE, told, unread
+    from reconciler.usage.whatif import NO_EVIDENCE, summarize, unread
 
-    before, plan = prepared.seen.live, prepared.plan
+    before, plan = prepared.observation.live, prepared.plan
     after = apply_to(before, plan.changes)
     note = published.note
-    if isinstance(published, Nothing) or note.stale:
-        question = asked(plan.cluster_id, before, after, {}, frozenset(QuotaType))
+    if isinstance(published, EvidenceUnavailable) or note.stale:
+        question = impact_query(plan.cluster_id, before, after, {}, frozenset(QuotaType))
         rows = tuple(replace(row, why=NO_EVIDENCE) for row in unread(question, NO_EVIDENCE))
-        return told(rows, [note], policy, notes=question.notes)
+        return summarize(rows, [note], policy, notes=question.notes)
     kinds = [kind for kind in QuotaType if published.measured(kind)]
-    question = asked(
+    question = impact_query(
         plan.cluster_id,
         before,
         after,
-        {kind: published.seen(kind) for kind in kinds},
+        {kind: published.buckets_by_broker(kind) for kind in kinds},
         frozenset(kinds),
         callback=callback,
         recorded=published.recorded,
@@ -262,31 +262,31 @@ def _told(
     except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
         note = replace(note, stale=error.message)
         rows = unread(question, NO_EVIDENCE)
-    return told(rows, [note], policy, questions=[question])
+    return summarize(rows, [note], policy, questions=[question])
 
 
-def _rows(published: "Published", question: "Question") -> "tuple[ImpactRow, ...]":
+def _rows(published: "PublishedEvidence", question: "ImpactQuery") -> "tuple[ImpactRow, ...]":
     """Every row, read in portions."""
     from reconciler.usage.whatif import TOO_MANY, judged, portions, unread
 
-    parts, beyond = portions(question, at_once=AT_ONCE, most=MOST_SERIES)
-    found: list[ImpactRow] = []
+    parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
+    impact_rows: list[ImpactRow] = []
     for part in parts:
         # Nobody keeps the series of a portion while the next one is read.
-        found += judged(part, _series(published, part), published.cadence)
-    return (*found, *unread(beyond, TOO_MANY))
+        impact_rows += judged(part, _series(published, part), published.cadence)
+    return (*impact_rows, *unread(oversized, TOO_MANY))
 
 
 def _series(
-    published: "Published", part: "Question"
+    published: "PublishedEvidence", part: "ImpactQuery"
 ) -> "dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]":
     return {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}
 
 
-def code_of(found: "Simulation | None", asking: Asking) -> Exit:
+def code_of(simulation: "Simulation | None", asking: EvidenceOptions) -> ExitCode:
     """What recorded use alone exits with."""
-    if found is None:
-        return Exit.DONE
-    if found.breaches:
-        return Exit.REFUSED
-    return Exit.EVIDENCE if asking.require_evidence and not found.enough else Exit.DONE
+    if simulation is None:
+        return ExitCode.DONE
+    if simulation.breaches:
+        return ExitCode.REFUSED
+    return ExitCode.EVIDENCE if asking.require_evidence and not simulation.enough else ExitCode.DONE

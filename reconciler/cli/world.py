@@ -5,27 +5,27 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli.connection import telling
+from reconciler.cli.connection import connection_events
 from reconciler.cli.console import Console, ProgressLine
 from reconciler.cli.records import opened, read_only_inventory
-from reconciler.cli.where import Target
+from reconciler.cli.where import ClusterTarget
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
-from reconciler.quota.desired import Desired
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.precedence import Principal
-from reconciler.reconcile import Ports
+from reconciler.reconcile import ReconcilePorts
 
 if TYPE_CHECKING:
     from reconciler.inventory.audit import FileAuditLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class RecordOptions:
     """Which records a run believes, as it was typed.
 
     Attributes:
@@ -34,14 +34,14 @@ class Records:
     """
 
     none: bool = False
-    since: Desired | None = None
+    since: DesiredState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Runtime:
     """One run's outside world; ``client`` is the store inside ``ports``."""
 
-    ports: Ports
+    ports: ReconcilePorts
     client: QuotaClient
     config: ClientConfig
 
@@ -54,8 +54,8 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(
-    console: Console, target: Target, records: Records, *, command: str, writes: bool
-) -> AsyncIterator[World]:
+    console: Console, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
+) -> AsyncIterator[Runtime]:
     """Everything that a run needs, given back at the end.
 
     Args:
@@ -81,8 +81,8 @@ async def world(
             inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
         if records.since is not None:
             inventory = RevisionInventory(records.since, inventory=inventory)
-        async with QuotaClient(config, events=telling(console)) as client:
-            ports = Ports(
+        async with QuotaClient(config, events=connection_events(console)) as client:
+            ports = ReconcilePorts(
                 store=client,
                 inventory=inventory,
                 clock=clock,
@@ -90,7 +90,7 @@ async def world(
                 validator=by_rules,
                 progress=progress,
             )
-            yield World(ports=ports, client=client, config=config)
+            yield Runtime(ports=ports, client=client, config=config)
 
 
 def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Result]:
@@ -101,12 +101,12 @@ def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Re
     return dict(validate(profile_named(line), alterations))
 
 
-def _audit(target: Target) -> "FileAuditLog":
+def _audit(target: ClusterTarget) -> "FileAuditLog":
     from reconciler.cli.own_files import own_path
     from reconciler.cli.records import make_folder
     from reconciler.inventory.audit import FileAuditLog
 
-    path = own_path(target.root, target.chosen.audit_log, what="audit logs")
+    path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
     make_folder(
         path.parent
     )  # before anything is sent: what is done and cannot be told is worse than not done

@@ -3,24 +3,24 @@
 from reconciler.client import ClientConfig, QuotaClient
 """
 
-from reconciler.client.config import Address, ClientConfig, Protocol
-from reconciler.client.events import Events
+from reconciler.client.config import Address, ClientConfig, SecurityProtocol
+from reconciler.client.events import ClientEvents
 from reconciler.client.quotas import QuotaClient, ScramCredential
-from reconciler.client.references import ANYTHING, NOTHING, Allowed
+from reconciler.client.references import ANYTHING, NOTHING, AllowedReferences
 from reconciler.client.secret import Secret
-from reconciler.client.token import Token, TokenSource
+from reconciler.client.token import BearerToken, TokenSource
 
 __all__ = [
     "ANYTHING",
     "NOTHING",
     "Address",
-    "Allowed",
+    "AllowedReferences",
     "ClientConfig",
-    "Events",
-    "Protocol",
+    "ClientEvents",
+    "SecurityProtocol",
     "QuotaClient",
     "ScramCredential",
     "Secret",
-    "Token",
+    "BearerToken",
     "TokenSource",
 ]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reconciler.client.calls import Ask, Verdict
+from reconciler.client.calls import ClientRequest, ResponseStatus
 from reconciler.wire import describe_cluster, describe_configs
 from reconciler.wire.apis import (
     API_VERSIONS,
@@ -11,7 +11,7 @@ from reconciler.wire.apis import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
 )
-from reconciler.wire.versions import Offered
+from reconciler.wire.versions import OfferedVersions
 
 _OPERATIONS: Final = {
     3: "Read", 4: "Write", 5: "Create", 6: "Delete", 7: "Alter", 8: "Describe", 9: "ClusterAction",
@@ -36,13 +36,13 @@ _LINES: Final = (
 _CALLBACK: Final = "client.quota.callback.class"
 _BROKER_RESOURCE: Final = 4
 
-CLUSTER = Ask(
+CLUSTER = ClientRequest(
     api=DESCRIBE_CLUSTER,
     encode=lambda version: describe_cluster.encode_request(
-        version, describe_cluster.Request(include_operations=True)
+        version, describe_cluster.DescribeClusterRequest(include_operations=True)
     ),
     decode=describe_cluster.decode_response,
-    verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
+    verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
     right="Describe",
 )
 
@@ -57,7 +57,7 @@ def rights(operations: int) -> frozenset[str] | None:
     return frozenset(name for bit, name in _OPERATIONS.items() if operations >> bit & 1)
 
 
-def line(offered: Offered) -> tuple[str, str]:
+def line(offered: OfferedVersions) -> tuple[str, str]:
     """``(version hint, sandbox profile)`` by the newest API version that a broker offers."""
     for key, version, hint, profile in _LINES:
         if offered.ranges.get(key, (0, -1))[1] >= version:
@@ -65,30 +65,30 @@ def line(offered: Offered) -> tuple[str, str]:
     return "2.6+", "3.4"
 
 
-def callback_question(node: int) -> Ask[describe_configs.Response]:
+def callback_question(node: int) -> ClientRequest[describe_configs.DescribeConfigsResponse]:
     """Asks one broker for its own ``client.quota.callback.class``; no other broker knows it."""
-    wanted = describe_configs.Request(
+    request = describe_configs.DescribeConfigsRequest(
         resources=(
-            describe_configs.Resource(
+            describe_configs.ConfigResource(
                 resource_type=_BROKER_RESOURCE, name=str(node), keys=(_CALLBACK,)
             ),
         )
     )
 
-    def verdict(answer: describe_configs.Response) -> Verdict:
-        bad = next((it for it in answer.results if it.error_code), None)
-        return Verdict() if bad is None else Verdict(code=bad.error_code, words=bad.error_message)
+    def verdict(answer: describe_configs.DescribeConfigsResponse) -> ResponseStatus:
+        bad = next((result for result in answer.results if result.error_code), None)
+        return ResponseStatus() if bad is None else ResponseStatus(code=bad.error_code, message=bad.error_message)
 
-    return Ask(
+    return ClientRequest(
         api=DESCRIBE_CONFIGS,
-        encode=lambda version: describe_configs.encode_request(version, wanted),
+        encode=lambda version: describe_configs.encode_request(version, request),
         decode=describe_configs.decode_response,
         verdict=verdict,
         right="DescribeConfigs",
     )
 
 
-def callback_class(answer: describe_configs.Response) -> str | None:
+def callback_class(answer: describe_configs.DescribeConfigsResponse) -> str | None:
     """The class name in the answer; None if the broker uses Kafka's own quota rules."""
-    found = (it for result in answer.results for it in result.settings if it.name == _CALLBACK)
-    return next((it.value for it in found if it.value and it.value != "null"), None)
+    settings = (setting for result in answer.results for setting in result.settings if setting.name == _CALLBACK)
+    return next((setting.value for setting in settings if setting.value and setting.value != "null"), None)

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import MutableMapping, Sequence
 
 from reconciler.client.backoff import Deadline
-from reconciler.client.calls import GOOD, Ask, Broken, Verdict
+from reconciler.client.calls import GOOD, ClientRequest, RequestFailed, ResponseStatus
 from reconciler.client.checks import check_alterations
-from reconciler.client.chunks import cut, halves
-from reconciler.client.cluster import Cluster
+from reconciler.client.chunks import split_into_chunks, halves
+from reconciler.client.cluster import ClusterConnections
 from reconciler.client.config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.translation import alteration_request, asked_by_parts, results_of
 from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
@@ -38,12 +38,12 @@ _SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
 _Answer = dict[Entity, Result]
 
 
-class Sender:
+class AlterationSender:
     """One call of ``alter``. Keeps what is known so far in ``results``, so that a cancelled caller has it."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         alterations: Sequence[Alteration],
         *,
         validate_only: bool,
@@ -63,7 +63,7 @@ class Sender:
         self._results = results
         self._progress = progress
         self._encoded: dict[int, list[bytes]] = {}
-        self._done = 0
+        self._done_count = 0
 
     async def run(self, seconds: float | None) -> None:
         """Send every chunk.
@@ -74,15 +74,15 @@ class Sender:
         Raises:
             ClientError: Nothing was sent at all.
         """
-        whole = None if seconds is None else self._cluster.deadline(seconds)
+        total_deadline = None if seconds is None else self._cluster.deadline(seconds)
         sizes = [len(entry) for entry in self._entries(_PROBABLE_VERSION)]
-        waiting = deque(cut(self._alterations, sizes))
+        waiting = deque(split_into_chunks(self._alterations, sizes))
         while waiting:
             start, end = waiting.popleft()
-            deadline = whole or self._cluster.deadline(None, least=ALTER_DEADLINE)
+            deadline = total_deadline or self._cluster.deadline(None, least=ALTER_DEADLINE)
             try:
                 answer = await self._send(start, end, deadline)
-            except Broken as broken:
+            except RequestFailed as broken:
                 self._unknown(start, end, f"sent, but no usable answer: {broken.error.message}")
                 if isinstance(broken.error, RequestTimeout):
                     self._skip(waiting, f"not sent after that: {broken.error.message}")
@@ -92,10 +92,10 @@ class Sender:
                 if not self._results:
                     raise
                 if isinstance(error, BrokerError):
-                    refused = Rejected(
+                    rejected = Rejected(
                         code=error.code, name=error_code(error.code).name, message=error.message
                     )
-                    self._note(start, end, refused)
+                    self._note(start, end, rejected)
                 else:
                     self._unknown(start, end, f"not sent: {error.message}")
                 self._skip(waiting, f"not sent: {error.message}")
@@ -109,9 +109,9 @@ class Sender:
     async def _send(self, start: int, end: int, deadline: Deadline) -> _Answer:
         """One chunk; while it is under way its entities count as unknown."""
         chunk = self._alterations[start:end]
-        asked = asked_by_parts(chunk)
-        before = {it.entity: self._results.get(it.entity) for it in chunk}
-        under_way: Result = Unknown(why="sent, the answer was not awaited")
+        entity_by_parts = asked_by_parts(chunk)
+        before = {alteration.entity: self._results.get(alteration.entity) for alteration in chunk}
+        under_way: Result = Unknown(reason="sent, the answer was not awaited")
 
         def encode(version: int) -> bytes:
             entries = self._entries(version)[start:end]
@@ -120,14 +120,14 @@ class Sender:
             return body
 
         def decode(version: int, body: bytes) -> _Answer:
-            found, why = results_of(
-                altering.decode_response(version, body), asked, self._cluster.login.scrubbed
+            results, reason = results_of(
+                altering.decode_response(version, body), entity_by_parts, self._cluster.login.scrubbed
             )
-            if why:
-                raise ProtocolError(why, api=ALTER_CLIENT_QUOTAS.name)
-            return found
+            if reason:
+                raise ProtocolError(reason, api=ALTER_CLIENT_QUOTAS.name)
+            return results
 
-        ask = Ask(
+        ask = ClientRequest(
             api=ALTER_CLIENT_QUOTAS,
             encode=encode,
             decode=decode,
@@ -146,59 +146,59 @@ class Sender:
                     self._results[subject] = old
             raise
 
-    def _verdict(self, answer: _Answer) -> Verdict:
+    def _verdict(self, answer: _Answer) -> ResponseStatus:
         """A refusal of the whole request stands in every entry."""
-        codes = {it.code if isinstance(it, Rejected) else 0 for it in answer.values()}
+        codes = {result.code if isinstance(result, Rejected) else 0 for result in answer.values()}
         if len(codes) != 1:
             return GOOD
         code = codes.pop()
         first = next(iter(answer.values()))
         words = first.message if isinstance(first, Rejected) else None
-        whole = {NOT_CONTROLLER}
-        if self._done == 0:
-            whole.add(CLUSTER_AUTHORIZATION_FAILED)
+        whole_request_codes = {NOT_CONTROLLER}
+        if self._done_count == 0:
+            whole_request_codes.add(CLUSTER_AUTHORIZATION_FAILED)
         if self._validate_only:
-            whole |= {REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR}
-        return Verdict(code=code, words=words) if code in whole else GOOD
+            whole_request_codes |= {REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR}
+        return ResponseStatus(code=code, message=words) if code in whole_request_codes else GOOD
 
     def _take(self, start: int, end: int, answer: _Answer) -> None:
         for alteration in self._alterations[start:end]:
-            found = answer.get(alteration.entity)
-            if found is None:
-                found = Unknown(why="the broker's answer does not name this entity")
-            elif isinstance(found, Rejected) and found.code in _SAYS_NOTHING:
-                found = Unknown(why=f"the broker answered {found.name}: {found.message}")
-            self._results[alteration.entity] = found
-        self._tell(end - start)
+            result = answer.get(alteration.entity)
+            if result is None:
+                result = Unknown(reason="the broker's answer does not name this entity")
+            elif isinstance(result, Rejected) and result.code in _SAYS_NOTHING:
+                result = Unknown(reason=f"the broker answered {result.name}: {result.message}")
+            self._results[alteration.entity] = result
+        self._report_progress(end - start)
 
-    def _unknown(self, start: int, end: int, why: str) -> None:
-        self._note(start, end, Unknown(why=why))
+    def _unknown(self, start: int, end: int, reason: str) -> None:
+        self._note(start, end, Unknown(reason=reason))
 
     def _note(self, start: int, end: int, result: Result) -> None:
         for alteration in self._alterations[start:end]:
             self._results[alteration.entity] = result
-        self._tell(end - start)
+        self._report_progress(end - start)
 
-    def _skip(self, waiting: deque[tuple[int, int]], why: str) -> None:
+    def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
         while waiting:
-            self._unknown(*waiting.popleft(), why)
+            self._unknown(*waiting.popleft(), reason)
 
-    def _tell(self, count: int) -> None:
-        self._done += count
+    def _report_progress(self, count: int) -> None:
+        self._done_count += count
         if self._progress is not None:
             phase = "validate" if self._validate_only else "alter"
-            self._progress(phase, self._done, len(self._alterations))
+            self._progress(phase, self._done_count, len(self._alterations))
 
     def _entries(self, version: int) -> list[bytes]:
-        made = self._encoded.get(version)
-        if made is None:
+        entries = self._encoded.get(version)
+        if entries is None:
             requests = map(alteration_request, self._alterations)
-            made = self._encoded[version] = altering.encode_entries(version, requests)
-        return made
+            entries = self._encoded[version] = altering.encode_entries(version, requests)
+        return entries
 
 
 def _is_too_large(answer: _Answer) -> bool:
     """Whether the whole chunk was refused for its size."""
     return bool(answer) and all(
-        isinstance(it, Rejected) and it.code == POLICY_VIOLATION for it in answer.values()
+        isinstance(result, Rejected) and result.code == POLICY_VIOLATION for result in answer.values()
     )

@@ -25,8 +25,8 @@ class Backoff:
         """
         if failures < 1:
             return 0.0
-        whole = min(self.cap, self.first * 2.0 ** min(failures - 1, 60))
-        return whole * (1 - JITTER + 2 * JITTER * uniform())
+        nominal = min(self.cap, self.first * 2.0 ** min(failures - 1, 60))
+        return nominal * (1 - JITTER + 2 * JITTER * uniform())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Deadline:
     connect_at: float = math.inf
     refused_at: float = math.inf
 
-    def left(self, now: float) -> float:
+    def seconds_remaining(self, now: float) -> float:
         """Seconds until the deadline, never below 0."""
         return max(0.0, self.at - now)
 
@@ -54,7 +54,7 @@ class Deadline:
 
     def within(self, now: float, seconds: float) -> float:
         """``seconds``, or what is left of the deadline if that is less."""
-        return min(seconds, self.left(now))
+        return min(seconds, self.seconds_remaining(now))
 
     def passed(self, now: float) -> bool:
         """Whether nothing is left."""

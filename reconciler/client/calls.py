@@ -5,25 +5,25 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from reconciler.errors import AuthorizationError, BrokerError, ClientError
-from reconciler.wire.apis import Api
+from reconciler.wire.apis import KafkaApi
 from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, error_code
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ResponseStatus:
     """The code for the whole answer, with the broker's own words."""
 
     code: int = NONE
-    words: str | None = None
+    message: str | None = None
 
 
-GOOD = Verdict()
+GOOD = ResponseStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask(Generic[Answer]):
+class ClientRequest(Generic[Answer]):
     """One request.
 
     Attributes:
@@ -36,22 +36,22 @@ class Ask(Generic[Answer]):
         least_seconds: Wait for the answer so long even if the configuration says less.
     """
 
-    api: Api
+    api: KafkaApi
     encode: Callable[[int], bytes]
     decode: Callable[[int, bytes], Answer]
-    verdict: Callable[[Answer], Verdict]
+    verdict: Callable[[Answer], ResponseStatus]
     right: str
     repeatable: bool = True
     least_seconds: float = 0.0
 
     def refusal(
-        self, verdict: Verdict, node: str, scrubbed: Callable[[str], str] = str
+        self, verdict: ResponseStatus, node: str, scrubbed: Callable[[str], str] = str
     ) -> BrokerError | None:
         """The error for a verdict; None if there is none."""
         if verdict.code == NONE:
             return None
         code = error_code(verdict.code)
-        words = f": {scrubbed(verdict.words)}" if verdict.words else ""
+        words = f": {scrubbed(verdict.message)}" if verdict.message else ""
         if verdict.code == CLUSTER_AUTHORIZATION_FAILED:
             return AuthorizationError(
                 f"{self.api.name} is not allowed: the principal lacks {self.right} on the cluster",
@@ -68,7 +68,7 @@ class Ask(Generic[Answer]):
         )
 
 
-class Broken(Exception):
+class RequestFailed(Exception):
     """A request ended without a usable answer. Never leaves the package.
 
     Args:
@@ -76,10 +76,10 @@ class Broken(Exception):
         written: Whether a byte of the request may have left, so that the broker may act on it.
     """
 
-    def __init__(self, error: ClientError, *, written: bool) -> None:
+    def __init__(self, error: ClientError, *, is_written: bool) -> None:
         super().__init__(str(error))
         self.error = error
-        self.written = written
+        self.written = is_written
 
 
 Failure = TypeVar("Failure", bound=ClientError)

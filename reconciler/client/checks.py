@@ -23,12 +23,12 @@ def check_alterations(alterations: Sequence[Alteration]) -> None:
         QuotaValueError: An entity or a key stands twice, an entity is empty, mixes ip with another type or
             has a name that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
     """
-    seen: set[Entity] = set()
+    seen_entities: set[Entity] = set()
     for alteration in alterations:
         subject = alteration.entity
-        if subject in seen:
-            raise QuotaValueError(f"{_shown(subject)} stands twice in one call")
-        seen.add(subject)
+        if subject in seen_entities:
+            raise QuotaValueError(f"{_entity_text(subject)} stands twice in one call")
+        seen_entities.add(subject)
         _check_entity(subject)
         _check_operations(alteration)
 
@@ -38,7 +38,7 @@ def _check_entity(subject: Entity) -> None:
         raise QuotaValueError(
             "an entity needs a user, a client-id or an ip"
             if all(slot is ABSENT for slot in subject)
-            else f"{_shown(subject)}: ip cannot be combined with user or client-id"
+            else f"{_entity_text(subject)}: ip cannot be combined with user or client-id"
         )
     for kind, name in parts(subject):
         if name == "":
@@ -51,19 +51,19 @@ def _check_entity(subject: Entity) -> None:
 
 def _check_operations(alteration: Alteration) -> None:
     if not alteration.operations:
-        raise QuotaValueError(f"{_shown(alteration.entity)} has no operation")
+        raise QuotaValueError(f"{_entity_text(alteration.entity)} has no operation")
     keys: set[str] = set()
     for key, value in alteration.operations:
         if key in keys:
-            raise QuotaValueError(f"{_shown(alteration.entity)}: {key} stands twice")
+            raise QuotaValueError(f"{_entity_text(alteration.entity)}: {key} stands twice")
         keys.add(key)
         if value is not None and not (math.isfinite(value) and value > 0):
             raise QuotaValueError(
-                f"{_shown(alteration.entity)}: {key} must be a finite number above 0, not {value}"
+                f"{_entity_text(alteration.entity)}: {key} must be a finite number above 0, not {value}"
             )
 
 
-def _shown(subject: Entity) -> str:
+def _entity_text(subject: Entity) -> str:
     return ",".join(
         f"{kind}={'<default>' if name is None else ascii(name[:_SHOWN])}"
         for kind, name in parts(subject)

@@ -13,7 +13,7 @@ from reconciler.quota.outcome import Alteration
 MAX_BYTES: Final = 1_000_000
 
 
-def cut(alterations: Sequence[Alteration], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def split_into_chunks(alterations: Sequence[Alteration], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """``(start, end)`` of each chunk, in order; an entity is never split.
 
     Args:
@@ -22,16 +22,16 @@ def cut(alterations: Sequence[Alteration], sizes: Sequence[int]) -> Iterator[tup
     """
     start = operations = size = 0
     for at, alteration in enumerate(alterations):
-        more = len(alteration.operations)
+        operation_count = len(alteration.operations)
         full = (
-            operations + more > MAX_OPERATIONS
+            operations + operation_count > MAX_OPERATIONS
             or at - start >= MAX_ENTITIES
             or size + sizes[at] > MAX_BYTES
         )
         if full and at > start:
             yield start, at
             start, operations, size = at, 0, 0
-        operations += more
+        operations += operation_count
         size += sizes[at]
     if start < len(alterations):
         yield start, len(alterations)

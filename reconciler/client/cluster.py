@@ -13,19 +13,19 @@ from typing import Final, TypeVar
 
 from reconciler.client import metadata
 from reconciler.client.backoff import Deadline
-from reconciler.client.calls import Ask, Broken
+from reconciler.client.calls import ClientRequest, RequestFailed
 from reconciler.client.config import Address, ClientConfig
 from reconciler.client.connect_attempts import ConnectAttempts, listed_text
 from reconciler.client.connecting import connect
 from reconciler.client.connection import Connection
-from reconciler.client.events import Connecting, Events, Rebootstrapped, Retried, tell
+from reconciler.client.events import Connecting, ClientEvents, Rebootstrapped, Retried, emit
 from reconciler.client.login import Login
-from reconciler.client.nodes import Choice, Nodes
+from reconciler.client.nodes import DialChoice, Nodes
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
     ClientError,
-    ControllerAway,
+    ControllerUnavailable,
     DnsError,
     RequestTimeout,
     WrongCluster,
@@ -37,7 +37,7 @@ from reconciler.wire.error_codes import (
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
 )
-from reconciler.wire.versions import Offered
+from reconciler.wire.versions import OfferedVersions
 
 Answer = TypeVar("Answer")
 
@@ -53,10 +53,10 @@ _LOGIN_HINT: Final = (
 _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
 
 
-class Cluster:
-    """The connections of one client; ``refused`` is the refusal that ended it for good, ``None`` while there was none."""
+class ClusterConnections:
+    """The connections of one client; ``login_error`` is the refusal that ended it for good, ``None`` while there was none."""
 
-    def __init__(self, config: ClientConfig, *, events: Events, clock: Clock) -> None:
+    def __init__(self, config: ClientConfig, *, events: ClientEvents, clock: Clock) -> None:
         self._config = config
         self._events = events
         self._clock = clock
@@ -65,7 +65,7 @@ class Cluster:
         self._by_node: dict[int, Connection] = {}
         # One lock per broker: while one is dialed in vain, the others go on answering.
         self._dialing: dict[int | None, asyncio.Lock] = {}
-        self.refused: AuthenticationError | None = None
+        self.login_error: AuthenticationError | None = None
         self._cluster_id = ""
         self.login = Login(config, clock)
         self._context: ssl.SSLContext | None = None
@@ -73,7 +73,7 @@ class Cluster:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """Brokers of the last Metadata, sorted by id."""
-        return self._nodes.known
+        return self._nodes.brokers
 
     @property
     def cluster_id(self) -> str:
@@ -92,7 +92,7 @@ class Cluster:
         )
 
     async def call(
-        self, ask: Ask[Answer], *, deadline: Deadline, node: int | None = None
+        self, ask: ClientRequest[Answer], *, deadline: Deadline, node: int | None = None
     ) -> Answer:
         """The answer of some broker, or of the given one.
 
@@ -116,15 +116,15 @@ class Cluster:
                 answer = await self._ask(used, ask, deadline)
                 refusal = ask.refusal(ask.verdict(answer), used.node, used.scrubbed)
                 if refusal is None:
-                    self._nodes.heard(used.address, self._clock.monotonic())
+                    self._nodes.record_success(used.address, self._clock.monotonic())
                     return answer
                 error: ClientError = refusal
                 vague += refusal.code == UNKNOWN_SERVER_ERROR
-            except Broken as broken:
+            except RequestFailed as broken:
                 if broken.written and not ask.repeatable:
                     raise
                 error = broken.error
-            except ControllerAway as away:
+            except ControllerUnavailable as away:
                 error = away
             error.attempt = tries
             last = error
@@ -132,25 +132,25 @@ class Cluster:
                 raise error
             pause = self._config.retry.pause(tries, random.random)
             reserve = 0.0 if ask.repeatable else LAST_TRY_SECONDS
-            if deadline.left(self._clock.monotonic()) <= pause + reserve:
+            if deadline.seconds_remaining(self._clock.monotonic()) <= pause + reserve:
                 raise error
             await self._step_back(used, error)
-            where = used.node if used is not None else error.node
-            tell(
+            location = used.node if used is not None else error.node
+            emit(
                 self._events.retry,
                 Retried(
-                    api=ask.api.name, node=where, attempt=tries, pause=pause, reason=error.message
+                    api=ask.api.name, node=location, attempt=tries, pause=pause, reason=error.message
                 ),
             )
             await self._clock.sleep(pause)
 
-    async def refresh(self, deadline: Deadline) -> metadata.Picture:
+    async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:
         """Metadata asked anew: cluster id and live brokers."""
         picture = await self.call(metadata.ASK, deadline=deadline)
         self._take(picture)
         return picture
 
-    async def offered(self, deadline: Deadline) -> Offered:
+    async def offered(self, deadline: Deadline) -> OfferedVersions:
         """What the working broker offers."""
         return (await self._connection(None, deadline)).offered
 
@@ -162,10 +162,10 @@ class Cluster:
         self._working = None
         self._by_node.clear()
 
-    async def _ask(self, used: Connection, ask: Ask[Answer], deadline: Deadline) -> Answer:
+    async def _ask(self, used: Connection, ask: ClientRequest[Answer], deadline: Deadline) -> Answer:
         seconds = max(self._config.request_seconds, ask.least_seconds)
-        left = deadline.within(self._clock.monotonic(), seconds)
-        return await used.ask(ask, seconds=left)
+        remaining = deadline.within(self._clock.monotonic(), seconds)
+        return await used.ask(ask, seconds=remaining)
 
     async def _step_back(self, used: Connection | None, error: ClientError) -> None:
         """Another broker next: the one that failed is left alone for a while."""
@@ -174,7 +174,7 @@ class Cluster:
         code = error.code if isinstance(error, BrokerError) else 0
         if used.is_open and code not in {NOT_CONTROLLER, UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT}:
             await used.close()
-        if used.is_open and len(self._nodes.known) < 2:
+        if used.is_open and len(self._nodes.brokers) < 2:
             return
         self._nodes.failed([used.address], self._clock.monotonic())
         if self._working is used:
@@ -187,15 +187,15 @@ class Cluster:
 
     async def _connection(self, node: int | None, deadline: Deadline) -> Connection:
         """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
-        if self.refused is not None:
-            raise self.refused
-        found = await self._usable(node)
-        if found is not None:
-            return found
+        if self.login_error is not None:
+            raise self.login_error
+        connection = await self._usable(node)
+        if connection is not None:
+            return connection
         deadline = deadline.to_connect
         lock = self._dialing.setdefault(node, asyncio.Lock())
         try:
-            async with asyncio.timeout(deadline.left(self._clock.monotonic())):
+            async with asyncio.timeout(deadline.seconds_remaining(self._clock.monotonic())):
                 _ = await lock.acquire()
         except TimeoutError:
             raise RequestTimeout(
@@ -210,12 +210,12 @@ class Cluster:
         """A new connection, kept for the next call."""
         if node is not None and self._nodes.address(node) is None:
             _ = await self.refresh(deadline)
-        made = await self._open(node, deadline)
+        connection = await self._open(node, deadline)
         if node is None:
-            self._working = made
+            self._working = connection
         else:
-            self._by_node[node] = made
-        return made
+            self._by_node[node] = connection
+        return connection
 
     async def _connected(
         self, node: int | None, deadline: Deadline, last: ClientError | None
@@ -245,15 +245,15 @@ class Cluster:
             now = self._clock.monotonic()
             choice = self._choose(node, now)
             never_worked = not self._cluster_id
-            refused = never_worked and attempts.refused >= set(self._config.bootstrap)
-            left = min(deadline.left(now), deadline.refused_at - now if refused else math.inf)
-            if left <= 0 or choice.wait >= left:
+            is_refused = never_worked and attempts.refused_addresses >= set(self._config.bootstrap)
+            remaining = min(deadline.seconds_remaining(now), deadline.refused_at - now if is_refused else math.inf)
+            if remaining <= 0 or choice.wait >= remaining:
                 raise attempts.gave_up(now)
             if choice.wait:
                 await self._clock.sleep(choice.wait)
             attempts.tries += 1
             seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
-            tell(
+            emit(
                 self._events.connecting,
                 Connecting(
                     node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
@@ -262,7 +262,7 @@ class Cluster:
             try:
                 return await self._set_up(choice.addresses, seconds)
             except ClientError as error:
-                tell(
+                emit(
                     self._events.retry,
                     Retried(
                         api="",
@@ -288,7 +288,7 @@ class Cluster:
                 )
                 return
             error.hint = error.hint or _LOGIN_HINT
-            self.refused = error
+            self.login_error = error
             raise error
         never_worked = not self._cluster_id
         hopeless = isinstance(error, DnsError) or attempts.look_wrong
@@ -297,13 +297,13 @@ class Cluster:
         if never_worked and hopeless:
             raise attempts.gave_up(self._clock.monotonic())
 
-    def _choose(self, node: int | None, now: float) -> Choice:
+    def _choose(self, node: int | None, now: float) -> DialChoice:
         if node is not None:
             address = self._nodes.address(node)
             if address is None:
-                listed = ", ".join(str(known.id) for known in self._nodes.known)
+                node_ids = ", ".join(str(node.id) for node in self._nodes.brokers)
                 raise ClientError(
-                    f"the cluster has no live broker with the id {node}, only {listed}"
+                    f"the cluster has no live broker with the id {node}, only {node_ids}"
                 )
             return self._nodes.choose_node(address, now)
         reason = self._nodes.must_rebootstrap(now)
@@ -314,16 +314,16 @@ class Cluster:
     def _rebootstrap(self, reason: str) -> None:
         if self._config.rebootstrap:
             self._nodes.forget()
-            tell(self._events.rebootstrap, Rebootstrapped(reason=reason))
+            emit(self._events.rebootstrap, Rebootstrapped(reason=reason))
 
     async def _set_up(self, addresses: tuple[Address, ...], seconds: float) -> Connection:
         """Dial, negotiate, log in and ask for Metadata."""
-        made: Connection | None = None
+        connection: Connection | None = None
         if self._context is None and self._config.tls is not None:
             self._context = self._config.tls.context()
         try:
             async with asyncio.timeout(seconds):
-                made = await connect(
+                connection = await connect(
                     addresses,
                     config=self._config,
                     context=self._context,
@@ -331,42 +331,42 @@ class Cluster:
                     events=self._events,
                     clock=self._clock,
                 )
-                picture = await made.ask(metadata.ASK, seconds=seconds)
+                picture = await connection.ask(metadata.ASK, seconds=seconds)
                 self._take(picture)
         except TimeoutError:
-            await self._failed_set_up(addresses, made)
-            listed = listed_text(addresses)
+            await self._failed_set_up(addresses, connection)
+            address_list = listed_text(addresses)
             raise RequestTimeout(
-                f"no usable connection to {listed} within {seconds:.1f} s",
+                f"no usable connection to {address_list} within {seconds:.1f} s",
                 phase="connect",
-                node=listed,
+                node=address_list,
                 hint="check the network, and whether the listener expects TLS",
             ) from None
-        except Broken as broken:
-            await self._failed_set_up(addresses, made)
+        except RequestFailed as broken:
+            await self._failed_set_up(addresses, connection)
             raise broken.error from None
         except BaseException:
-            await self._failed_set_up(addresses, made)
+            await self._failed_set_up(addresses, connection)
             raise
         now = self._clock.monotonic()
-        self._nodes.heard(made.address, now)
-        made.node_id = self._nodes.id_of(made.address)
-        return made
+        self._nodes.record_success(connection.address, now)
+        connection.node_id = self._nodes.id_of(connection.address)
+        return connection
 
-    async def _failed_set_up(self, addresses: tuple[Address, ...], made: Connection | None) -> None:
-        failed = addresses if made is None else (made.address,)
+    async def _failed_set_up(self, addresses: tuple[Address, ...], connection: Connection | None) -> None:
+        failed = addresses if connection is None else (connection.address,)
         self._nodes.failed(failed, self._clock.monotonic())
-        if made is not None:
-            await made.close()
+        if connection is not None:
+            await connection.close()
 
-    def _take(self, picture: metadata.Picture) -> None:
+    def _take(self, picture: metadata.ClusterMetadata) -> None:
         """Believe Metadata, unless it is that of another cluster."""
         if self._cluster_id and picture.cluster_id != self._cluster_id:
             raise WrongCluster(
                 f"the addresses lead to cluster {picture.cluster_id} now, but this client began with"
                 f" {self._cluster_id}",
                 expected=self._cluster_id,
-                found=picture.cluster_id,
+                actual=picture.cluster_id,
             )
         self._cluster_id = picture.cluster_id
         self._nodes.learn(picture.nodes, self._clock.monotonic())

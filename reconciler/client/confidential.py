@@ -4,24 +4,24 @@ import re
 from collections.abc import Iterable, Iterator
 
 from reconciler.client import jaas
-from reconciler.client.config_keys import KEYS, Kind
+from reconciler.client.config_keys import KEYS, ValueKind
 from reconciler.client.secret import Secret
-from reconciler.client.settings import Settings
+from reconciler.client.settings import ClientSettings
 from reconciler.errors import ConfigError
-from reconciler.redaction import SCRUBBED, Scrubber
+from reconciler.redaction import SCRUBBED, SecretScrubber
 
 _SHORTEST = 4
 _HINT = f"{SCRUBBED} stands for what ${{...}} gave; check which key takes it"
 
 
-def secrets_of(settings: Settings) -> tuple[Secret, ...]:
+def secrets_of(settings: ClientSettings) -> tuple[Secret, ...]:
     """Every secret of the settings, so that a peer's words can be shown without them."""
     return tuple(dict.fromkeys(_secrets(settings)))
 
 
-def _secrets(settings: Settings) -> Iterator[Secret]:
-    for key, setting in settings.given.items():
-        if KEYS[key].kind is not Kind.HIDDEN or not setting.text.strip():
+def _secrets(settings: ClientSettings) -> Iterator[Secret]:
+    for key, setting in settings.entries.items():
+        if KEYS[key].kind is not ValueKind.HIDDEN or not setting.text.strip():
             continue
         if key == jaas.KEY:
             try:
@@ -44,11 +44,11 @@ def hide_values(error: ConfigError, values: Iterable[str]) -> None:
     before = (error.message, error.hint, error.where)
     for value in values:
         for text in (value, *re.split(r"[\s,]+", value)):
-            spelled = {text, text.strip(), text.lower(), text.upper()}
-            long |= {one for one in spelled if len(one) >= _SHORTEST}
-            for short in spelled - long - {""}:
+            spellings = {text, text.strip(), text.lower(), text.upper()}
+            long |= {spelling for spelling in spellings if len(spelling) >= _SHORTEST}
+            for short in spellings - long - {""}:
                 error.message = error.message.replace(repr(short), SCRUBBED)
-    scrub = Scrubber(long)
+    scrub = SecretScrubber(long)
     error.message, error.hint, error.where = map(scrub, (error.message, error.hint, error.where))
     error.args = (error.message,)
     if before != (error.message, error.hint, error.where):

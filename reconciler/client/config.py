@@ -12,10 +12,10 @@ from typing import Final
 from reconciler.client import properties, sasl, tls
 from reconciler.client.backoff import Backoff
 from reconciler.client.confidential import hide_values, secrets_of
-from reconciler.client.references import NOTHING, Allowed
+from reconciler.client.references import NOTHING, AllowedReferences
 from reconciler.client.sasl import Sasl
 from reconciler.client.secret import Secret
-from reconciler.client.settings import Setting, Settings, collect
+from reconciler.client.settings import Setting, ClientSettings, collect
 from reconciler.client.tls import Tls
 from reconciler.client.token import TokenSource
 from reconciler.errors import ConfigError
@@ -35,7 +35,7 @@ RECONNECT: Final = Backoff(first=0.05, cap=1.0)
 SETUP: Final = Backoff(first=10.0, cap=30.0)
 
 
-class Protocol(StrEnum):
+class SecurityProtocol(StrEnum):
     """``security.protocol``."""
 
     PLAINTEXT = "PLAINTEXT"
@@ -88,7 +88,7 @@ class ClientConfig:
     """
 
     bootstrap: tuple[Address, ...]
-    protocol: Protocol = Protocol.PLAINTEXT
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     client_id: str = DEFAULT_CLIENT_ID
     tls: Tls | None = None
     sasl: Sasl | None = None
@@ -129,7 +129,7 @@ class ClientConfig:
         path: Path | str,
         *,
         overrides: Mapping[str, str] | None = None,
-        allowed: Allowed = NOTHING,
+        allowed: AllowedReferences = NOTHING,
         token: TokenSource | None = None,
     ) -> "ClientConfig":
         """From a file such as Kafka's tools take with ``--command-config``.
@@ -143,34 +143,34 @@ class ClientConfig:
         Raises:
             ConfigError: The file or a setting is wrong; file, line and key are named.
         """
-        given = [
-            Setting(name=pair.key, text=pair.value, where=f"{path}:{pair.line}")
+        settings = [
+            Setting(name=pair.key, text=pair.value, location=f"{path}:{pair.line}")
             for pair in properties.read(Path(path))
         ]
-        given += _settings(overrides or {}, "")
-        return _configured(given, allowed, str(path), token)
+        settings += _settings(overrides or {}, "")
+        return _configured(settings, allowed, str(path), token)
 
     @classmethod
     def from_mapping(
         cls,
         mapping: Mapping[str, object],
         *,
-        where: str = "",
-        allowed: Allowed = NOTHING,
+        location: str = "",
+        allowed: AllowedReferences = NOTHING,
         token: TokenSource | None = None,
     ) -> "ClientConfig":
         """From keys of Java or librdkafka; values may be texts, numbers, booleans or lists.
 
         Args:
             mapping: The settings.
-            where: What to call their place in errors.
+            location: What to call their place in errors.
             allowed: What references may read.
             token: Your own source of OAUTHBEARER tokens.
 
         Raises:
             ConfigError: A setting is wrong; its key is named.
         """
-        return _configured(_settings(mapping, where), allowed, where, token)
+        return _configured(_settings(mapping, location), allowed, location, token)
 
     @classmethod
     def from_librdkafka(
@@ -190,13 +190,13 @@ class ClientConfig:
         return replace(self, bootstrap=addresses)
 
 
-def parse_addresses(texts: Iterable[str], settings: Settings) -> tuple[Address, ...]:
+def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:
     """``host:port`` texts; a listener name in front (``SSL://host:port``) is dropped, as Kafka does.
 
     Raises:
         ConfigError: One of them is no address.
     """
-    found = []
+    addresses = []
     for text in texts:
         host, _, port = text.rpartition("://")[2].rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
@@ -206,12 +206,12 @@ def parse_addresses(texts: Iterable[str], settings: Settings) -> tuple[Address, 
                 f"{text!r} is not host:port",
                 hint="for example broker1:9092,broker2:9092",
             )
-        found.append(Address(host=host, port=int(port)))
-    return tuple(dict.fromkeys(found))
+        addresses.append(Address(host=host, port=int(port)))
+    return tuple(dict.fromkeys(addresses))
 
 
-def _settings(mapping: Mapping[str, object], where: str) -> list[Setting]:
-    found = []
+def _settings(mapping: Mapping[str, object], location: str) -> list[Setting]:
+    settings = []
     for key, value in mapping.items():
         if value is None:
             continue
@@ -223,23 +223,23 @@ def _settings(mapping: Mapping[str, object], where: str) -> list[Setting]:
             text = ",".join(str(part) for part in value)
         else:
             text = str(value)
-        found.append(Setting(name=key, text=text, where=where))
-    return found
+        settings.append(Setting(name=key, text=text, location=location))
+    return settings
 
 
 def _configured(
-    given: Iterable[Setting], allowed: Allowed, where: str, token: TokenSource | None
+    settings: Iterable[Setting], allowed: AllowedReferences, location: str, token: TokenSource | None
 ) -> ClientConfig:
     values: list[str] = []
     try:
-        return _build(collect(given, allowed=allowed, where=where, values=values), token)
+        return _build(collect(settings, allowed=allowed, location=location, values=values), token)
     except ConfigError as error:
         hide_values(error, values)
         raise
 
 
-def _build(settings: Settings, token: TokenSource | None) -> ClientConfig:
-    protocol = Protocol(settings.lowered("security.protocol", "plaintext").upper())
+def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
+    protocol = SecurityProtocol(settings.lowered("security.protocol", "plaintext").upper())
     if "bootstrap.servers" not in settings:
         raise settings.error("bootstrap.servers", "is missing")
     addresses = parse_addresses(settings.items("bootstrap.servers"), settings)
@@ -277,7 +277,7 @@ def _build(settings: Settings, token: TokenSource | None) -> ClientConfig:
     )
 
 
-def _timeouts(settings: Settings) -> tuple[float, float]:
+def _timeouts(settings: ClientSettings) -> tuple[float, float]:
     """Request and call timeout; Java refuses the second below the first where both are given (KIP-533)."""
     request_key, call_key = "request.timeout.ms", "default.api.timeout.ms"
     request, call = settings.seconds(request_key, 30.0), settings.seconds(call_key, 60.0)
@@ -291,7 +291,7 @@ def _timeouts(settings: Settings) -> tuple[float, float]:
     return request, max(call, request)
 
 
-def _backoff(settings: Settings, first_key: str, cap_key: str, first: float, cap: float) -> Backoff:
+def _backoff(settings: ClientSettings, first_key: str, cap_key: str, first: float, cap: float) -> Backoff:
     """A pair of settings; where only one is given the other follows it."""
     given_first = settings.seconds(first_key, first)
     given_cap = settings.seconds(cap_key, cap)
@@ -313,16 +313,16 @@ _SENT: Final = {
 """Mechanisms that hand the server what proves who we are."""
 
 
-def _doubts(settings: Settings, protocol: Protocol) -> Iterable[str]:
+def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
     """Settings that most likely are not meant as they stand."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
         yield "enable.ssl.certificate.verification=false: anyone on the way can read the password"
     if not protocol.endswith("SSL"):
-        unused = sorted(key for key in settings.given if key.startswith("ssl."))
+        unused = sorted(key for key in settings.entries if key.startswith("ssl."))
         if unused:
             yield f"{unused[0]} has no effect with security.protocol={protocol}"
     if not protocol.startswith("SASL"):
-        unused = sorted(key for key in settings.given if key.startswith("sasl."))
+        unused = sorted(key for key in settings.entries if key.startswith("sasl."))
         if unused:
             yield f"{unused[0]} has no effect with security.protocol={protocol}"
     modern = [
@@ -336,10 +336,10 @@ def _doubts(settings: Settings, protocol: Protocol) -> Iterable[str]:
     if secret is None:
         return
     mechanism = settings.lowered("sasl.mechanism", "").upper()
-    if protocol is Protocol.SASL_PLAINTEXT:
+    if protocol is SecurityProtocol.SASL_PLAINTEXT:
         yield f"{secret} is sent in the clear: SASL {mechanism} needs security.protocol=SASL_SSL"
     name_check = settings.lowered("ssl.endpoint.identification.algorithm", "https")
-    if protocol is Protocol.SASL_SSL and name_check != "https":
+    if protocol is SecurityProtocol.SASL_SSL and name_check != "https":
         yield (
             "ssl.endpoint.identification.algorithm turns the check of the host name off:"
             f" any server with a trusted certificate gets {secret}"

@@ -22,7 +22,7 @@ class ConfigFiles(Protocol):
         """
         ...
 
-    def listed(self, path: Path) -> Sequence[Path] | None:
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
         """The files of a folder, sorted; ``None`` where the path is no folder.
 
         Raises:
@@ -42,6 +42,6 @@ class DiskFiles:
         """
         return properties.read_bytes(path)
 
-    def listed(self, path: Path) -> Sequence[Path] | None:
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
         """The files of a folder, sorted; ``None`` where the path is no folder."""
         return sorted(path.iterdir()) if path.is_dir() else None

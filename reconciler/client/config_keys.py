@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """How the text of a value is read."""
 
     TEXT = "text"
@@ -34,17 +34,17 @@ class KeyRule:
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ValueKind = ValueKind.TEXT
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
 
-def _rules(kind: Kind, *names: str) -> tuple[KeyRule, ...]:
+def _rules(kind: ValueKind, *names: str) -> tuple[KeyRule, ...]:
     return tuple(KeyRule(name=name, kind=kind) for name in names)
 
 
 _KNOWN: Final = (
-    KeyRule(name="bootstrap.servers", kind=Kind.LIST, aliases=("metadata.broker.list",)),
+    KeyRule(name="bootstrap.servers", kind=ValueKind.LIST, aliases=("metadata.broker.list",)),
     KeyRule(
         name="security.protocol",
         choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
@@ -56,11 +56,11 @@ _KNOWN: Final = (
     ),
     KeyRule(name="broker.address.family", choices=("any", "v4", "v6")),
     KeyRule(name="metadata.recovery.strategy", choices=("none", "rebootstrap")),
-    KeyRule(name="receive.message.max.bytes", kind=Kind.COUNT),
+    KeyRule(name="receive.message.max.bytes", kind=ValueKind.COUNT),
     # time
-    KeyRule(name="request.timeout.ms", kind=Kind.MILLIS, aliases=("socket.timeout.ms",)),
+    KeyRule(name="request.timeout.ms", kind=ValueKind.MILLIS, aliases=("socket.timeout.ms",)),
     *_rules(
-        Kind.MILLIS,
+        ValueKind.MILLIS,
         "default.api.timeout.ms",
         "retry.backoff.ms",
         "retry.backoff.max.ms",
@@ -79,27 +79,27 @@ _KNOWN: Final = (
     # which covers librdkafka's meaning (always PKCS#12) as well.
     KeyRule(name="ssl.truststore.location", aliases=()),
     KeyRule(name="ssl.truststore.type"),
-    KeyRule(name="ssl.truststore.password", kind=Kind.HIDDEN),
+    KeyRule(name="ssl.truststore.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.truststore.certificates", aliases=("ssl.ca.pem",)),
     KeyRule(name="ssl.ca.location"),
     KeyRule(name="ssl.keystore.location"),
     KeyRule(name="ssl.keystore.type"),
-    KeyRule(name="ssl.keystore.password", kind=Kind.HIDDEN),
+    KeyRule(name="ssl.keystore.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.keystore.certificate.chain", aliases=("ssl.certificate.pem",)),
-    KeyRule(name="ssl.keystore.key", kind=Kind.HIDDEN, aliases=("ssl.key.pem",)),
+    KeyRule(name="ssl.keystore.key", kind=ValueKind.HIDDEN, aliases=("ssl.key.pem",)),
     KeyRule(name="ssl.certificate.location"),
     KeyRule(name="ssl.key.location"),
-    KeyRule(name="ssl.key.password", kind=Kind.HIDDEN),
+    KeyRule(name="ssl.key.password", kind=ValueKind.HIDDEN),
     KeyRule(name="ssl.endpoint.identification.algorithm", choices=("", "https", "none")),
     KeyRule(name="ssl.protocol", choices=("tls", "tlsv1.2", "tlsv1.3")),
-    KeyRule(name="ssl.enabled.protocols", kind=Kind.LIST),
-    KeyRule(name="ssl.cipher.suites", kind=Kind.LIST),
-    KeyRule(name="enable.ssl.certificate.verification", kind=Kind.SWITCH),
+    KeyRule(name="ssl.enabled.protocols", kind=ValueKind.LIST),
+    KeyRule(name="ssl.cipher.suites", kind=ValueKind.LIST),
+    KeyRule(name="enable.ssl.certificate.verification", kind=ValueKind.SWITCH),
     # SASL
     KeyRule(name="sasl.mechanism", aliases=("sasl.mechanisms",)),
-    KeyRule(name="sasl.jaas.config", kind=Kind.HIDDEN),
+    KeyRule(name="sasl.jaas.config", kind=ValueKind.HIDDEN),
     KeyRule(name="sasl.username"),
-    KeyRule(name="sasl.password", kind=Kind.HIDDEN),
+    KeyRule(name="sasl.password", kind=ValueKind.HIDDEN),
     KeyRule(name="sasl.kerberos.service.name"),
     KeyRule(name="sasl.kerberos.principal"),
     KeyRule(name="sasl.login.callback.handler.class"),
@@ -115,20 +115,20 @@ _KNOWN: Final = (
     ),
     KeyRule(
         name="sasl.oauthbearer.client.secret",
-        kind=Kind.HIDDEN,
+        kind=ValueKind.HIDDEN,
         aliases=("sasl.oauthbearer.client.credentials.client.secret",),
     ),
     KeyRule(name="sasl.oauthbearer.scope"),
     KeyRule(name="sasl.oauthbearer.extensions"),
-    KeyRule(name="sasl.oauthbearer.header.urlencode", kind=Kind.SWITCH),
+    KeyRule(name="sasl.oauthbearer.header.urlencode", kind=ValueKind.SWITCH),
     KeyRule(name="https.ca.location"),
     KeyRule(name="https.ca.pem"),
     # ours
-    KeyRule(name="proxy.url", kind=Kind.HIDDEN),
-    KeyRule(name="receive.max.entities", kind=Kind.COUNT),
+    KeyRule(name="proxy.url", kind=ValueKind.HIDDEN),
+    KeyRule(name="receive.max.entities", kind=ValueKind.COUNT),
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
     *_rules(
-        Kind.IGNORED,
+        ValueKind.IGNORED,
         "retries",
         "metadata.max.age.ms",
         "metadata.max.idle.ms",

@@ -18,22 +18,22 @@ def listed_text(addresses: Iterable[Address]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class ConnectAttempts:
-    """Tries to set up one connection; ``refused`` holds the addresses whose newest try was refused."""
+    """Tries to set up one connection; ``refused_addresses`` holds the addresses whose newest try was refused."""
 
     began: float
     tries: int = 0
     suspicious: int = 0
     renewed: bool = False
-    refused: set[Address] = field(default_factory=set[Address])
+    refused_addresses: set[Address] = field(default_factory=set[Address])
     last: ClientError | None = None
 
     def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
         """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
         error.attempt = self.tries
         if isinstance(error, ConnectionRefused):
-            self.refused.update(addresses)
+            self.refused_addresses.update(addresses)
         else:
-            self.refused.difference_update(addresses)
+            self.refused_addresses.difference_update(addresses)
         if self.last is None or not isinstance(error, RequestTimeout):
             self.last = error
         self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0

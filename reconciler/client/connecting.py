@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from reconciler.client.config import Address, ClientConfig
 from reconciler.client.connection import Connection
 from reconciler.client.dialing import dial
-from reconciler.client.events import Connected, Events, tell
+from reconciler.client.events import Connected, ClientEvents, emit
 from reconciler.client.login import Login
 from reconciler.client.transport import open_transport
 from reconciler.errors import KquotaError
@@ -19,7 +19,7 @@ async def connect(
     config: ClientConfig,
     context: ssl.SSLContext | None,
     login: Login,
-    events: Events,
+    events: ClientEvents,
     clock: Clock,
 ) -> Connection:
     """A connection to the first of the addresses that accepts, negotiated and logged in.
@@ -29,27 +29,27 @@ async def connect(
         Broken: The peer hung up or broke the protocol.
     """
     started = clock.monotonic()
-    made = Connection(config, login=login, events=events, clock=clock)
+    connection = Connection(config, login=login, events=events, clock=clock)
     opened, target = await dial(addresses, config)
-    made.address = target.address
-    transport = await open_transport(opened, target, context, made)
-    tell(
+    connection.address = target.address
+    transport = await open_transport(opened, target, context, connection)
+    emit(
         events.connected,
         Connected(
-            node=made.node,
+            node=connection.node,
             address=transport.peer,
             tls=transport.tls,
             seconds=clock.monotonic() - started,
         ),
     )
     try:
-        await made.begin(transport)
+        await connection.begin(transport)
     except KquotaError as error:
-        await made.close(error.message)
+        await connection.close(error.message)
         transport.close()
         raise
     except BaseException:
-        await made.close()
+        await connection.close()
         transport.close()
         raise
-    return made
+    return connection

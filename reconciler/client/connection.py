@@ -10,16 +10,16 @@ import random
 from typing import Final, TypeVar
 
 import reconciler
-from reconciler.client.calls import Ask, Broken, located
+from reconciler.client.calls import ClientRequest, RequestFailed, located
 from reconciler.client.config import ClientConfig
 from reconciler.client.events import (
     Authenticated,
     Disconnected,
-    Events,
+    ClientEvents,
     RequestSent,
     ResponseReceived,
     Throttled,
-    tell,
+    emit,
 )
 from reconciler.client.login import Login
 from reconciler.client.transport import Transport
@@ -33,10 +33,10 @@ from reconciler.errors import (
 )
 from reconciler.ports import Clock
 from reconciler.wire import session_events as sessions
-from reconciler.wire.sasl import Work
-from reconciler.wire.session import Session
-from reconciler.wire.session_events import Reply, State
-from reconciler.wire.versions import Offered
+from reconciler.wire.sasl import DeferredStep
+from reconciler.wire.session import BrokerSession
+from reconciler.wire.session_events import ReplyReceived, SessionState
+from reconciler.wire.versions import OfferedVersions
 
 Answer = TypeVar("Answer")
 
@@ -54,7 +54,7 @@ class Connection:
         node_id: Id of the broker that advertises this address, once Metadata told.
     """
 
-    def __init__(self, config: ClientConfig, *, login: Login, events: Events, clock: Clock) -> None:
+    def __init__(self, config: ClientConfig, *, login: Login, events: ClientEvents, clock: Clock) -> None:
         self.address = config.bootstrap[0]
         self.node_id: int | None = None
         self._config = config
@@ -62,14 +62,14 @@ class Connection:
         self._events = events
         self._clock = clock
         self._transport: Transport | None = None
-        self._session = Session(
+        self._session = BrokerSession(
             client_id=config.client_id,
             software_name=SOFTWARE,
             software_version=reconciler.__version__,
             uses_sasl=login.is_needed,
             limit=config.frame_limit,
         )
-        self._replies: dict[int, asyncio.Future[Reply]] = {}
+        self._replies: dict[int, asyncio.Future[ReplyReceived]] = {}
         self._sent_at: dict[int, float] = {}
         self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._error: ClientError | None = None
@@ -86,9 +86,9 @@ class Connection:
         return str(self.address)
 
     @property
-    def offered(self) -> Offered:
+    def offered(self) -> OfferedVersions:
         """What the broker offers."""
-        return self._session.offered or Offered(ranges={})
+        return self._session.offered or OfferedVersions(ranges={})
 
     @property
     def is_open(self) -> bool:
@@ -102,7 +102,7 @@ class Connection:
         ends = self._session.expires_at
         return now - self._used < self._config.idle_seconds and (ends is None or now < ends)
 
-    async def ask(self, ask: Ask[Answer], *, seconds: float) -> Answer:
+    async def ask(self, ask: ClientRequest[Answer], *, seconds: float) -> Answer:
         """The answer to one request.
 
         Args:
@@ -113,17 +113,17 @@ class Connection:
             Broken: No usable answer came; says whether a byte had been written.
             UnsupportedVersion: This broker does not offer the API.
         """
-        sent: int | None = None
+        correlation_id: int | None = None
         try:
             async with asyncio.timeout(seconds):
                 await self._turn(seconds)
                 version = self._version(ask)
-                sent = self._send(ask, version)
-                reply = await self._replies[sent]
+                correlation_id = self._send(ask, version)
+                reply = await self._replies[correlation_id]
         except TimeoutError:
-            raise self._timed_out(ask, sent, seconds) from None
+            raise self._timed_out(ask, correlation_id, seconds) from None
         except asyncio.CancelledError:
-            self._abandon(sent)
+            self._abandon(correlation_id)
             raise
         return await self._decoded(ask, reply)
 
@@ -137,7 +137,7 @@ class Connection:
             if task is not asyncio.current_task():
                 _ = task.cancel()
         _ = await asyncio.gather(
-            *(it for it in tasks if it is not asyncio.current_task()), return_exceptions=True
+            *(task for task in tasks if task is not asyncio.current_task()), return_exceptions=True
         )
 
     # ---- setting up -------------------------------------------------------------------------
@@ -152,14 +152,14 @@ class Connection:
         self._transport = transport
         self._session.start()
         self._flush()
-        await self._until(State.HANDSHAKE, State.READY)
-        if self._session.state is State.HANDSHAKE:
+        await self._until(SessionState.HANDSHAKE, SessionState.READY)
+        if self._session.state is SessionState.HANDSHAKE:
             stepper = await self._login.stepper(transport.server_name)
             self._session.authenticate(stepper, fraction=_fraction())
             self._flush()
-            await self._until(State.READY)
+            await self._until(SessionState.READY)
 
-    async def _until(self, *states: State) -> None:
+    async def _until(self, *states: SessionState) -> None:
         while self._session.state not in states:
             self._check()
             await self._changed
@@ -174,14 +174,14 @@ class Connection:
             self._check()
             now = self._clock.monotonic()
             due = self._session.reauthenticate_at
-            if due is not None and now >= due and self._session.state is State.READY:
+            if due is not None and now >= due and self._session.state is SessionState.READY:
                 await self._authenticate_again()
             elif self._session.can_send(now):
                 return
-            elif self._session.state is State.READY and now < self._session.not_before:
+            elif self._session.state is SessionState.READY and now < self._session.not_before:
                 wait = self._session.not_before - now
                 if self._session.not_before >= until:
-                    raise Broken(self._throttled_for(wait), written=False)
+                    raise RequestFailed(self._throttled_for(wait), is_written=False)
                 await self._clock.sleep(wait)
             else:
                 await self._changed
@@ -200,12 +200,12 @@ class Connection:
             self._session.reauthenticate(stepper, fraction=_fraction())
             self._flush()
             async with asyncio.timeout(self._config.request_seconds):
-                await self._until(State.READY)
+                await self._until(SessionState.READY)
         except TimeoutError:
             self._end(
                 self._session.close(ConnectError("re-authentication got no answer", node=self.node))
             )
-        except Broken:
+        except RequestFailed:
             return  # whoever waits sees the same error
         except ClientError as error:
             self._end(
@@ -214,26 +214,26 @@ class Connection:
                 )
             )
 
-    def _version(self, ask: Ask[Answer]) -> int:
+    def _version(self, ask: ClientRequest[Answer]) -> int:
         try:
             return self._session.version(ask.api)
         except UnsupportedVersion as error:
             raise located(error, self.node, self.scrubbed) from None
 
-    def _send(self, ask: Ask[Answer], version: int) -> int:
+    def _send(self, ask: ClientRequest[Answer], version: int) -> int:
         body = ask.encode(version)
         now = self._clock.monotonic()
         number = self._session.send(ask.api, version, body, now=now)
         self._replies[number] = asyncio.get_running_loop().create_future()
         self._sent_at[number] = self._used = now
         self._flush()
-        tell(
+        emit(
             self._events.request,
             RequestSent(node=self.node, api=ask.api.name, version=version, bytes=len(body)),
         )
         return number
 
-    async def _decoded(self, ask: Ask[Answer], reply: Reply) -> Answer:
+    async def _decoded(self, ask: ClientRequest[Answer], reply: ReplyReceived) -> Answer:
         try:
             if len(reply.body) > OFF_LOOP_BYTES:
                 return await asyncio.to_thread(ask.decode, reply.version, reply.body)
@@ -241,9 +241,9 @@ class Connection:
         except ProtocolError as error:
             error.api = ask.api.name
             self._end(self._session.close(error))
-            raise Broken(located(error, self.node, self.scrubbed), written=True) from None
+            raise RequestFailed(located(error, self.node, self.scrubbed), is_written=True) from None
 
-    def _timed_out(self, ask: Ask[Answer], sent: int | None, seconds: float) -> Broken:
+    def _timed_out(self, ask: ClientRequest[Answer], correlation_id: int | None, seconds: float) -> RequestFailed:
         error = RequestTimeout(
             f"{self.node} did not answer {ask.api.name} within {seconds:.1f} s",
             phase="request",
@@ -251,10 +251,10 @@ class Connection:
             api=ask.api.name,
             hint="raise request.timeout.ms if the broker is only slow",
         )
-        if sent is not None:
-            self._abandon(sent)
+        if correlation_id is not None:
+            self._abandon(correlation_id)
             self._end(self._session.close(error))
-        return Broken(error, written=sent is not None)
+        return RequestFailed(error, is_written=correlation_id is not None)
 
     def _throttled_for(self, wait: float) -> RequestTimeout:
         return RequestTimeout(
@@ -264,15 +264,15 @@ class Connection:
             hint="a quota limits this client itself: see request_percentage of its user and client-id",
         )
 
-    def _abandon(self, sent: int | None) -> None:
-        if sent is not None:
-            _ = self._replies.pop(sent, None)
-            _ = self._sent_at.pop(sent, None)
-            self._session.abandon(sent)
+    def _abandon(self, correlation_id: int | None) -> None:
+        if correlation_id is not None:
+            _ = self._replies.pop(correlation_id, None)
+            _ = self._sent_at.pop(correlation_id, None)
+            self._session.abandon(correlation_id)
 
     def _check(self) -> None:
         if self._error is not None:
-            raise Broken(self._error, written=False)
+            raise RequestFailed(self._error, is_written=False)
 
     # ---- the transport's side ---------------------------------------------------------------
 
@@ -283,14 +283,14 @@ class Connection:
 
     def buffer_updated(self, count: int) -> None:
         """Bytes have come."""
-        if self._session.state is State.CLOSED:
+        if self._session.state is SessionState.CLOSED:
             return
         for event in self._session.buffer_updated(count, now=self._clock.monotonic()):
             self._take(event)
         self._flush()
         self._wake()
 
-    def lost(self, error: ClientError) -> None:
+    def transport_lost(self, error: ClientError) -> None:
         """The transport is gone."""
         if self._error is not None:
             return
@@ -300,20 +300,20 @@ class Connection:
             # TLS 1.3 tells of a refused certificate only after the handshake, if at all.
             error.hint = error.hint or _NO_ANSWER_OVER_TLS
         error.hint = error.hint or closed.error.hint
-        self._end(sessions.Closed(error=error, unanswered=closed.unanswered))
+        self._end(sessions.SessionClosed(error=error, unanswered=closed.unanswered))
 
     def _take(self, event: sessions.Event) -> None:
         match event:
-            case Reply():
+            case ReplyReceived():
                 self._answer(event)
-            case sessions.Closed(error=AuthenticationError() as error) if self._again is not None:
+            case sessions.SessionClosed(error=AuthenticationError() as error) if self._again is not None:
                 # Only a fresh login decides whether we are refused for good.
-                why = ConnectError(f"re-authentication failed: {error.message}")
-                self._end(sessions.Closed(error=why, unanswered=event.unanswered))
-            case sessions.Closed():
+                error_cause = ConnectError(f"re-authentication failed: {error.message}")
+                self._end(sessions.SessionClosed(error=error_cause, unanswered=event.unanswered))
+            case sessions.SessionClosed():
                 self._end(event)
-            case sessions.Authenticated(lifetime_ms=lifetime):
-                tell(
+            case sessions.SessionAuthenticated(lifetime_ms=lifetime):
+                emit(
                     self._events.authenticated,
                     Authenticated(
                         node=self.node,
@@ -329,18 +329,18 @@ class Connection:
             case sessions.Negotiated():
                 pass
 
-    async def _work(self, work: Work) -> None:
+    async def _work(self, work: DeferredStep) -> None:
         """PBKDF2 takes long enough to run in a thread."""
         token = await asyncio.to_thread(work.run)
         if self._error is None:
             self._session.resume(token)
             self._flush()
 
-    def _answer(self, reply: Reply) -> None:
+    def _answer(self, reply: ReplyReceived) -> None:
         now = self._clock.monotonic()
         self._used = now
         waiting = self._replies.pop(reply.correlation_id, None)
-        tell(
+        emit(
             self._events.response,
             ResponseReceived(
                 node=self.node,
@@ -350,7 +350,7 @@ class Connection:
             ),
         )
         if reply.throttle_time_ms > 0:
-            tell(
+            emit(
                 self._events.throttled,
                 Throttled(
                     node=self.node, api=reply.api.name, seconds=reply.throttle_time_ms / 1000
@@ -359,7 +359,7 @@ class Connection:
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
-    def _end(self, closed: sessions.Closed, *, reason: str | None = None) -> None:
+    def _end(self, closed: sessions.SessionClosed, *, reason: str | None = None) -> None:
         """The first end counts; every caller whose request was written gets it."""
         if self._error is not None:
             return
@@ -367,13 +367,13 @@ class Connection:
         for number in list(self._replies):
             waiting = self._replies.pop(number)
             if not waiting.done():
-                waiting.set_exception(Broken(self._error, written=True))
+                waiting.set_exception(RequestFailed(self._error, is_written=True))
                 _ = waiting.exception()  # a caller may be gone; then nobody else asks
         self._sent_at.clear()
         if self._transport is not None:
             self._transport.close()
-        told = self._error.message if reason is None else reason
-        tell(self._events.disconnected, Disconnected(node=self.node, reason=told))
+        message = self._error.message if reason is None else reason
+        emit(self._events.disconnected, Disconnected(node=self.node, reason=message))
         self._wake()
 
     def _flush(self) -> None:

@@ -27,7 +27,7 @@ _NO_SUCH_NAME: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class DialTarget:
     """One address to dial.
 
     Attributes:
@@ -48,7 +48,7 @@ class Target:
         return f"{self.address} ({self.sockaddr[0]})"
 
 
-async def dial(addresses: Sequence[Address], config: ClientConfig) -> tuple[socket.socket, Target]:
+async def dial(addresses: Sequence[Address], config: ClientConfig) -> tuple[socket.socket, DialTarget]:
     """The first socket that connects to any of the addresses, in random order, resolved anew.
 
     Raises:
@@ -57,7 +57,7 @@ async def dial(addresses: Sequence[Address], config: ClientConfig) -> tuple[sock
     """
     if config.proxy is not None:
         return await _through_proxy(addresses, config)
-    targets: list[Target] = []
+    targets: list[DialTarget] = []
     failures: list[str] = []
     unknown = True
     for address in addresses:
@@ -77,50 +77,50 @@ async def dial(addresses: Sequence[Address], config: ClientConfig) -> tuple[sock
     return await _race(targets, failures)
 
 
-async def _resolve(address: Address, config: ClientConfig) -> list[Target]:
+async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
     """The addresses of one name, in random order."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(
+    resolved = await loop.getaddrinfo(
         address.host,
         address.port,
         family=_FAMILIES[config.address_family],
         type=socket.SOCK_STREAM,
     )
     targets = []
-    for family, _, _, _, sockaddr in dict.fromkeys(found):
+    for family, _, _, _, sockaddr in dict.fromkeys(resolved):
         name = address.host
         if config.canonical_names:
             name, _ = await loop.getnameinfo((str(sockaddr[0]), address.port))
-        targets.append(Target(address=address, server_name=name, family=family, sockaddr=sockaddr))
+        targets.append(DialTarget(address=address, server_name=name, family=family, sockaddr=sockaddr))
     random.shuffle(targets)
     return targets
 
 
-async def _race(targets: Sequence[Target], failures: list[str]) -> tuple[socket.socket, Target]:
+async def _race(targets: Sequence[DialTarget], failures: list[str]) -> tuple[socket.socket, DialTarget]:
     """The first to connect wins; a new attempt begins every 250 ms or as soon as one fails."""
-    waiting, refused = list(targets), 0
-    tasks: dict[asyncio.Task[socket.socket], Target] = {}
+    waiting, refused_count = list(targets), 0
+    tasks: dict[asyncio.Task[socket.socket], DialTarget] = {}
     try:
         while waiting or tasks:
             if waiting:
                 target = waiting.pop(0)
                 tasks[asyncio.create_task(_open(target))] = target
-            done, _ = await asyncio.wait(
+            finished, _ = await asyncio.wait(
                 tasks,
                 timeout=STAGGER_SECONDS if waiting else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            for task in done:
+            for task in finished:
                 target = tasks.pop(task)
                 try:
                     return task.result(), target
                 except OSError as error:
                     failures.append(f"{target}: {_reason(error)}")
-                    refused += error.errno == errno.ECONNREFUSED
+                    refused_count += error.errno == errno.ECONNREFUSED
     finally:
         await _abandon(tasks)
     # A name that does not resolve is among the failures, too.
-    kind = ConnectionRefused if refused == len(failures) else ConnectError
+    kind = ConnectionRefused if refused_count == len(failures) else ConnectError
     raise kind(
         f"no connection: {'; '.join(failures)}",
         node=str(targets[0].address),
@@ -128,7 +128,7 @@ async def _race(targets: Sequence[Target], failures: list[str]) -> tuple[socket.
     )
 
 
-async def _abandon(tasks: dict[asyncio.Task[socket.socket], Target]) -> None:
+async def _abandon(tasks: dict[asyncio.Task[socket.socket], DialTarget]) -> None:
     """Stop the losers and close sockets that came too late."""
     for task in tasks:
         _ = task.cancel()
@@ -137,7 +137,7 @@ async def _abandon(tasks: dict[asyncio.Task[socket.socket], Target]) -> None:
             result.close()
 
 
-async def _open(target: Target) -> socket.socket:
+async def _open(target: DialTarget) -> socket.socket:
     opened = socket.socket(target.family, socket.SOCK_STREAM)
     try:
         opened.setblocking(False)  # noqa: FBT003 - the standard library's signature
@@ -150,7 +150,7 @@ async def _open(target: Target) -> socket.socket:
 
 async def _through_proxy(
     addresses: Sequence[Address], config: ClientConfig
-) -> tuple[socket.socket, Target]:
+) -> tuple[socket.socket, DialTarget]:
     """The proxy resolves the names, so there is nothing to race."""
     try:
         proxies: Any = importlib.import_module("python_socks.async_.asyncio")
@@ -178,7 +178,7 @@ async def _through_proxy(
         except Exception as error:  # noqa: BLE001 - the library has its own tree; words may hold the URL
             failures.append(f"{address}: {type(error).__name__}")
             continue
-        return opened, Target(
+        return opened, DialTarget(
             address=address, server_name=address.host, family=opened.family, sockaddr=()
         )
     raise ConnectError(

@@ -108,7 +108,7 @@ def _nothing(_: object, /) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class ClientEvents:
     """One callable per event. They run on the loop between two steps of the protocol, so they must be quick."""
 
     connecting: Callable[[Connecting], None] = field(default=_nothing)
@@ -122,12 +122,12 @@ class Events:
     rebootstrap: Callable[[Rebootstrapped], None] = field(default=_nothing)
 
 
-SILENT: Final = Events()
+SILENT: Final = ClientEvents()
 
 _Event = TypeVar("_Event")
 
 
-def tell(listener: Callable[[_Event], None], event: _Event) -> None:
+def emit(listener: Callable[[_Event], None], event: _Event) -> None:
     """Call a listener; its failure goes to the loop's exception handler and never into the protocol."""
     try:
         listener(event)

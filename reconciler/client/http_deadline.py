@@ -62,8 +62,8 @@ class HttpDeadline:
 
 
 class _PlainConnection(http.client.HTTPConnection):
-    def __init__(self, host: str, *, deadline: HttpDeadline, **given: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(host, **given)
+    def __init__(self, host: str, *, deadline: HttpDeadline, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(host, **options)
         self._deadline = deadline
 
     def connect(self) -> None:
@@ -72,8 +72,8 @@ class _PlainConnection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection):
-    def __init__(self, host: str, *, deadline: HttpDeadline, **given: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(host, **given)
+    def __init__(self, host: str, *, deadline: HttpDeadline, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(host, **options)
         self._deadline = deadline
 
     def connect(self) -> None:

@@ -68,55 +68,55 @@ class LoginModule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _JaasToken:
     kind: str
     text: str
 
 
-def parse(text: str, *, where: str = "") -> LoginModule:
+def parse(text: str, *, location: str = "") -> LoginModule:
     """The one login module of ``sasl.jaas.config``.
 
     Raises:
         ConfigError: The text is not one module, a flag, options and a semicolon. The message repeats nothing of the
             text but names in :data:`OPTIONS`: where a quote is missing, any other word may belong to a password.
     """
-    tokens = list(_tokens(text, where))
-    name, flag = (_word(tokens, at, where) for at in (0, 1))
+    tokens = list(_tokens(text, location))
+    name, flag = (_expect_word(tokens, at, location) for at in (0, 1))
     if flag.lower() not in _FLAGS:
-        raise _error("the login module needs a flag such as required after it", where)
+        raise _error("the login module needs a flag such as required after it", location)
     options: dict[str, Secret] = {}
     at = 2
-    while at < len(tokens) and tokens[at] != _Token("sign", ";"):
-        key = _word(tokens, at, where)
+    while at < len(tokens) and tokens[at] != _JaasToken("sign", ";"):
+        key = _expect_word(tokens, at, location)
         option = key if key in OPTIONS else f"option {len(options) + 1}"
-        if at + 2 >= len(tokens) or tokens[at + 1] != _Token("sign", "="):
+        if at + 2 >= len(tokens) or tokens[at + 1] != _JaasToken("sign", "="):
             raise _error(
-                f"{option} has no value; a value with blanks or signs must stand in quotes", where
+                f"{option} has no value; a value with blanks or signs must stand in quotes", location
             )
         value = tokens[at + 2]
         if value.kind not in {"word", "quoted"}:
-            raise _error(f"the value of {option} must stand in quotes", where)
+            raise _error(f"the value of {option} must stand in quotes", location)
         options[key] = Secret(value.text)
         at += 3
     if at >= len(tokens):
-        raise _error("the entry must end with a semicolon", where)
+        raise _error("the entry must end with a semicolon", location)
     if at + 1 < len(tokens):
-        raise _error("more than one login module is given; Kafka clients take exactly one", where)
+        raise _error("more than one login module is given; Kafka clients take exactly one", location)
     return LoginModule(name=name, flag=flag.lower(), options=options)
 
 
-def _tokens(text: str, where: str) -> Iterator[_Token]:
+def _tokens(text: str, location: str) -> Iterator[_JaasToken]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or ""
-        found = match.group()
+        lexeme = match.group()
         if kind == "skip":
-            if found.startswith("/*") and (len(found) < 4 or not found.endswith("*/")):
+            if lexeme.startswith("/*") and (len(lexeme) < 4 or not lexeme.endswith("*/")):
                 # Looked for from each such place, the end would take the square of the length.
-                raise _error("a comment is opened and not closed", where)
+                raise _error("a comment is opened and not closed", location)
             continue
-        if kind == "sign" and found in "\"'":
-            raise _error("a quote is opened and not closed on the same line", where)
-        yield _Token(kind, _unquoted(found) if kind == "quoted" else found)
+        if kind == "sign" and lexeme in "\"'":
+            raise _error("a quote is opened and not closed on the same line", location)
+        yield _JaasToken(kind, _unquoted(lexeme) if kind == "quoted" else lexeme)
 
 
 def _unquoted(token: str) -> str:
@@ -129,19 +129,19 @@ def _unquoted(token: str) -> str:
     return _ESCAPE.sub(replaced, token[1:-1])
 
 
-def _word(tokens: list[_Token], at: int, where: str) -> str:
+def _expect_word(tokens: list[_JaasToken], at: int, location: str) -> str:
     if at >= len(tokens) or tokens[at].kind not in {"word", "quoted"}:
         expected = (
             ("a login module class", "a flag such as required")[at] if at < 2 else "an option"
         )
-        raise _error(f"{expected} is expected at token {at + 1}", where)
+        raise _error(f"{expected} is expected at token {at + 1}", location)
     return tokens[at].text
 
 
-def _error(message: str, where: str) -> ConfigError:
+def _error(message: str, location: str) -> ConfigError:
     return ConfigError(
         f"{KEY}: {message}",
         key=KEY,
-        where=where,
+        location=location,
         hint='for example: org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";',
     )

@@ -129,7 +129,7 @@ def unprotect(entry: KeyEntry, password: Secret) -> bytes:
     while len(stream) < len(mixed):
         block = hashlib.sha1(secret + block).digest()  # noqa: S324 - the format's own
         stream += block
-    plain = bytes(one ^ other for one, other in zip(mixed, stream, strict=False))
+    plain = bytes(mixed_byte ^ stream_byte for mixed_byte, stream_byte in zip(mixed, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), check):  # noqa: S324 - as above
         raise JksError("the key password is wrong")
     return plain
@@ -145,10 +145,10 @@ def _certificate(cursor: _Cursor, version: int) -> bytes:
 def _wrapped_bytes(protected: bytes) -> bytes:
     """The octet string of an EncryptedPrivateKeyInfo made by Sun's key protector."""
     outer, _ = _der(protected, 0x30)
-    algorithm, rest = _der(outer, 0x30)
+    algorithm, remainder = _der(outer, 0x30)
     if not algorithm.startswith(_SUN_OID):
         raise JksError("the private key is not protected the way JKS does it")
-    wrapped, _ = _der(rest, 0x04)
+    wrapped, _ = _der(remainder, 0x04)
     if len(wrapped) <= 2 * _DIGEST_BYTES:
         raise JksError("the private key is cut off")
     return wrapped

@@ -14,7 +14,7 @@ NAME: Final = "GSSAPI"
 _NO_LAYER: Final = 1
 
 
-class Stepper:
+class KerberosClient:
     """The client's side of one exchange."""
 
     __slots__ = ("_context", "_gssapi", "_layer_chosen", "complaint")
@@ -47,18 +47,18 @@ class Stepper:
             self._layer_chosen = True
             wrapped: bytes = self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message  # noqa: FBT003
         except self._gssapi.exceptions.GSSError as error:
-            raise _refused(error) from None
+            raise _authentication_error(error) from None
         return wrapped
 
     def _step(self, token: bytes | None) -> bytes:
         try:
-            made: bytes | None = self._context.step(token)
+            token_out: bytes | None = self._context.step(token)
         except self._gssapi.exceptions.GSSError as error:
-            raise _refused(error) from None
-        return made or b""
+            raise _authentication_error(error) from None
+        return token_out or b""
 
 
-def stepper(service: str, principal: str, server_name: str) -> Stepper:
+def stepper(service: str, principal: str, server_name: str) -> KerberosClient:
     """A stepper for ``service@server_name``.
 
     Raises:
@@ -77,15 +77,15 @@ def stepper(service: str, principal: str, server_name: str) -> Stepper:
         target = gssapi.Name(f"{service}@{server_name}", gssapi.NameType.hostbased_service)
         credentials = None
         if principal:
-            ours = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
-            credentials = gssapi.Credentials(name=ours, usage="initiate")
+            client_name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+            credentials = gssapi.Credentials(name=client_name, usage="initiate")
         context = gssapi.SecurityContext(name=target, creds=credentials, usage="initiate")
     except gssapi.exceptions.GSSError as error:
-        raise _refused(error) from None
-    return Stepper(gssapi, context)
+        raise _authentication_error(error) from None
+    return KerberosClient(gssapi, context)
 
 
-def _refused(error: Exception) -> AuthenticationError:
+def _authentication_error(error: Exception) -> AuthenticationError:
     words = " ".join(str(error).split())
     return AuthenticationError(
         f"Kerberos: {words[:200]}", hint="run kinit and klist; check sasl.kerberos.service.name"

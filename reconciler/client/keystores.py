@@ -26,18 +26,18 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class StoreConfig:
     """A store as it was configured; ``keys`` are the settings' names, for messages."""
 
     content: bytes
     declared: str | None
     password: Secret | None
-    where: str
+    location: str
     key: str
     password_key: str
 
     def __repr__(self) -> str:
-        return f"Store(where={self.where!r})"
+        return f"Store(where={self.location!r})"
 
     @property
     def form(self) -> str:
@@ -46,22 +46,22 @@ class Store:
         Raises:
             ConfigError: The bytes are something else, or not what the type says.
         """
-        found = _form(self.content)
-        if not found:
+        form = _form(self.content)
+        if not form:
             raise self.error("is neither PEM, JKS nor PKCS#12")
         declared = (self.declared or "").upper()
-        if declared and declared != found and not {declared, found} <= _JAVA_TYPES:
-            raise self.error(f"is {found}, but its type is given as {self.declared}")
-        return found
+        if declared and declared != form and not {declared, form} <= _JAVA_TYPES:
+            raise self.error(f"is {form}, but its type is given as {self.declared}")
+        return form
 
     def error(self, message: str, *, hint: str = "") -> ConfigError:
         """An error that names the file and the setting."""
         return ConfigError(
-            f"{self.key}: the file {message}", key=self.key, where=self.where, hint=hint
+            f"{self.key}: the file {message}", key=self.key, location=self.location, hint=hint
         )
 
 
-def trusted(store: Store) -> str:
+def trusted(store: StoreConfig) -> str:
     """The trusted certificates of a store as PEM.
 
     Raises:
@@ -69,18 +69,18 @@ def trusted(store: Store) -> str:
     """
     match store.form:
         case "PEM":
-            found = pem.certificates(_ascii(store))
+            certificates_pem = pem.certificates(_ascii(store))
         case "JKS":
             ders = _jks(store).trusted
-            found = "".join(pem.from_der("CERTIFICATE", der) for der in ders)
+            certificates_pem = "".join(pem.from_der("CERTIFICATE", der) for der in ders)
         case _:
-            found = _pkcs12_certificates(store)
-    if not found:
+            certificates_pem = _pkcs12_certificates(store)
+    if not certificates_pem:
         raise store.error("holds no trusted certificate")
-    return found
+    return certificates_pem
 
 
-def identity(store: Store, key_password: Secret | None) -> Identity:
+def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
     """The private key of a store, with its chain.
 
     Args:
@@ -99,7 +99,7 @@ def identity(store: Store, key_password: Secret | None) -> Identity:
             return _pkcs12_identity(store, key_password)
 
 
-def pem_identity(chain: str, key: str, password: Secret | None, source: Store) -> Identity:
+def pem_identity(chain: str, key: str, password: Secret | None, source: StoreConfig) -> Identity:
     """An identity from PEM texts.
 
     Raises:
@@ -114,7 +114,7 @@ def pem_identity(chain: str, key: str, password: Secret | None, source: Store) -
         raise ConfigError(
             "ssl.key.password: is missing, but the private key is encrypted",
             key="ssl.key.password",
-            where=source.where,
+            location=source.location,
         )
     return Identity(
         chain=certificates,
@@ -131,18 +131,18 @@ def _form(content: bytes) -> str:
     return "PEM" if b"-----BEGIN " in content else ""
 
 
-def _ascii(store: Store) -> str:
+def _ascii(store: StoreConfig) -> str:
     return store.content.decode("utf-8", "replace")
 
 
-def _jks(store: Store) -> jks.KeyStore:
+def _jks(store: StoreConfig) -> jks.KeyStore:
     try:
         return jks.load(store.content, store.password)
     except jks.JksError as error:
         raise store.error(f"cannot be read: {error}", hint=f"check {store.password_key}") from None
 
 
-def _jks_identity(store: Store, key_password: Secret | None) -> Identity:
+def _jks_identity(store: StoreConfig, key_password: Secret | None) -> Identity:
     entries = _jks(store).keys
     if len(entries) != 1:
         raise store.error(f"holds {len(entries)} private keys; exactly one is needed")
@@ -157,12 +157,12 @@ def _jks_identity(store: Store, key_password: Secret | None) -> Identity:
     return Identity(chain=chain, key=Secret(pem.from_der("PRIVATE KEY", key)))
 
 
-def _pkcs12_certificates(store: Store) -> str:
+def _pkcs12_certificates(store: StoreConfig) -> str:
     bundle = _pkcs12(store, store.password)
     return "".join(bundle.certificates)
 
 
-def _pkcs12_identity(store: Store, key_password: Secret | None) -> Identity:
+def _pkcs12_identity(store: StoreConfig, key_password: Secret | None) -> Identity:
     bundle = _pkcs12(store, store.password or key_password)
     if bundle.key is None or not bundle.chain:
         raise store.error("holds no private key with a certificate")
@@ -176,7 +176,7 @@ class _Bundle:
     certificates: tuple[str, ...]
 
 
-def _pkcs12(store: Store, password: Secret | None) -> _Bundle:
+def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
     """Everything in a PKCS#12 file. Java marks trusted certificates by an attribute; all of them are taken."""
     try:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
@@ -194,9 +194,9 @@ def _pkcs12(store: Store, password: Secret | None) -> _Bundle:
             "cannot be read: the password is wrong or the file is damaged",
             hint=f"check {store.password_key}",
         ) from None
-    others = tuple(
-        held.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
-        for held in loaded.additional_certs
+    other_certificates = tuple(
+        certificate.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+        for certificate in loaded.additional_certs
     )
     leaf = (
         ""
@@ -205,15 +205,15 @@ def _pkcs12(store: Store, password: Secret | None) -> _Bundle:
     )
     key = None
     if loaded.key is not None:
-        written = loaded.key.private_bytes(
+        key_pem = loaded.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        key = Secret(written.decode("ascii"))
-    chain = leaf + "".join(others) if leaf else ""
+        key = Secret(key_pem.decode("ascii"))
+    chain = leaf + "".join(other_certificates) if leaf else ""
     return _Bundle(
         key=key,
         chain=chain,
-        certificates=(*((leaf,) if leaf else ()), *others),
+        certificates=(*((leaf,) if leaf else ()), *other_certificates),
     )

@@ -10,7 +10,7 @@ from reconciler.client.sasl import Gssapi, OAuthBearer, Plain, Scram
 from reconciler.client.token import TokenSource
 from reconciler.errors import AuthenticationError, KquotaError
 from reconciler.ports import Clock
-from reconciler.redaction import Scrubber, remember
+from reconciler.redaction import SecretScrubber, remember
 from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
 
 _TOKENS_REMEMBERED: Final = 2
@@ -38,19 +38,19 @@ class Login:
         """Words of a broker without anything that it was sent to log in, nor other secrets of the configuration."""
         return self._scrub(text)
 
-    def _scrubber(self) -> Scrubber:
+    def _scrubber(self) -> SecretScrubber:
         hidden = [secret.reveal() for secret in self._secrets]
-        whole: list[str] = []
+        secrets: list[str] = []
         match self._sasl:
             case Plain(username=user, password=password):
                 hidden.append(password.reveal())
-                whole = [f"\0{user}\0{password.reveal()}", f"{user}\0{password.reveal()}"]
+                secrets = [f"\0{user}\0{password.reveal()}", f"{user}\0{password.reveal()}"]
             case Scram(password=password):
                 hidden.append(password.reveal())
             case _:
                 hidden += self._sent
         remember(*hidden)
-        return Scrubber(hidden, whole=whole)
+        return SecretScrubber(hidden, complete=secrets)
 
     async def stepper(self, server_name: str) -> Mechanism:
         """A fresh stepper.
@@ -63,7 +63,7 @@ class Login:
         """
         match self._sasl:
             case Plain(username=user, password=password):
-                return plain.Plain(user=user, password=password.reveal())
+                return plain.PlainClient(user=user, password=password.reveal())
             case Scram(mechanism=name, username=user, password=password):
                 nonce = secrets.token_urlsafe(24)
                 return scram.ScramClient(name, user=user, password=password.reveal(), nonce=nonce)
@@ -86,7 +86,7 @@ class Login:
             ) from None
         self._sent = (*self._sent, token.value.reveal())[-_TOKENS_REMEMBERED:]
         self._scrub = self._scrubber()
-        return oauthbearer.OAuthBearer(
+        return oauthbearer.OAuthBearerClient(
             token=token.value.reveal(), extensions=dict(token.extensions)
         )
 

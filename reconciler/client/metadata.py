@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from reconciler.client.calls import Ask, Verdict
+from reconciler.client.calls import ClientRequest, ResponseStatus
 from reconciler.errors import DecodeError
 from reconciler.ports import Node
 from reconciler.wire import metadata
@@ -10,7 +10,7 @@ from reconciler.wire.apis import METADATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class ClusterMetadata:
     """The cluster as one broker sees it; the id is never ""."""
 
     cluster_id: str
@@ -18,22 +18,22 @@ class Picture:
     error_code: int
 
 
-def _decode(version: int, body: bytes) -> Picture:
+def _decode(version: int, body: bytes) -> ClusterMetadata:
     answer = metadata.decode_response(version, body)
     if answer.error_code == 0 and not (answer.cluster_id and answer.brokers):
         raise DecodeError("Metadata names no cluster id or no broker", api=METADATA.name)
-    nodes = (Node(id=it.node_id, host=it.host, port=it.port) for it in answer.brokers)
-    return Picture(
+    nodes = (Node(id=broker.node_id, host=broker.host, port=broker.port) for broker in answer.brokers)
+    return ClusterMetadata(
         cluster_id=answer.cluster_id or "",
         nodes=tuple(sorted(nodes, key=lambda node: node.id)),
         error_code=answer.error_code,
     )
 
 
-ASK = Ask(
+ASK = ClientRequest(
     api=METADATA,
-    encode=lambda version: metadata.encode_request(version, metadata.Request(topics=())),
+    encode=lambda version: metadata.encode_request(version, metadata.MetadataRequest(topics=())),
     decode=_decode,
-    verdict=lambda picture: Verdict(code=picture.error_code),
+    verdict=lambda picture: ResponseStatus(code=picture.error_code),
     right="Describe",
 )

@@ -14,7 +14,7 @@ from reconciler.ports import Node
 
 
 @dataclass(slots=True)
-class _Past:
+class _AddressFailures:
     """What happened at one address since it last worked."""
 
     failures: int = 0
@@ -22,7 +22,7 @@ class _Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class DialChoice:
     """Whom to dial.
 
     Attributes:
@@ -41,91 +41,91 @@ class Nodes:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
-        self._known: dict[int, Node] = {}
-        self._past: dict[Address, _Past] = {}
-        self._heard = 0.0
+        self._nodes_by_id: dict[int, Node] = {}
+        self._failures_by_address: dict[Address, _AddressFailures] = {}
+        self._last_contact_at = 0.0
 
     @property
-    def known(self) -> tuple[Node, ...]:
+    def brokers(self) -> tuple[Node, ...]:
         """Brokers of the last Metadata, sorted by id."""
-        return tuple(self._known[number] for number in sorted(self._known))
+        return tuple(self._nodes_by_id[number] for number in sorted(self._nodes_by_id))
 
     def learn(self, nodes: Iterable[Node], now: float) -> None:
         """Metadata has answered."""
-        self._known = {node.id: node for node in nodes}
-        self._heard = now
+        self._nodes_by_id = {node.id: node for node in nodes}
+        self._last_contact_at = now
 
-    def heard(self, address: Address, now: float) -> None:
+    def record_success(self, address: Address, now: float) -> None:
         """An address works."""
-        _ = self._past.pop(address, None)
-        self._heard = now
+        _ = self._failures_by_address.pop(address, None)
+        self._last_contact_at = now
 
     def failed(self, addresses: Iterable[Address], now: float) -> None:
         """Addresses did not work, or a connection to them broke."""
         for address in addresses:
-            past = self._past.setdefault(address, _Past())
+            past = self._failures_by_address.setdefault(address, _AddressFailures())
             past.failures += 1
             past.not_before = now + self._config.reconnect.pause(past.failures, random.random)
 
     def forget(self) -> None:
         """Begin anew at the bootstrap addresses."""
-        self._known = {}
+        self._nodes_by_id = {}
 
     def id_of(self, address: Address) -> int | None:
         """The broker that advertises this address."""
-        return next((node.id for node in self._known.values() if address_of(node) == address), None)
+        return next((node.id for node in self._nodes_by_id.values() if address_of(node) == address), None)
 
     def address(self, number: int) -> Address | None:
         """Where a broker advertises itself."""
-        node = self._known.get(number)
+        node = self._nodes_by_id.get(number)
         return None if node is None else address_of(node)
 
     def must_rebootstrap(self, now: float) -> str:
         """Why the known nodes are to be given up; "" if they are not."""
-        if not self._config.rebootstrap or not self._known:
+        if not self._config.rebootstrap or not self._nodes_by_id:
             return ""
-        if all(self._failures(address_of(node)) for node in self._known.values()):
+        if all(self._failures(address_of(node)) for node in self._nodes_by_id.values()):
             return "every known broker failed"
         if (
             self._config.rebootstrap_seconds
-            and now - self._heard > self._config.rebootstrap_seconds
+            and now - self._last_contact_at > self._config.rebootstrap_seconds
         ):
             return f"nothing was heard for {self._config.rebootstrap_seconds:g} s"
         return ""
 
-    def choose(self, now: float) -> Choice:
+    def choose(self, now: float) -> DialChoice:
         """Any broker: those without failures first, in random order."""
-        if not self._known:
+        if not self._nodes_by_id:
             return self._best(self._config.bootstrap, now, together=True)
-        return self._best([address_of(node) for node in self._known.values()], now, together=False)
+        return self._best([address_of(node) for node in self._nodes_by_id.values()], now, together=False)
 
-    def choose_node(self, address: Address, now: float) -> Choice:
+    def choose_node(self, address: Address, now: float) -> DialChoice:
         """This very broker."""
         return self._best([address], now, together=False)
 
-    def _best(self, addresses: Iterable[Address], now: float, *, together: bool) -> Choice:
+    def _best(self, addresses: Iterable[Address], now: float, *, together: bool) -> DialChoice:
         shuffled = list(addresses)
         random.shuffle(shuffled)
-        ready = [it for it in shuffled if self._not_before(it) <= now]
+        ready = [address for address in shuffled if self._not_before(address) <= now]
         if not ready:
             first = min(shuffled, key=self._not_before)
             ready, wait = [first], self._not_before(first) - now
         else:
             wait = 0.0
-        fewest = min(self._failures(it) for it in ready)
-        best = [it for it in ready if self._failures(it) == fewest]
-        return Choice(
+        fewest = min(self._failures(address) for address in ready)
+        best = [address for address in ready if self._failures(address) == fewest]
+        return DialChoice(
             addresses=tuple(best if together else best[:1]),
             wait=wait,
             setup_seconds=self._config.setup.pause(fewest + 1, random.random),
         )
 
     def _failures(self, address: Address) -> int:
-        past = self._past.get(address)
+        past = self._failures_by_address.get(address)
         return 0 if past is None else past.failures
 
     def _not_before(self, address: Address) -> float:
-        past = self._past.get(address)
+        past = self._failures_by_address.get(address)
         return 0.0 if past is None else past.not_before
 
 

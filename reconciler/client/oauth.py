@@ -17,9 +17,9 @@ from reconciler.client.backoff import Backoff
 from reconciler.client.jaas import LoginModule
 from reconciler.client.oidc import OidcSettings, OidcTokens
 from reconciler.client.secret import Secret
-from reconciler.client.settings import Setting, Settings
-from reconciler.client.token import Token, TokenSource, check_extensions
-from reconciler.client.unsecured import UnsecuredTokens, wants_unsecured
+from reconciler.client.settings import Setting, ClientSettings
+from reconciler.client.token import BearerToken, TokenSource, check_extensions
+from reconciler.client.unsecured import UnsecuredTokens, is_unsecured_login
 from reconciler.errors import AuthenticationError, ConfigError
 from reconciler.installation import install_hint
 from reconciler.ports import Clock
@@ -45,24 +45,24 @@ _URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _MSK_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazonaws|api\.aws)")
 
 
-def from_settings(settings: Settings, module: LoginModule | None) -> Maker:
+def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """What makes the token source for OAUTHBEARER.
 
     Raises:
         ConfigError: A handler class has no twin here, or something that the flow needs is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
-    twin = _twin(settings)
-    if twin == "msk":
+    equivalent = _equivalent_key(settings)
+    if equivalent == "msk":
         return msk(settings, module)
-    if twin == "unsecured" or (not twin and wants_unsecured(options)):
+    if equivalent == "unsecured" or (not equivalent and is_unsecured_login(options)):
         extensions = _extensions(settings, options)
         return lambda clock: UnsecuredTokens(options, extensions, clock)
-    found = _oidc(settings, options)
-    return lambda clock: OidcTokens(found, clock)
+    oidc = _oidc(settings, options)
+    return lambda clock: OidcTokens(oidc, clock)
 
 
-def refuse_handlers(settings: Settings) -> None:
+def refuse_handlers(settings: ClientSettings) -> None:
     """For mechanisms that need no handler: a class that is set would change who we are.
 
     Raises:
@@ -77,7 +77,7 @@ def refuse_handlers(settings: Settings) -> None:
             )
 
 
-def msk(settings: Settings, module: LoginModule | None) -> Maker:
+def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """What makes tokens for Amazon MSK with IAM; needs the extra ``msk``.
 
     Raises:
@@ -98,17 +98,17 @@ def msk(settings: Settings, module: LoginModule | None) -> Maker:
         return options.get(option, Secret("")).reveal()
 
     def generate() -> tuple[str, int]:
-        made: tuple[str, int]
+        token_and_expiry: tuple[str, int]
         if role := text("awsRoleArn"):
             session = text("awsRoleSessionName") or "kquota"
-            made = signer.generate_auth_token_from_role_arn(region, role, session)
+            token_and_expiry = signer.generate_auth_token_from_role_arn(region, role, session)
         elif profile := text("awsProfileName"):
-            made = signer.generate_auth_token_from_profile(region, profile)
+            token_and_expiry = signer.generate_auth_token_from_profile(region, profile)
         else:
-            made = signer.generate_auth_token(region)
-        return made
+            token_and_expiry = signer.generate_auth_token(region)
+        return token_and_expiry
 
-    async def fetch() -> Token:
+    async def fetch() -> BearerToken:
         try:
             value, expires_ms = await asyncio.to_thread(generate)
         except Exception as error:  # noqa: BLE001 - botocore raises its own tree
@@ -116,14 +116,14 @@ def msk(settings: Settings, module: LoginModule | None) -> Maker:
                 f"no token for MSK in {region}: {type(error).__name__}",
                 hint="check the AWS credentials of this process with: aws sts get-caller-identity",
             ) from None
-        return Token(value=Secret(value), expires_at=expires_ms / 1000)
+        return BearerToken(value=Secret(value), expires_at=expires_ms / 1000)
 
     return lambda _: fetch
 
 
-def _twin(settings: Settings) -> str:
+def _equivalent_key(settings: ClientSettings) -> str:
     """``oidc``, ``unsecured``, ``msk`` or "" if no handler is named."""
-    found = ""
+    equivalent = ""
     for key in _HANDLERS:
         name = settings.text(key)
         if not name:
@@ -132,7 +132,7 @@ def _twin(settings: Settings) -> str:
             raise settings.error(
                 key, f"the Java class {name} cannot be loaded here", hint=_HANDLER_HINT
             )
-        found = _TWINS[name]
+        equivalent = _TWINS[name]
     retriever = settings.text("sasl.oauthbearer.jwt.retriever.class")
     if retriever and retriever not in _RETRIEVERS:
         raise settings.error(
@@ -142,10 +142,10 @@ def _twin(settings: Settings) -> str:
         )
     if settings.text("sasl.login.class"):
         raise settings.error("sasl.login.class", "Java classes cannot be loaded here")
-    return found
+    return equivalent
 
 
-def _oidc(settings: Settings, options: Mapping[str, Secret]) -> OidcSettings:
+def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettings:
     def first(key: str, *names: str) -> Secret | None:
         return settings.secret(key) or next(
             (options[name] for name in names if options.get(name)), None
@@ -182,10 +182,10 @@ def _oidc(settings: Settings, options: Mapping[str, Secret]) -> OidcSettings:
         raise settings.error(error.key or _URL, error.message.partition(": ")[2]) from None
 
 
-def _extensions(settings: Settings, options: Mapping[str, Secret]) -> dict[str, str]:
+def _extensions(settings: ClientSettings, options: Mapping[str, Secret]) -> dict[str, str]:
     """``name=value,name=value`` of librdkafka, or ``extension_name`` options of JAAS."""
     key = "sasl.oauthbearer.extensions"
-    found = {
+    extensions = {
         name.removeprefix("extension_"): value.reveal()
         for name, value in options.items()
         if name.startswith("extension_")
@@ -194,9 +194,9 @@ def _extensions(settings: Settings, options: Mapping[str, Secret]) -> dict[str, 
         name, sign, value = pair.partition("=")
         if not sign:
             raise settings.error(key, f"{name!r} has no value; write name=value")
-        found[name.strip()] = value.strip()
+        extensions[name.strip()] = value.strip()
     try:
-        check_extensions(found)
+        check_extensions(extensions)
     except ConfigError as error:
         # Where the extensions stand in a JAAS entry, their names may be pieces of a password.
         message = (
@@ -205,33 +205,33 @@ def _extensions(settings: Settings, options: Mapping[str, Secret]) -> dict[str, 
             else "a SASL extension is not of the form that RFC 7628 allows"
         )
         raise settings.error(key, message) from None
-    return found
+    return extensions
 
 
-def _endpoint_tls(settings: Settings, options: Mapping[str, Secret]) -> ssl.SSLContext | None:
+def _endpoint_tls(settings: ClientSettings, options: Mapping[str, Secret]) -> ssl.SSLContext | None:
     """TLS to the token endpoint: ``https.ca.*`` of librdkafka or ``ssl.*`` options of JAAS, as in Kafka."""
-    given = {
-        name: Setting(name=f"sasl.jaas.config {name}", text=value.reveal(), where=settings.where)
+    tls_settings = {
+        name: Setting(name=f"sasl.jaas.config {name}", text=value.reveal(), location=settings.location)
         for name, value in options.items()
         if name.startswith("ssl.")
     }
-    for https, own in (
+    for https, own_key in (
         ("https.ca.location", "ssl.ca.location"),
         ("https.ca.pem", "ssl.truststore.certificates"),
     ):
         if https in settings:
-            given[own] = settings.given[https]
-    if not given:
+            tls_settings[own_key] = settings.entries[https]
+    if not tls_settings:
         return None
-    endpoint = Settings(given=given, warnings=(), where=settings.where, files=settings.files)
+    endpoint = ClientSettings(entries=tls_settings, warnings=(), location=settings.location, files=settings.files)
     return tls.from_settings(endpoint).context()
 
 
-def _region(settings: Settings) -> str:
+def _region(settings: ClientSettings) -> str:
     for server in settings.items("bootstrap.servers"):
-        found = _MSK_HOST.search(server)
-        if found:
-            return found.group(1)
+        match = _MSK_HOST.search(server)
+        if match:
+            return match.group(1)
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise settings.error(

@@ -20,7 +20,7 @@ from reconciler import foreign_json
 from reconciler.client.backoff import Backoff
 from reconciler.client.http_deadline import HttpDeadline, PlainHandler, TlsHandler
 from reconciler.client.secret import Secret, scrubbed
-from reconciler.client.token import Token
+from reconciler.client.token import BearerToken
 from reconciler.errors import AuthenticationError, ConfigError
 from reconciler.ports import Clock
 from reconciler.redaction import redact_url
@@ -81,7 +81,7 @@ class OidcSettings:
             raise ConfigError(f"{key}: must not hold credentials", key=key)
 
 
-class _Refused(Exception):
+class _TokenRequestFailed(Exception):
     """One try failed; ``final`` says that another would too."""
 
     def __init__(self, message: str, *, final: bool) -> None:
@@ -95,38 +95,38 @@ class OidcTokens:
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._kept: Token | None = None
+        self._token: BearerToken | None = None
         self._keep_until = 0.0
         self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"OidcTokens(url={redact_url(self._settings.url)!r}, client_id={self._settings.client_id!r})"
 
-    async def __call__(self) -> Token:
+    async def __call__(self) -> BearerToken:
         """A token that is valid now.
 
         Raises:
             AuthenticationError: The endpoint refused, or did not give a usable token in time.
         """
         async with self._busy:
-            if self._kept is None or self._clock.now() >= self._keep_until:
-                self._kept = await self._fetch()
-                life = max((self._kept.expires_at or 0.0) - self._clock.now(), 0.0)
+            if self._token is None or self._clock.now() >= self._keep_until:
+                self._token = await self._fetch()
+                life = max((self._token.expires_at or 0.0) - self._clock.now(), 0.0)
                 self._keep_until = self._clock.now() + REUSE_SHARE * life
-            return self._kept
+            return self._token
 
     def forget(self) -> bool:
         """Fetch anew next time, because the broker did not like the token; whether one was kept at all."""
-        kept, self._kept = self._kept, None
-        return kept is not None
+        token, self._token = self._token, None
+        return token is not None
 
-    async def _fetch(self) -> Token:
+    async def _fetch(self) -> BearerToken:
         started = self._clock.monotonic()
         failures = 0
         while True:
             try:
                 return await asyncio.to_thread(_ask, self._settings, self._clock.now())
-            except _Refused as error:
+            except _TokenRequestFailed as error:
                 failures += 1
                 pause = self._settings.retry.pause(failures, random.random)
                 spent = self._clock.monotonic() - started
@@ -146,7 +146,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow none."""
 
 
-def _ask(settings: OidcSettings, now: float) -> Token:
+def _ask(settings: OidcSettings, now: float) -> BearerToken:
     """One request, in a thread."""
     request = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
         settings.url,
@@ -160,9 +160,9 @@ def _ask(settings: OidcSettings, now: float) -> Token:
     with HttpDeadline(settings.connect_seconds) as deadline:
         try:
             return _token(_answer(request, settings, deadline), settings, now)
-        except _Refused:
+        except _TokenRequestFailed:
             if deadline.passed:
-                raise _Refused(
+                raise _TokenRequestFailed(
                     f"no whole answer within {settings.connect_seconds:g} s", final=False
                 ) from None
             raise
@@ -180,16 +180,16 @@ def _answer(
             return body
     except urllib.error.HTTPError as error:
         with error:
-            words = _words(error.read(_MAX_ANSWER), settings)
-        raise _Refused(
+            words = _endpoint_error(error.read(_MAX_ANSWER), settings)
+        raise _TokenRequestFailed(
             f"HTTP {error.code}{words}", final=error.code in _FINAL or 300 <= error.code < 400
         ) from None
     except OSError as error:
         inner = error.reason if isinstance(error, urllib.error.URLError) else error
         certain = isinstance(inner, ssl.SSLCertVerificationError)
-        raise _Refused(scrubbed(str(inner), settings.client_secret), final=certain) from None
+        raise _TokenRequestFailed(scrubbed(str(inner), settings.client_secret), final=certain) from None
     except Exception as error:  # noqa: BLE001 - http.client raises its own tree
-        raise _Refused(type(error).__name__, final=False) from None
+        raise _TokenRequestFailed(type(error).__name__, final=False) from None
 
 
 def _form(settings: OidcSettings) -> bytes:
@@ -206,28 +206,28 @@ def _basic(settings: OidcSettings) -> str:
     return base64.b64encode(":".join(pair).encode()).decode("ascii")
 
 
-def _words(body: bytes, settings: OidcSettings) -> str:
+def _endpoint_error(body: bytes, settings: OidcSettings) -> str:
     """The endpoint's own error fields (RFC 6749 section 5.2), safe to show."""
     answer = _parsed(body)
-    told = [answer.get(name) for name in ("error", "error_description")]
-    text = ": ".join(word for word in told if isinstance(word, str))
+    error_fields = [answer.get(name) for name in ("error", "error_description")]
+    text = ": ".join(word for word in error_fields if isinstance(word, str))
     return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
 
 
-def _token(body: bytes, settings: OidcSettings, now: float) -> Token:
+def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken:
     if len(body) > _MAX_ANSWER:
-        raise _Refused("the answer is larger than 1 MiB", final=True)
+        raise _TokenRequestFailed("the answer is larger than 1 MiB", final=True)
     answer = _parsed(body)
     if "access_token" not in answer:
-        raise _Refused("the answer is no JSON with an access_token", final=True)
+        raise _TokenRequestFailed("the answer is no JSON with an access_token", final=True)
     value, life = answer["access_token"], answer.get("expires_in")
     if not isinstance(value, str):
-        raise _Refused("the answer's access_token is no text", final=True)
+        raise _TokenRequestFailed("the answer's access_token is no text", final=True)
     expires = _expiry(value, life, now)
     try:
-        return Token(value=Secret(value), expires_at=expires, extensions=settings.extensions)
+        return BearerToken(value=Secret(value), expires_at=expires, extensions=settings.extensions)
     except ConfigError as error:
-        raise _Refused(error.message, final=True) from None
+        raise _TokenRequestFailed(error.message, final=True) from None
 
 
 def _parsed(body: bytes) -> dict[str, object]:
@@ -237,7 +237,7 @@ def _parsed(body: bytes) -> dict[str, object]:
     """
     try:
         answer = foreign_json.parse(body, most_bytes=_MAX_ANSWER)
-    except foreign_json.UnreadableJson:
+    except foreign_json.InvalidJson:
         return {}
     return answer if isinstance(answer, dict) else {}
 
@@ -254,7 +254,7 @@ def _expiry(value: str, life: object, now: float) -> float | None:
     if isinstance(life, str) and life.isascii() and life.isdigit() and len(life) <= _MAX_DIGITS:
         life = int(life)
     if not isinstance(life, int | float) or isinstance(life, bool) or not life >= 0:
-        raise _Refused("the answer's expires_in is no number of seconds", final=True)
+        raise _TokenRequestFailed("the answer's expires_in is no number of seconds", final=True)
     return now + min(life, LONGEST_LIFE)
 
 

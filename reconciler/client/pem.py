@@ -18,7 +18,7 @@ _HEADED: Final = re.compile(r"\s*[A-Za-z-]+:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class PemBlock:
     """One PEM block; the body may be a private key, so it is not in ``repr``."""
 
     label: str
@@ -43,12 +43,12 @@ class Block:
         return self.label.startswith("ENCRYPTED") or "Proc-Type: 4,ENCRYPTED" in self.text
 
 
-def blocks(text: str) -> tuple[Block, ...]:
+def blocks(text: str) -> tuple[PemBlock, ...]:
     """Every block of ``text`` in order."""
     ends: dict[str, list[int]] = {}
     for end in _END.finditer(text):
         ends.setdefault(end[1], []).append(end.start())
-    found: list[Block] = []
+    pem_blocks: list[PemBlock] = []
     after = 0
     for begin in _BEGIN.finditer(text):
         label, start = begin[1], begin.end() + len(_DASHES)
@@ -56,9 +56,9 @@ def blocks(text: str) -> tuple[Block, ...]:
         at = bisect_left(places, start)
         if begin.start() < after or at == len(places):
             continue
-        found.append(Block(label=label, text=_tidy(label, text[start : places[at]])))
+        pem_blocks.append(PemBlock(label=label, text=_tidy(label, text[start : places[at]])))
         after = places[at] + len(f"-----END {label}-----")
-    return tuple(found)
+    return tuple(pem_blocks)
 
 
 def certificates(text: str) -> str:
@@ -66,7 +66,7 @@ def certificates(text: str) -> str:
     return "".join(block.text for block in blocks(text) if block.is_certificate)
 
 
-def private_keys(text: str) -> tuple[Block, ...]:
+def private_keys(text: str) -> tuple[PemBlock, ...]:
     """The private keys of ``text``."""
     return tuple(block for block in blocks(text) if block.is_key)
 
@@ -78,8 +78,8 @@ def from_der(label: str, der: bytes) -> str:
 
 def _tidy(label: str, body: str) -> str:
     if _HEADED.match(body):  # old encrypted keys carry headers that must stay on lines of their own
-        kept = "\n".join(line.strip() for line in body.strip().splitlines())
-        return f"-----BEGIN {label}-----\n{kept}\n-----END {label}-----\n"
+        tidy_body = "\n".join(line.strip() for line in body.strip().splitlines())
+        return f"-----BEGIN {label}-----\n{tidy_body}\n-----END {label}-----\n"
     letters = "".join(body.split())
     lines = "\n".join(letters[at : at + 64] for at in range(0, len(letters), 64))
     return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

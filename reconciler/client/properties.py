@@ -37,24 +37,24 @@ class Property:
         return f"Property(key={self.key!r}, line={self.line})"
 
 
-def parse(text: str, *, where: str = "") -> tuple[Property, ...]:
+def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
     r"""Every pair in the order of the text, repeated keys included.
 
     Args:
         text: What the file holds.
-        where: Name of the file, for errors.
+        location: Name of the file, for errors.
 
     Raises:
         ConfigError: A ``\u`` is not followed by four hexadecimal digits; nothing else is an error in Java.
     """
-    found = []
+    properties = []
     for line, logical in _logical_lines(text):
-        place = f"{where}:{line}" if where else f"line {line}"
+        place = f"{location}:{line}" if location else f"line {line}"
         raw_key, raw_value = _split(logical)
-        found.append(
+        properties.append(
             Property(key=_unescape(raw_key, place), value=_unescape(raw_value, place), line=line)
         )
-    return tuple(found)
+    return tuple(properties)
 
 
 def read(path: Path) -> tuple[Property, ...]:
@@ -63,7 +63,7 @@ def read(path: Path) -> tuple[Property, ...]:
     Raises:
         ConfigError: The file cannot be read, is above 4 MiB, or is not a properties file.
     """
-    return parse(decoded(read_bytes(path)), where=str(path))
+    return parse(decoded(read_bytes(path)), location=str(path))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -73,13 +73,13 @@ def read_bytes(path: Path) -> bytes:
         ConfigError: The file cannot be read or is larger.
     """
     try:
-        return read_regular(path, most=_MAX_BYTES)
+        return read_regular(path, max_bytes=_MAX_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             words = "is larger than 4 MiB, so it is no configuration file"
-            raise ConfigError(words, where=str(path)) from None
+            raise ConfigError(words, location=str(path)) from None
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise ConfigError(f"cannot be read: {reason}", where=str(path)) from None
+        raise ConfigError(f"cannot be read: {reason}", location=str(path)) from None
 
 
 def decoded(content: bytes) -> str:
@@ -115,21 +115,21 @@ def _split(logical: str) -> tuple[str, str]:
     end = 0
     while end < len(logical) and logical[end] not in _BLANKS + _SEPARATORS:
         end += 2 if logical[end] == "\\" else 1
-    rest = logical[end:].lstrip(_BLANKS)
-    if rest[:1] and rest[0] in _SEPARATORS:
-        rest = rest[1:].lstrip(_BLANKS)
-    return logical[:end], rest
+    remainder = logical[end:].lstrip(_BLANKS)
+    if remainder[:1] and remainder[0] in _SEPARATORS:
+        remainder = remainder[1:].lstrip(_BLANKS)
+    return logical[:end], remainder
 
 
 def _unescape(raw: str, place: str) -> str:
     if "\\" not in raw:
         return raw
-    out: list[str] = []
+    characters: list[str] = []
     at = 0
     while at < len(raw):
         char = raw[at]
         if char != "\\":
-            out.append(char)
+            characters.append(char)
             at += 1
             continue
         escaped = raw[at + 1 : at + 2]
@@ -138,13 +138,13 @@ def _unescape(raw: str, place: str) -> str:
             if len(digits) != 4 or not _HEX.issuperset(digits):
                 raise ConfigError(
                     "\\u needs four hexadecimal digits",
-                    where=place,
+                    location=place,
                     hint="write \\\\u for a backslash and a u",
                 )
-            out.append(chr(int(digits, 16)))
+            characters.append(chr(int(digits, 16)))
             at += 6
             continue
-        out.append(_ESCAPES.get(escaped, escaped))
+        characters.append(_ESCAPES.get(escaped, escaped))
         at += 2
     # Java strings are UTF-16: two \u escapes may form one character.
-    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return "".join(characters).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

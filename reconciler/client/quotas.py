@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Final, Self
 
 from reconciler.client import about, visibility
-from reconciler.client.altering import Sender
+from reconciler.client.altering import AlterationSender
 from reconciler.client.backoff import Deadline
-from reconciler.client.calls import Ask, Verdict
+from reconciler.client.calls import ClientRequest, ResponseStatus
 from reconciler.client.clock import SystemClock
-from reconciler.client.cluster import Cluster as Connections
+from reconciler.client.cluster import ClusterConnections as Connections
 from reconciler.client.config import ClientConfig
-from reconciler.client.events import SILENT, Events
+from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
@@ -29,7 +29,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.quota.twins import canonical_address, spellings_of
 from reconciler.wire import describe_client_quotas as describing
 from reconciler.wire import scram_credentials
@@ -62,7 +62,7 @@ class QuotaClient:
     """
 
     def __init__(
-        self, config: ClientConfig, *, events: Events = SILENT, clock: Clock | None = None
+        self, config: ClientConfig, *, events: ClientEvents = SILENT, clock: Clock | None = None
     ) -> None:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._most_entities = config.most_entities
@@ -84,9 +84,9 @@ class QuotaClient:
         await self._connections.close()
 
     @property
-    def refused(self) -> AuthenticationError | None:
+    def login_error(self) -> AuthenticationError | None:
         """The refusal of our login that ended this client for good; ``None`` while there was none."""
-        return self._connections.refused
+        return self._connections.login_error
 
     async def cluster(self, *, timeout: float | None = None) -> Cluster:
         """Cluster id, live brokers and our rights, asked anew.
@@ -114,12 +114,12 @@ class QuotaClient:
         )
 
     async def describe(
-        self, wanted: Filter = ALL, *, node: int | None = None, timeout: float | None = None
-    ) -> State:
+        self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
+    ) -> QuotaState:
         """One consistent snapshot of what a broker (or the given one) has; never partial.
 
         Args:
-            wanted: What to list; the default is everything.
+            filter_: What to list; the default is everything.
             node: Id of the broker to ask; None = any.
             timeout: Seconds for everything; None = ``default.api.timeout.ms``.
 
@@ -128,7 +128,7 @@ class QuotaClient:
             UnsupportedVersion: The broker is older than Kafka 2.6.
             ClientError: No usable answer came.
         """
-        return await self._describe(wanted, node, self._connections.deadline(timeout))
+        return await self._describe(filter_, node, self._connections.deadline(timeout))
 
     async def resolve(
         self, principals: Iterable[Principal], *, timeout: float | None = None
@@ -150,11 +150,11 @@ class QuotaClient:
         """
         state = await self.describe(timeout=timeout)
         spellings = spellings_of(state)
-        return {it: self._resolved(state, it, spellings) for it in principals}
+        return {principal: self._resolved(state, principal, spellings) for principal in principals}
 
     @staticmethod
     def _resolved(
-        state: State, principal: Principal, spellings: Mapping[str, tuple[Entity, ...]]
+        state: QuotaState, principal: Principal, spellings: Mapping[str, tuple[Entity, ...]]
     ) -> Resolution | QuotaValueError:
         if principal == Principal():
             return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
@@ -186,16 +186,16 @@ class QuotaClient:
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
             ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
         """
-        found: MutableMapping[Entity, Result] = {} if results is None else results
-        sender = Sender(
+        results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
+        sender = AlterationSender(
             self._connections,
             alterations,
             validate_only=validate_only,
-            results=found,
+            results=results_by_entity,
             progress=progress,
         )
         await sender.run(timeout)
-        return found
+        return results_by_entity
 
     async def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
@@ -214,7 +214,7 @@ class QuotaClient:
         async def live(until: Deadline) -> Sequence[Node]:
             return (await self._connections.refresh(until)).nodes
 
-        watch = visibility.Watch(
+        watch = visibility.VisibilityWait(
             expected=expected,
             describe=self._describe,
             live=live,
@@ -238,20 +238,20 @@ class QuotaClient:
         """
         # An empty list means everyone, as null does. Null with a missing right is never answered at all: the
         # broker fails while it makes the refusal (seen on 4.4.0, DescribeUserScramCredentialsRequest).
-        asked = () if names is None else tuple(dict.fromkeys(names))
-        if names is not None and not asked:
+        requested_users = () if names is None else tuple(dict.fromkeys(names))
+        if names is not None and not requested_users:
             return {}
-        ask = Ask(
+        ask = ClientRequest(
             api=DESCRIBE_USER_SCRAM_CREDENTIALS,
             encode=lambda version: scram_credentials.encode_request(
-                version, scram_credentials.Request(users=asked)
+                version, scram_credentials.DescribeUserScramCredentialsRequest(users=requested_users)
             ),
             decode=scram_credentials.decode_response,
-            verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
+            verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
             right="Describe",
         )
         answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
-        found: dict[str, tuple[ScramCredential, ...]] = {}
+        credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
         for user in answer.users:
             if user.error_code == RESOURCE_NOT_FOUND:
                 continue
@@ -263,14 +263,14 @@ class QuotaClient:
                     code=user.error_code,
                     api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
                 )
-            found[user.name] = tuple(
+            credentials_by_user[user.name] = tuple(
                 ScramCredential(
-                    mechanism=_SCRAM.get(it.mechanism, f"UNKNOWN({it.mechanism})"),
-                    iterations=it.iterations,
+                    mechanism=_SCRAM.get(credential.mechanism, f"UNKNOWN({credential.mechanism})"),
+                    iterations=credential.iterations,
                 )
-                for it in user.credentials
+                for credential in user.credentials
             )
-        return dict(sorted(found.items()))
+        return dict(sorted(credentials_by_user.items()))
 
     async def quota_callback(self, *, timeout: float | None = None) -> str | None:
         """``client.quota.callback.class`` of a broker: who has it does not follow Kafka's own rules (KIP-257).
@@ -281,21 +281,21 @@ class QuotaClient:
         """
         deadline = self._connections.deadline(timeout)
         nodes = (await self._connections.refresh(deadline)).nodes
-        asked = nodes[0].id
+        node_id = nodes[0].id
         answer = await self._connections.call(
-            about.callback_question(asked), deadline=deadline, node=asked
+            about.callback_question(node_id), deadline=deadline, node=node_id
         )
         return about.callback_class(answer)
 
-    async def _describe(self, wanted: Filter, node: int | None, deadline: Deadline) -> State:
-        request = filter_request(wanted)
-        ask = Ask(
+    async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
+        request = filter_request(filter_)
+        ask = ClientRequest(
             api=DESCRIBE_CLIENT_QUOTAS,
             encode=lambda version: describing.encode_request(version, request),
             decode=lambda version, body: describing.decode_response(
                 version, body, LAYOUT, most_entities=self._most_entities
             ),
-            verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
+            verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
             right="DescribeConfigs",
         )
         try:
@@ -303,4 +303,4 @@ class QuotaClient:
         except UnsupportedVersion as error:
             error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
             raise
-        return state_of(answer, wanted)
+        return state_of(answer, filter_)

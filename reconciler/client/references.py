@@ -20,7 +20,7 @@ _REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class AllowedReferences:
     """What references may read.
 
     Attributes:
@@ -44,17 +44,17 @@ class Allowed:
         return any(real.is_relative_to(root.resolve()) for root in self.paths)
 
 
-NOTHING: Final = Allowed()
-ANYTHING: Final = Allowed(variables=".*", paths=(Path("/"),))
+NOTHING: Final = AllowedReferences()
+ANYTHING: Final = AllowedReferences(variables=".*", paths=(Path("/"),))
 """For files that the person who runs the program wrote or chose."""
 
 
 def resolve(
     value: str,
     *,
-    allowed: Allowed,
+    allowed: AllowedReferences,
     key: str,
-    where: str = "",
+    location: str = "",
     environment: Mapping[str, str] | None = None,
     values: list[str] | None = None,
 ) -> str:
@@ -64,7 +64,7 @@ def resolve(
         value: Text of one setting.
         allowed: What may be read.
         key: The setting, for errors.
-        where: Its file and line, for errors.
+        location: Its file and line, for errors.
         environment: In place of the process's own.
         values: Gets what each reference gave, because that may be a secret under any key.
 
@@ -83,7 +83,7 @@ def resolve(
                 text = _from_path(provider, file, name, allowed)
         except ConfigError as error:
             raise ConfigError(
-                f"{key}: ${{{provider}:...}} {error.message}", key=key, where=where, hint=error.hint
+                f"{key}: ${{{provider}:...}} {error.message}", key=key, location=location, hint=error.hint
             ) from None
         if values is not None:
             values.append(text)
@@ -95,7 +95,7 @@ def resolve(
     return _REFERENCE.sub(replaced, value[:end]) + value[end:]
 
 
-def _variable(name: str, allowed: Allowed, variables: Mapping[str, str]) -> str:
+def _variable(name: str, allowed: AllowedReferences, variables: Mapping[str, str]) -> str:
     if not allowed.variable(name):
         raise ConfigError(f"may not read the environment variable {name} here", hint=_HINT)
     if name not in variables:
@@ -103,7 +103,7 @@ def _variable(name: str, allowed: Allowed, variables: Mapping[str, str]) -> str:
     return variables[name]
 
 
-def _from_path(provider: str, path: Path, name: str, allowed: Allowed) -> str:
+def _from_path(provider: str, path: Path, name: str, allowed: AllowedReferences) -> str:
     if not path.is_absolute():
         raise ConfigError(
             "needs an absolute path", hint="${file:/path:key} or ${directory:/path:file}"
@@ -115,7 +115,7 @@ def _from_path(provider: str, path: Path, name: str, allowed: Allowed) -> str:
     if provider == "directory":
         return properties.decoded(allowed.files.read(path))
     content = properties.decoded(allowed.files.read(path))
-    pairs = {pair.key: pair.value for pair in properties.parse(content, where=str(path))}
+    pairs = {pair.key: pair.value for pair in properties.parse(content, location=str(path))}
     if name not in pairs:
         raise ConfigError(f"names the key {name}, which {path} does not have")
     return pairs[name]

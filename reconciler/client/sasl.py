@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from reconciler.client import jaas, oauth
 from reconciler.client.jaas import LoginModule
 from reconciler.client.secret import Secret
-from reconciler.client.settings import Settings
+from reconciler.client.settings import ClientSettings
 from reconciler.client.token import TokenSource
 from reconciler.errors import ConfigError
 from reconciler.ports import Clock
@@ -78,7 +78,7 @@ class Gssapi:
 Sasl: TypeAlias = Plain | Scram | OAuthBearer | Gssapi
 
 
-def from_settings(settings: Settings, token: TokenSource | None) -> Sasl:
+def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
     """The mechanism that the ``sasl.*`` settings describe.
 
     Args:
@@ -96,8 +96,8 @@ def from_settings(settings: Settings, token: TokenSource | None) -> Sasl:
             raise settings.error(
                 "sasl.mechanism", "must be OAUTHBEARER when a token source is given"
             )
-        given = token
-        return OAuthBearer(source=lambda _: given)
+        token_source = token
+        return OAuthBearer(source=lambda _: token_source)
     if mechanism == "GSSAPI":
         return _gssapi(settings, module)
     if mechanism == "OAUTHBEARER":
@@ -117,14 +117,14 @@ def from_settings(settings: Settings, token: TokenSource | None) -> Sasl:
     return Scram(mechanism=mechanism, username=username, password=password)
 
 
-def _module(settings: Settings) -> LoginModule | None:
+def _module(settings: ClientSettings) -> LoginModule | None:
     config = settings.secret(jaas.KEY)
     if config is None or not config.reveal().strip():
         return None
-    return jaas.parse(config.reveal(), where=settings.given[jaas.KEY].where)
+    return jaas.parse(config.reveal(), location=settings.entries[jaas.KEY].location)
 
 
-def _mechanism(settings: Settings, module: LoginModule | None) -> str:
+def _mechanism(settings: ClientSettings, module: LoginModule | None) -> str:
     serves = _MODULES.get(module.short_name) if module is not None else None
     if module is not None and serves is None:
         raise settings.error(
@@ -132,22 +132,22 @@ def _mechanism(settings: Settings, module: LoginModule | None) -> str:
             "this login module is not supported",
             hint=f"known are {', '.join(sorted(_MODULES))}",
         )
-    named = (settings.text("sasl.mechanism") or "").upper()
-    if not named:
+    mechanism_name = (settings.text("sasl.mechanism") or "").upper()
+    if not mechanism_name:
         fits = f", for example sasl.mechanism={serves[0]}" if serves else ""
         if serves == ("GSSAPI",):
             return "GSSAPI"
         raise settings.error("sasl.mechanism", f"is missing (Kafka would take GSSAPI){fits}")
-    if named not in MECHANISMS:
-        raise settings.error("sasl.mechanism", f"{named} is not one of {', '.join(MECHANISMS)}")
-    if module is not None and serves is not None and named not in serves:
+    if mechanism_name not in MECHANISMS:
+        raise settings.error("sasl.mechanism", f"{mechanism_name} is not one of {', '.join(MECHANISMS)}")
+    if module is not None and serves is not None and mechanism_name not in serves:
         raise settings.error(
-            "sasl.mechanism", f"{named} does not go with {module.short_name} in {jaas.KEY}"
+            "sasl.mechanism", f"{mechanism_name} does not go with {module.short_name} in {jaas.KEY}"
         )
-    return named
+    return mechanism_name
 
 
-def _login(settings: Settings, module: LoginModule | None) -> tuple[str, Secret]:
+def _login(settings: ClientSettings, module: LoginModule | None) -> tuple[str, Secret]:
     options: Mapping[str, Secret] = {} if module is None else module.options
     username = settings.text("sasl.username") or options.get("username", Secret("")).reveal()
     password = settings.secret("sasl.password") or options.get("password")
@@ -163,7 +163,7 @@ def _login(settings: Settings, module: LoginModule | None) -> tuple[str, Secret]
     return username, password
 
 
-def _gssapi(settings: Settings, module: LoginModule | None) -> Gssapi:
+def _gssapi(settings: ClientSettings, module: LoginModule | None) -> Gssapi:
     service = settings.text("sasl.kerberos.service.name") or (
         module.text("serviceName") if module is not None else None
     )
@@ -176,7 +176,7 @@ def _gssapi(settings: Settings, module: LoginModule | None) -> Gssapi:
         raise ConfigError(
             f"{jaas.KEY}: keyTab is not read from here",
             key=jaas.KEY,
-            where=settings.given[jaas.KEY].where,
+            location=settings.entries[jaas.KEY].location,
             hint="set KRB5_CLIENT_KTNAME to the keytab, or run kinit, and leave keyTab out",
         )
     return Gssapi(service=service, principal=principal or "")

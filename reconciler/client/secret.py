@@ -3,7 +3,7 @@
 from typing import Never, final
 
 from reconciler.redaction import SCRUBBED as _HIDDEN
-from reconciler.redaction import Scrubber
+from reconciler.redaction import SecretScrubber
 
 
 @final
@@ -54,8 +54,8 @@ class Secret:
 def scrubbed(text: str, *secrets: Secret | None, limit: int = 300) -> str:
     """``text`` with every occurrence of the secrets hidden, on one line, cut to ``limit`` characters.
 
-    For text of peers (token endpoints, TLS libraries) that goes into a message; see :class:`redaction.Scrubber`.
+    For text of peers (token endpoints, TLS libraries) that goes into a message; see :class:`redaction.SecretScrubber`.
     """
-    scrub = Scrubber(secret.reveal() for secret in secrets if secret is not None)
+    scrub = SecretScrubber(secret.reveal() for secret in secrets if secret is not None)
     line = " ".join("".join(c if c.isprintable() else " " for c in scrub(text)).split())
     return line if len(line) <= limit else f"{line[:limit]}..."

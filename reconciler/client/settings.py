@@ -18,7 +18,7 @@ from reconciler.client.config_keys import (
     KEYS,
     REFUSED,
     KeyRule,
-    Kind,
+    ValueKind,
 )
 from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError
@@ -34,42 +34,42 @@ class Setting:
 
     name: str
     text: str
-    where: str
+    location: str
 
     def __repr__(self) -> str:
-        return f"Setting(name={self.name!r}, where={self.where!r})"
+        return f"Setting(name={self.name!r}, where={self.location!r})"
 
     def error(self, message: str, *, hint: str = "") -> ConfigError:
         """An error that names this setting and its place."""
-        return ConfigError(f"{self.name}: {message}", key=self.name, where=self.where, hint=hint)
+        return ConfigError(f"{self.name}: {message}", key=self.name, location=self.location, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClientSettings:
     """Settings by canonical key, what people should be told about the keys, and how the files that they name are read."""
 
-    given: Mapping[str, Setting]
+    entries: Mapping[str, Setting]
     warnings: tuple[str, ...]
-    where: str
+    location: str
     files: ConfigFiles = field(default_factory=DiskFiles)
 
     def __contains__(self, key: str) -> bool:
-        return key in self.given
+        return key in self.entries
 
     def text(self, key: str) -> str | None:
         """Blanks at both ends are cut off, as Kafka does for every type but a password."""
-        found = self.given.get(key)
-        return None if found is None else found.text.strip()
+        setting = self.entries.get(key)
+        return None if setting is None else setting.text.strip()
 
     def lowered(self, key: str, default: str) -> str:
         """A choice in lower case."""
-        found = self.text(key)
-        return default if found is None else found.lower()
+        text = self.text(key)
+        return default if text is None else text.lower()
 
     def secret(self, key: str) -> Secret | None:
         """A password, blanks included."""
-        found = self.given.get(key)
-        return None if found is None else Secret(found.text)
+        setting = self.entries.get(key)
+        return None if setting is None else Secret(setting.text)
 
     def items(self, key: str) -> tuple[str, ...]:
         """The parts of a comma separated list, empty ones left out."""
@@ -77,13 +77,13 @@ class Settings:
 
     def seconds(self, key: str, default: float) -> float:
         """A time that is given in milliseconds."""
-        found = self.given.get(key)
-        return default if found is None else _whole(found) / 1000
+        setting = self.entries.get(key)
+        return default if setting is None else _parse_integer(setting) / 1000
 
     def count(self, key: str, default: int) -> int:
         """A whole number."""
-        found = self.given.get(key)
-        return default if found is None else _whole(found)
+        setting = self.entries.get(key)
+        return default if setting is None else _parse_integer(setting)
 
     def switch(self, key: str, *, default: bool) -> bool:
         """True or false."""
@@ -91,40 +91,40 @@ class Settings:
 
     def error(self, key: str, message: str, *, hint: str = "") -> ConfigError:
         """An error about a key, whether it was given or not."""
-        found = self.given.get(key)
-        if found is not None:
-            return found.error(message, hint=hint)
-        return ConfigError(f"{key}: {message}", key=key, where=self.where, hint=hint)
+        setting = self.entries.get(key)
+        if setting is not None:
+            return setting.error(message, hint=hint)
+        return ConfigError(f"{key}: {message}", key=key, location=self.location, hint=hint)
 
-    def with_warnings(self, more: Iterable[str]) -> "Settings":
+    def with_warnings(self, warnings: Iterable[str]) -> "ClientSettings":
         """The same settings with more to say."""
-        return replace(self, warnings=(*self.warnings, *more))
+        return replace(self, warnings=(*self.warnings, *warnings))
 
 
 def collect(
-    given: Iterable[Setting],
+    settings: Iterable[Setting],
     *,
-    allowed: references.Allowed,
-    where: str = "",
+    allowed: references.AllowedReferences,
+    location: str = "",
     values: list[str] | None = None,
-) -> Settings:
+) -> ClientSettings:
     """Check names, resolve references and read values of everything that was given.
 
     A later setting replaces an earlier one of the same name, as in a Java properties file.
 
     Args:
-        given: In order; the later one wins.
+        settings: In order; the later one wins.
         allowed: What references may read.
-        where: The file or "", for errors about keys that are missing.
+        location: The file or "", for errors about keys that are missing.
         values: Gets what every reference gave.
 
     Raises:
         ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
             resolved, or a value cannot be read.
     """
-    last = {setting.name: setting for setting in given}
+    last = {setting.name: setting for setting in settings}
     warnings: list[str] = []
-    found: dict[str, Setting] = {}
+    entries: dict[str, Setting] = {}
     for setting in last.values():
         if setting.name in REFUSED and setting.text.strip():
             raise setting.error(f"is not supported: {REFUSED[setting.name]}")
@@ -132,31 +132,31 @@ def collect(
         if rule is None:
             warnings.extend(_stranger(setting))
             continue
-        if rule.kind is Kind.IGNORED:
+        if rule.kind is ValueKind.IGNORED:
             warnings.extend(_ignored_aloud(setting))
             continue
         text = references.resolve(
-            setting.text, allowed=allowed, key=setting.name, where=setting.where, values=values
+            setting.text, allowed=allowed, key=setting.name, location=setting.location, values=values
         )
         resolved = replace(setting, text=text)
         _check(rule, resolved)
-        other = found.setdefault(rule.name, resolved)
-        if other.text != resolved.text:
-            raise resolved.error(f"contradicts {other.name}, which means the same")
-    return Settings(given=found, warnings=tuple(warnings), where=where, files=allowed.files)
+        duplicate = entries.setdefault(rule.name, resolved)
+        if duplicate.text != resolved.text:
+            raise resolved.error(f"contradicts {duplicate.name}, which means the same")
+    return ClientSettings(entries=entries, warnings=tuple(warnings), location=location, files=allowed.files)
 
 
 def _ignored_aloud(setting: Setting) -> Iterator[str]:
     """A warning where an ignored key chooses how a connection is protected."""
-    why = IGNORED_ALOUD.get(setting.name)
-    if why is not None and setting.text.strip():
-        place = f"{setting.where}: " if setting.where else ""
-        yield f"{place}{setting.name} is ignored: {why}"
+    reason = IGNORED_ALOUD.get(setting.name)
+    if reason is not None and setting.text.strip():
+        place = f"{setting.location}: " if setting.location else ""
+        yield f"{place}{setting.name} is ignored: {reason}"
 
 
 def _stranger(setting: Setting) -> Iterator[str]:
     """What to say about a key that no client of our kind has."""
-    place = f"{setting.where}: " if setting.where else ""
+    place = f"{setting.location}: " if setting.location else ""
     if setting.name.startswith(IGNORED_PREFIXES):
         return
     owner = FOREIGN.get(setting.name)
@@ -175,18 +175,18 @@ def _stranger(setting: Setting) -> Iterator[str]:
 def _check(rule: KeyRule, setting: Setting) -> None:
     lowered = setting.text.strip().lower()
     if rule.choices and lowered not in rule.choices:
-        listed = ", ".join(choice or '""' for choice in rule.choices)
-        raise setting.error(f"{setting.text.strip()!r} is not one of {listed}")
-    if rule.kind in {Kind.MILLIS, Kind.COUNT}:
-        number = _whole(setting)
-        least = 1 if rule.kind is Kind.COUNT else 0
+        choices_text = ", ".join(choice or '""' for choice in rule.choices)
+        raise setting.error(f"{setting.text.strip()!r} is not one of {choices_text}")
+    if rule.kind in {ValueKind.MILLIS, ValueKind.COUNT}:
+        number = _parse_integer(setting)
+        least = 1 if rule.kind is ValueKind.COUNT else 0
         if not least <= number <= _MAX_MILLIS:
             raise setting.error(f"{number} is not between {least} and {_MAX_MILLIS}")
-    if rule.kind is Kind.SWITCH and lowered not in _SWITCHES:
+    if rule.kind is ValueKind.SWITCH and lowered not in _SWITCHES:
         raise setting.error(f"{setting.text.strip()!r} is neither true nor false")
 
 
-def _whole(setting: Setting) -> int:
+def _parse_integer(setting: Setting) -> int:
     try:
         return int(setting.text.strip(), 10)
     except ValueError:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.client import keystores, pem
-from reconciler.client.keystores import Identity, Store
+from reconciler.client.keystores import Identity, StoreConfig
 from reconciler.client.secret import Secret
-from reconciler.client.settings import Settings
+from reconciler.client.settings import ClientSettings
 from reconciler.errors import ConfigError
 
 _VERSIONS: Final = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
@@ -51,31 +51,31 @@ class Tls:
         Raises:
             ConfigError: OpenSSL refuses the certificates, the key, its password or the ciphers.
         """
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        made.check_hostname = self.check_name and self.verify
-        made.verify_mode = ssl.CERT_REQUIRED if self.verify else ssl.CERT_NONE
-        made.minimum_version, made.maximum_version = self.lowest, self.highest
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = self.check_name and self.verify
+        context.verify_mode = ssl.CERT_REQUIRED if self.verify else ssl.CERT_NONE
+        context.minimum_version, context.maximum_version = self.lowest, self.highest
         if self.ciphers:
             with _refusal("ssl.cipher.suites", "OpenSSL knows none of these ciphers"):
-                made.set_ciphers(self.ciphers)
+                context.set_ciphers(self.ciphers)
         if self.trusted is None:
-            made.load_default_certs()
+            context.load_default_certs()
         else:
             with _refusal("ssl.truststore.certificates", "a trusted certificate cannot be read"):
-                made.load_verify_locations(cadata=self.trusted)
+                context.load_verify_locations(cadata=self.trusted)
         if self.identity is not None:
-            _show(made, self.identity)
-        return made
+            _load_identity(context, self.identity)
+        return context
 
 
-def from_settings(settings: Settings) -> Tls:
+def from_settings(settings: ClientSettings) -> Tls:
     """TLS as the ``ssl.*`` settings say; files are read now.
 
     Raises:
         ConfigError: A file cannot be read, or settings do not fit together; the key and file are named.
     """
     lowest, highest = _versions(settings)
-    made = Tls(
+    tls = Tls(
         trusted=_trusted(settings),
         identity=_identity(settings),
         check_name=settings.lowered("ssl.endpoint.identification.algorithm", "https") == "https",
@@ -85,42 +85,42 @@ def from_settings(settings: Settings) -> Tls:
         ciphers=_ciphers(settings.items("ssl.cipher.suites")),
     )
     try:
-        _ = made.context()
+        _ = tls.context()
     except ConfigError as error:
         raise ConfigError(
-            error.message, key=error.key, where=settings.where, hint=error.hint
+            error.message, key=error.key, location=settings.location, hint=error.hint
         ) from None
-    return made
+    return tls
 
 
-def _trusted(settings: Settings) -> str | None:
+def _trusted(settings: ClientSettings) -> str | None:
     inline, location = "ssl.truststore.certificates", "ssl.truststore.location"
-    given = [key for key in (inline, location, "ssl.ca.location") if settings.text(key)]
-    if len(given) > 1:
-        raise settings.error(given[1], f"cannot stand beside {given[0]}")
-    if not given:
+    given_keys = [key for key in (inline, location, "ssl.ca.location") if settings.text(key)]
+    if len(given_keys) > 1:
+        raise settings.error(given_keys[1], f"cannot stand beside {given_keys[0]}")
+    if not given_keys:
         return None
-    if given[0] == inline:
-        found = pem.certificates(settings.text(inline) or "")
-        if not found:
+    if given_keys[0] == inline:
+        certificates_pem = pem.certificates(settings.text(inline) or "")
+        if not certificates_pem:
             raise settings.error(inline, "holds no PEM certificate")
-        return found
-    path = Path(settings.text(given[0]) or "")
-    several = settings.files.listed(path) if given[0] == "ssl.ca.location" else None
-    if several is not None:
-        parts = [_content(settings, given[0], file) for file in several]
+        return certificates_pem
+    path = Path(settings.text(given_keys[0]) or "")
+    folder_files = settings.files.list_folder(path) if given_keys[0] == "ssl.ca.location" else None
+    if folder_files is not None:
+        parts = [_content(settings, given_keys[0], file) for file in folder_files]
         return pem.certificates("\n".join(part.decode("utf-8", "replace") for part in parts))
     password = settings.secret("ssl.truststore.password")
-    return keystores.trusted(_store(settings, given[0], "ssl.truststore", password))
+    return keystores.trusted(_store(settings, given_keys[0], "ssl.truststore", password))
 
 
-def _identity(settings: Settings) -> Identity | None:
+def _identity(settings: ClientSettings) -> Identity | None:
     key_password = settings.secret("ssl.key.password")
     store_key = "ssl.keystore.location"
     if settings.text(store_key):
-        for other in ("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.location"):
-            if other in settings:
-                raise settings.error(other, f"cannot stand beside {store_key}")
+        for conflicting_key in ("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.location"):
+            if conflicting_key in settings:
+                raise settings.error(conflicting_key, f"cannot stand beside {store_key}")
         password = settings.secret("ssl.keystore.password")
         return keystores.identity(
             _store(settings, store_key, "ssl.keystore", password), key_password
@@ -136,18 +136,18 @@ def _identity(settings: Settings) -> Identity | None:
         raise settings.error(
             missing, f"is missing beside {key_key if chain is None else chain_key}"
         )
-    source = Store(
+    source = StoreConfig(
         content=b"",
         declared="PEM",
         password=None,
-        where=settings.given[key_key].where,
+        location=settings.entries[key_key].location,
         key=key_key,
         password_key="ssl.key.password",  # noqa: S106 - the name of a key, not a password
     )
     return keystores.pem_identity(chain, key, key_password, source)
 
 
-def _either(settings: Settings, inline: str, location: str) -> tuple[str | None, str]:
+def _either(settings: ClientSettings, inline: str, location: str) -> tuple[str | None, str]:
     """Text given inline or in a file, and the key that gave it."""
     if settings.text(inline):
         if settings.text(location):
@@ -159,43 +159,43 @@ def _either(settings: Settings, inline: str, location: str) -> tuple[str | None,
     return _content(settings, location, Path(path)).decode("utf-8", "replace"), location
 
 
-def _store(settings: Settings, key: str, family: str, password: Secret | None) -> Store:
+def _store(settings: ClientSettings, key: str, family: str, password: Secret | None) -> StoreConfig:
     path = Path(settings.text(key) or "")
-    return Store(
+    return StoreConfig(
         content=_content(settings, key, path),
         declared=settings.text(f"{family}.type"),
         password=password,
-        where=str(path),
+        location=str(path),
         key=key,
         password_key=f"{family}.password",
     )
 
 
-def _content(settings: Settings, key: str, path: Path) -> bytes:
+def _content(settings: ClientSettings, key: str, path: Path) -> bytes:
     try:
         return settings.files.read(path)
     except ConfigError as error:
         raise settings.error(key, str(error)) from None
 
 
-def _versions(settings: Settings) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+def _versions(settings: ClientSettings) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
     names = [name.lower() for name in settings.items("ssl.enabled.protocols")]
     if not names:
         only = settings.lowered("ssl.protocol", "tls")
         # Java's ssl.protocol names the newest version of the context, not the only one.
         return ssl.TLSVersion.TLSv1_2, _VERSIONS.get(only, ssl.TLSVersion.TLSv1_3)
-    known = [_VERSIONS[name] for name in names if name in _VERSIONS]
-    if not known:
+    known_versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
+    if not known_versions:
         raise settings.error("ssl.enabled.protocols", "names neither TLSv1.2 nor TLSv1.3")
-    return min(known), max(known)
+    return min(known_versions), max(known_versions)
 
 
 def _ciphers(names: tuple[str, ...]) -> str:
     """OpenSSL's names of TLS 1.2 suites; those of TLS 1.3 are always on and left out."""
-    found = []
+    unknown_ciphers = []
     for name in names:
         if not name.startswith("TLS_"):
-            found.append(name)
+            unknown_ciphers.append(name)
         elif "_WITH_" in name:
             exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
             for java, openssl in _OPENSSL_CIPHERS.items():
@@ -203,11 +203,11 @@ def _ciphers(names: tuple[str, ...]) -> str:
             if "CHACHA20" in cipher:
                 cipher = cipher.removesuffix("_SHA256")
             cipher = cipher.replace("CBC_", "").replace("_", "-")
-            found.append(cipher if exchange == "RSA" else f"{exchange.replace('_', '-')}-{cipher}")
-    return ":".join(found)
+            unknown_ciphers.append(cipher if exchange == "RSA" else f"{exchange.replace('_', '-')}-{cipher}")
+    return ":".join(unknown_ciphers)
 
 
-def _show(made: ssl.SSLContext, identity: Identity) -> None:
+def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     password = identity.password
     with (
         _refusal(
@@ -215,7 +215,7 @@ def _show(made: ssl.SSLContext, identity: Identity) -> None:
         ),
         _private_file(identity.chain + identity.key.reveal()) as path,
     ):
-        made.load_cert_chain(path, password=lambda: password.reveal() if password else "")
+        context.load_cert_chain(path, password=lambda: password.reveal() if password else "")
 
 
 @contextmanager

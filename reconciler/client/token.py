@@ -17,7 +17,7 @@ _RESERVED: Final = "auth"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class BearerToken:
     """A bearer token.
 
     Attributes:
@@ -36,11 +36,11 @@ class Token:
         check_extensions(self.extensions)
 
 
-TokenSource: TypeAlias = Callable[[], Awaitable[Token]]
+TokenSource: TypeAlias = Callable[[], Awaitable[BearerToken]]
 """Gives a token that is valid now. Called once per authentication; it may keep one and give it again."""
 
 
-def check_extensions(extensions: Mapping[str, str], *, key: str = "", where: str = "") -> None:
+def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:
     """See to the syntax of SASL extensions (RFC 7628, KIP-342).
 
     Raises:
@@ -51,11 +51,11 @@ def check_extensions(extensions: Mapping[str, str], *, key: str = "", where: str
             raise ConfigError(
                 f"the SASL extension name {name!r} must be letters and not {_RESERVED!r}",
                 key=key,
-                where=where,
+                location=location,
             )
         if not _VALUE.fullmatch(value):
             raise ConfigError(
                 f"the value of the SASL extension {name!r} is empty or has characters that are not allowed",
                 key=key,
-                where=where,
+                location=location,
             )

@@ -9,7 +9,7 @@ import socket
 import ssl
 from typing import Final, Protocol
 
-from reconciler.client.dialing import Target
+from reconciler.client.dialing import DialTarget
 from reconciler.errors import ClientError, ConnectError, TlsError
 
 _NAME_MISMATCH: Final = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, ..._IP_ADDRESS_MISMATCH
@@ -29,7 +29,7 @@ _OUR_CERTIFICATE: Final = (
 )  # fmt: skip
 
 
-class Receiver(Protocol):
+class TransportReceiver(Protocol):
     """Who gets the bytes."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -40,7 +40,7 @@ class Receiver(Protocol):
         """So many bytes were written into the last buffer."""
         ...
 
-    def lost(self, error: ClientError) -> None:
+    def transport_lost(self, error: ClientError) -> None:
         """The connection is gone; called once, also after our own close."""
         ...
 
@@ -48,7 +48,7 @@ class Receiver(Protocol):
 class Transport(asyncio.BufferedProtocol):
     """One connected socket. Made by :func:`open_transport`."""
 
-    def __init__(self, receiver: Receiver, target: Target) -> None:
+    def __init__(self, receiver: TransportReceiver, target: DialTarget) -> None:
         self._receiver = receiver
         self._target = target
         self._wire: asyncio.Transport | None = None
@@ -68,14 +68,14 @@ class Transport(asyncio.BufferedProtocol):
     @property
     def tls(self) -> str:
         """Protocol version, "" without TLS."""
-        found = self._wire.get_extra_info("ssl_object") if self._wire is not None else None
-        return (found.version() or "") if found is not None else ""
+        ssl_object = self._wire.get_extra_info("ssl_object") if self._wire is not None else None
+        return (ssl_object.version() or "") if ssl_object is not None else ""
 
     @property
     def peer(self) -> str:
         """The address that answered."""
-        found = self._wire.get_extra_info("peername") if self._wire is not None else None
-        return str(found[0]) if found else ""
+        peer_name = self._wire.get_extra_info("peername") if self._wire is not None else None
+        return str(peer_name[0]) if peer_name else ""
 
     @property
     def is_open(self) -> bool:
@@ -126,11 +126,11 @@ class Transport(asyncio.BufferedProtocol):
             )
         else:
             error = ConnectError(f"{self.node} closed the connection", node=self.node)
-        self._receiver.lost(error)
+        self._receiver.transport_lost(error)
 
 
 async def open_transport(
-    opened: socket.socket, target: Target, context: ssl.SSLContext | None, receiver: Receiver
+    opened: socket.socket, target: DialTarget, context: ssl.SSLContext | None, receiver: TransportReceiver
 ) -> Transport:
     """Put TLS, if any, on a connected socket and hand its bytes to the receiver.
 
@@ -156,9 +156,9 @@ async def open_transport(
     except ssl.SSLError as error:
         raise tls_error(error, transport.node) from None
     except OSError as error:
-        where = "in the TLS handshake" if context is not None else "at once"
+        moment = "in the TLS handshake" if context is not None else "at once"
         raise ConnectError(
-            f"{transport.node} closed the connection {where}: {error.strerror or type(error).__name__}",
+            f"{transport.node} closed the connection {moment}: {error.strerror or type(error).__name__}",
             node=transport.node,
             hint=_NO_TLS_HINT if context is not None else "",
         ) from None

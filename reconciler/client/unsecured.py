@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.client.secret import Secret
-from reconciler.client.token import Token
+from reconciler.client.token import BearerToken
 from reconciler.errors import ConfigError
 from reconciler.ports import Clock
 
@@ -21,7 +21,7 @@ _LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
 _DEFAULT_LIFETIME: Final = 3600.0
 
 
-def wants_unsecured(options: Mapping[str, Secret]) -> bool:
+def is_unsecured_login(options: Mapping[str, Secret]) -> bool:
     """Whether the options of a login module ask for such a token."""
     return any(name.startswith("unsecuredLogin") for name in options)
 
@@ -45,14 +45,14 @@ class UnsecuredTokens:
             elif name.startswith(_NUMBER):
                 self._claims[name.removeprefix(_NUMBER)] = _number(_NUMBER, text)
             elif name.startswith(_LIST):
-                separator, rest = text[:1] or ",", text[1:]
-                self._claims[name.removeprefix(_LIST)] = rest.split(separator)
+                separator, remainder = text[:1] or ",", text[1:]
+                self._claims[name.removeprefix(_LIST)] = remainder.split(separator)
         principal = options.get("unsecuredLoginPrincipalClaimName", Secret("sub")).reveal()
         if not self._claims.get(principal):
-            named = (
+            claim_names = (
                 f"{_STRING}sub" if principal == "sub" else f"a claim {_STRING}... for the principal"
             )
-            raise ConfigError(f"sasl.jaas.config: {named} is missing", key="sasl.jaas.config")
+            raise ConfigError(f"sasl.jaas.config: {claim_names} is missing", key="sasl.jaas.config")
         lifetime = options.get(_LIFETIME)
         self._lifetime = (
             _DEFAULT_LIFETIME if lifetime is None else _number(_LIFETIME, lifetime.reveal())
@@ -60,11 +60,11 @@ class UnsecuredTokens:
         self._extensions = extensions
         self._clock = clock
 
-    async def __call__(self) -> Token:
+    async def __call__(self) -> BearerToken:
         """A token issued now."""
         now = self._clock.now()
         claims = {**self._claims, "iat": now, "exp": now + self._lifetime}
-        return Token(
+        return BearerToken(
             value=Secret(f"{_part({'alg': 'none'})}.{_part(claims)}."),
             expires_at=now + self._lifetime,
             extensions=self._extensions,

@@ -17,7 +17,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter, exactly
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import NO_LIMITS, State
+from reconciler.quota.state import NO_LIMITS, QuotaState
 
 POLL: Final = Backoff(first=0.02, cap=0.1)
 """A broker shows a change some 10 ms to a second after the acknowledgement; a look at one entity costs it nothing."""
@@ -32,12 +32,12 @@ FEW: Final = 5
 
 _KEYS: Final = {str(key): key for key in COLUMNS}
 
-Describe = Callable[[Filter, int, Deadline], Awaitable[State]]
+Describe = Callable[[Filter, int, Deadline], Awaitable[QuotaState]]
 """``describe(wanted, node, deadline)``."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Seen:
+class _BrokerView:
     """What one broker has shown."""
 
     visible: bool = False
@@ -46,7 +46,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class VisibilityWait:
     """One wait.
 
     Attributes:
@@ -62,7 +62,7 @@ class Watch:
     live: Callable[[Deadline], Awaitable[Sequence[Node]]]
     deadline: Deadline
     clock: Clock
-    seen: dict[int, _Seen] = field(default_factory=dict[int, _Seen])
+    views_by_broker: dict[int, _BrokerView] = field(default_factory=dict[int, _BrokerView])
 
     async def run(self) -> Visibility:
         """Poll every broker at the same time.
@@ -71,17 +71,17 @@ class Watch:
             ClientError: Not even the list of brokers could be had.
         """
         nodes = await self._brokers()
-        self.seen.update({node.id: _Seen() for node in nodes})
+        self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
         return Visibility(
-            visible=tuple(sorted(it for it, seen in self.seen.items() if seen.visible)),
+            visible=tuple(sorted(node for node, view in self.views_by_broker.items() if view.visible)),
             lagging=tuple(
-                sorted(it for it, seen in self.seen.items() if seen.answered and not seen.visible)
+                sorted(node for node, view in self.views_by_broker.items() if view.answered and not view.visible)
             ),
             unreachable={
-                it: seen.trouble or "no answer before the deadline"
-                for it, seen in sorted(self.seen.items())
-                if not seen.answered
+                node: view.trouble or "no answer before the deadline"
+                for node, view in sorted(self.views_by_broker.items())
+                if not view.answered
             },
         )
 
@@ -100,18 +100,18 @@ class Watch:
             await self.clock.sleep(self.deadline.within(self.clock.monotonic(), pause))
 
     async def _watch(self, node: int) -> None:
-        seen = self.seen[node]
+        view = self.views_by_broker[node]
         polls = 0
         while not self.deadline.passed(self.clock.monotonic()):
             polls += 1
             try:
-                seen.visible = await self._shows_all(node)
-                seen.answered, seen.trouble = True, ""
+                view.visible = await self._shows_all(node)
+                view.answered, view.trouble = True, ""
             except ClientError as error:
-                seen.answered, seen.trouble = False, error.message
+                view.answered, view.trouble = False, error.message
                 if await self._is_gone(node):
                     return
-            if seen.visible:
+            if view.visible:
                 return
             pause = POLL.pause(polls, random.random)
             await self.clock.sleep(self.deadline.within(self.clock.monotonic(), pause))
@@ -128,16 +128,16 @@ class Watch:
             return False
         if len(self.expected) > FEW:
             state = await self.describe(ALL, node, self.deadline)
-            return all(shows(state, it) for it in self.expected)
-        for it in self.expected[:-1]:
-            if not shows(await self.describe(exactly(it.entity), node, soon), it):
+            return all(shows(state, expected_alteration) for expected_alteration in self.expected)
+        for alteration in self.expected[:-1]:
+            if not shows(await self.describe(exactly(alteration.entity), node, soon), alteration):
                 return False
         return True
 
     async def _is_gone(self, node: int) -> bool:
         """Whether Metadata no longer lists a broker that does not answer."""
         try:
-            return all(it.id != node for it in await self.live(self.deadline))
+            return all(broker_node.id != node for broker_node in await self.live(self.deadline))
         except ClientError:
             return False
 
@@ -146,7 +146,7 @@ _NOBODY: Final = Entity(("", False, False))
 """Kafka refuses the empty name, so that no broker lists it: the cheapest question."""
 
 
-def shows(state: State, expected: Alteration) -> bool:
+def shows(state: QuotaState, expected: Alteration) -> bool:
     """Whether every operation of an alteration is in force."""
     limits = state.limits.get(expected.entity, NO_LIMITS)
     foreign = dict(state.foreign_values.get(expected.entity, ()))

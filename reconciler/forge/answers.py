@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 from reconciler import foreign_json
 from reconciler.errors import ForgeError
-from reconciler.forge.token import Token
+from reconciler.forge.token import ForgeToken
 from reconciler.render.names import escaped
 
 MAX_WORDS: Final = 300
@@ -30,7 +30,7 @@ _HINTS: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ForgeResponse:
     """One whole answer.
 
     Attributes:
@@ -53,26 +53,26 @@ class Answer:
         return (
             "retry-after" in self.headers
             or self.headers.get("x-ratelimit-remaining") == "0"
-            or "secondary rate limit" in self.words.lower()
+            or "secondary rate limit" in self.error_text.lower()
         )
 
     @property
-    def words(self) -> str:
+    def error_text(self) -> str:
         """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
         try:
-            said = foreign_json.parse(self.body, most_bytes=foreign_json.ANSWER)
-        except foreign_json.UnreadableJson:
+            document = foreign_json.parse(self.body, most_bytes=foreign_json.ANSWER)
+        except foreign_json.InvalidJson:
             return ""
-        if not isinstance(said, dict):
+        if not isinstance(document, dict):
             return ""
-        parts = [said.get("message"), said.get("error"), said.get("error_description")]
+        parts = [document.get("message"), document.get("error"), document.get("error_description")]
         texts = [
-            json.dumps(one) if isinstance(one, dict | list) else str(one) for one in parts if one
+            json.dumps(part) if isinstance(part, dict | list) else str(part) for part in parts if part
         ]
         # GitHub says what was wrong with a field only in this list.
         texts += [
-            str(one.get("message") or one) if isinstance(one, dict) else str(one)
-            for one in said.get("errors") or ()
+            str(error.get("message") or error) if isinstance(error, dict) else str(error)
+            for error in document.get("errors") or ()
         ]
         line = escaped("; ".join(texts))
         return line if len(line) <= MAX_WORDS else f"{line[:MAX_WORDS]}..."
@@ -94,12 +94,12 @@ class Answer:
         return SECONDARY_SECONDS
 
 
-def failure(answer: Answer, request: str, token: Token | None) -> ForgeError:
+def failure(answer: ForgeResponse, request: str, token: ForgeToken | None) -> ForgeError:
     """The error for an answer that is none of the expected ones."""
-    words = answer.words if token is None else token.hidden_in(answer.words)
-    moved = answer.headers.get("location", "") if 300 <= answer.status < 400 else ""
+    words = answer.error_text if token is None else token.hidden_in(answer.error_text)
+    redirect = answer.headers.get("location", "") if 300 <= answer.status < 400 else ""
     hint = _HINTS.get(answer.status, "")
-    if moved:
+    if redirect:
         hint = "the repository was renamed or moved; use its new name"
     elif answer.status >= 500:
         hint = "the host has a fault of its own; try again later"
@@ -111,7 +111,7 @@ def failure(answer: Answer, request: str, token: Token | None) -> ForgeError:
     )
 
 
-def next_page(answer: Answer, here: str) -> str | None:
+def next_page(answer: ForgeResponse, current_url: str) -> str | None:
     """The address of the next page, from the Link header; ``None`` after the last.
 
     Raises:
@@ -119,12 +119,12 @@ def next_page(answer: Answer, here: str) -> str | None:
     """
     for part in answer.headers.get("link", "").split(","):
         address, _, parameters = part.strip().partition(">")
-        names = {one.strip().replace('"', "") for one in parameters.split(";")}
+        names = {parameter.strip().replace('"', "") for parameter in parameters.split(";")}
         if address.startswith("<") and "rel=next" in names:
-            target = urljoin(here, address[1:])
-            if urlsplit(target)[:2] != urlsplit(here)[:2]:
+            target = urljoin(current_url, address[1:])
+            if urlsplit(target)[:2] != urlsplit(current_url)[:2]:
                 raise ForgeError(
-                    f"the next page of {urlsplit(here).path} is said to be on another host, so it is not asked for"
+                    f"the next page of {urlsplit(current_url).path} is said to be on another host, so it is not asked for"
                 )
             return target
     return None

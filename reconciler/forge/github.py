@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.incident import Issue
-from reconciler.forge.rest import BOUNDS, Bounds, Json, Rest
-from reconciler.forge.shapes import fact, maybe
-from reconciler.forge.sticky import Note
-from reconciler.forge.token import Token
+from reconciler.forge.rest import BOUNDS, RestLimits, Json, RestClient
+from reconciler.forge.shapes import required_field, optional_text
+from reconciler.forge.sticky import Comment
+from reconciler.forge.token import ForgeToken
 from reconciler.ports import Clock
 
 API: Final = "https://api.github.com"
@@ -49,19 +49,19 @@ def checked_sha(text: str) -> str:
 
 
 def github(
-    address: str, token: Token | None, *, clock: Clock, version: str, bounds: Bounds = BOUNDS
-) -> Rest:
+    address: str, token: ForgeToken | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
+) -> RestClient:
     """A client of GitHub's API or of an Enterprise server's."""
     headers = {
         "Accept": "application/vnd.github+json",
         "User-Agent": f"kquota/{version}",
         "X-GitHub-Api-Version": API_VERSION,
     }
-    return Rest(address, headers=headers, clock=clock, token=token, bounds=bounds)
+    return RestClient(address, headers=headers, clock=clock, token=token, bounds=bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class PullRequestHead:
     """The head of a pull request, as the event that started the run names it; never as an artifact does.
 
     Attributes:
@@ -86,13 +86,13 @@ class GitHub:
     """One repository.
 
     Args:
-        rest: The client.
+        client: The client.
         repository: ``owner/name``.
         author: Whose comments are ours; "" = ask, and take the workflow's account where the token may not.
     """
 
-    def __init__(self, rest: Rest, repository: str, *, author: str = "") -> None:
-        self.rest = rest
+    def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:
+        self.client = client
         self.path = f"/repos/{checked_repository(repository)}"
         self._author = author
 
@@ -100,7 +100,7 @@ class GitHub:
         """The account that the token writes as."""
         if not self._author:
             try:
-                self._author = fact(await self.rest.get("/user"), "login", str)
+                self._author = required_field(await self.client.get("/user"), "login", str)
             except ForgeError as error:
                 # "Resource not accessible by integration": the token of an app, the workflow's own most of all.
                 if error.status != 403 or error.may_work_later:
@@ -108,7 +108,7 @@ class GitHub:
                 self._author = WORKFLOW_ACCOUNT
         return self._author
 
-    async def pull_of(self, head: Head) -> int:
+    async def pull_of(self, head: PullRequestHead) -> int:
         """The one open pull request with this head.
 
         Raises:
@@ -117,51 +117,51 @@ class GitHub:
         query = {"state": "open", "sort": "updated", "direction": "desc"}
         if head.branch:
             query["head"] = f"{head.repository.split('/')[0]}:{head.branch}"
-        found = [
-            fact(one, "number", int)
-            async for one in self.rest.items(f"{self.path}/pulls", query=query)
-            if _has_head(one, head)
+        numbers = [
+            required_field(pull, "number", int)
+            async for pull in self.client.items(f"{self.path}/pulls", query=query)
+            if _has_head(pull, head)
         ]
-        if len(found) != 1:
-            what = "no open pull request has" if not found else f"pull requests {found} all have"
+        if len(numbers) != 1:
+            problem = "no open pull request has" if not numbers else f"pull requests {numbers} all have"
             raise ForgeError(
-                f"{what} the head {head.sha} of {head.repository}",
+                f"{problem} the head {head.sha} of {head.repository}",
                 hint="it was closed, or has newer commits with a run of their own"
-                if not found
+                if not numbers
                 else "say which with --pull",
             )
-        return found[0]
+        return numbers[0]
 
-    async def check_pull(self, number: int, head: Head) -> None:
+    async def check_pull(self, number: int, head: PullRequestHead) -> None:
         """Nothing, if this pull request has this head.
 
         Raises:
             ForgeError: It has another.
         """
-        one = await self.rest.get(f"{self.path}/pulls/{number}")
-        if not _has_head(one, head):
+        pull = await self.client.get(f"{self.path}/pulls/{number}")
+        if not _has_head(pull, head):
             raise ForgeError(
                 f"pull request {number} does not have the head {head.sha} of {head.repository}, so nothing is posted there",
                 hint="it has newer commits, or the run was told another pull request than its own",
             )
 
-    async def pull_merged_as(self, commit: str) -> tuple[int, Head]:
+    async def pull_merged_as(self, commit: str) -> tuple[int, PullRequestHead]:
         """The pull request that a commit of the base branch merged, and its head.
 
         Raises:
             ForgeError: There is none, such as after a direct push.
         """
         path = f"{self.path}/commits/{checked_sha(commit)}/pulls"
-        async for one in self.rest.items(path):
-            if maybe(one, "merged_at") and maybe(one, "merge_commit_sha") == commit:
+        async for pull in self.client.items(path):
+            if optional_text(pull, "merged_at") and optional_text(pull, "merge_commit_sha") == commit:
                 # A fork may be gone by now; its commits are not.
-                repository = maybe(one, "head.repo.full_name") or self.path.removeprefix("/repos/")
-                head = Head(
+                repository = optional_text(pull, "head.repo.full_name") or self.path.removeprefix("/repos/")
+                head = PullRequestHead(
                     repository=repository,
-                    sha=fact(one, "head.sha", str),
-                    branch=maybe(one, "head.ref"),
+                    sha=required_field(pull, "head.sha", str),
+                    branch=optional_text(pull, "head.ref"),
                 )
-                return fact(one, "number", int), head
+                return required_field(pull, "number", int), head
         raise ForgeError(
             f"no pull request was merged as {commit}, so there is no review to go by",
             hint="after a direct push, plan, look at the plan, and apply with its digest (--expect-digest)",
@@ -172,29 +172,29 @@ class GitHub:
     async def open_issues(self) -> AsyncIterator[Issue]:
         """All open issues, oldest first."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
-        async for one in self.rest.items(f"{self.path}/issues", query=query):
-            if "pull_request" not in one:
-                yield _issue(one)
+        async for issue_json in self.client.items(f"{self.path}/issues", query=query):
+            if "pull_request" not in issue_json:
+                yield _issue(issue_json)
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
         return _issue(
-            await self.rest.send("POST", f"{self.path}/issues", {"title": title, "body": body})
+            await self.client.send("POST", f"{self.path}/issues", {"title": title, "body": body})
         )
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
         path = f"{self.path}/issues/{issue.number}"
-        return _issue(await self.rest.send("PATCH", path, {"title": title, "body": body}))
+        return _issue(await self.client.send("PATCH", path, {"title": title, "body": body}))
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment."""
-        await self.rest.send("POST", f"{self.path}/issues/{issue.number}/comments", {"body": body})
+        await self.client.send("POST", f"{self.path}/issues/{issue.number}/comments", {"body": body})
 
     async def close(self, issue: Issue) -> None:
         """Close it as done."""
         body: dict[str, Json] = {"state": "closed", "state_reason": "completed"}
-        await self.rest.send("PATCH", f"{self.path}/issues/{issue.number}", body)
+        await self.client.send("PATCH", f"{self.path}/issues/{issue.number}", body)
 
 
 class PullComments:
@@ -204,53 +204,53 @@ class PullComments:
         self._host = host
         self._number = number
 
-    async def notes(self) -> AsyncIterator[Note]:
+    async def notes(self) -> AsyncIterator[Comment]:
         """All comments, oldest first."""
-        async for one in self._host.rest.items(f"{self._host.path}/issues/{self._number}/comments"):
-            yield _note(one)
+        async for comment in self._host.client.items(f"{self._host.path}/issues/{self._number}/comments"):
+            yield _note(comment)
 
     async def own_name(self) -> str:
         """Who we are."""
         return await self._host.own_name()
 
-    async def create(self, body: str) -> Note:
+    async def create(self, body: str) -> Comment:
         """Write a new comment."""
         path = f"{self._host.path}/issues/{self._number}/comments"
-        return _note(await self._host.rest.send("POST", path, {"body": body}))
+        return _note(await self._host.client.send("POST", path, {"body": body}))
 
-    async def change(self, note: Note, body: str) -> Note:
+    async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of one of our comments."""
         path = f"{self._host.path}/issues/comments/{note.id}"
-        return _note(await self._host.rest.send("PATCH", path, {"body": body}))
+        return _note(await self._host.client.send("PATCH", path, {"body": body}))
 
-    async def delete(self, note: Note) -> None:
+    async def delete(self, note: Comment) -> None:
         """Take one of our comments away."""
-        await self._host.rest.send("DELETE", f"{self._host.path}/issues/comments/{note.id}")
+        await self._host.client.send("DELETE", f"{self._host.path}/issues/comments/{note.id}")
 
 
-def _has_head(pull: Json, head: Head) -> bool:
+def _has_head(pull: Json, head: PullRequestHead) -> bool:
     return (
-        maybe(pull, "head.sha") == head.sha
-        and maybe(pull, "head.repo.full_name").casefold() == head.repository.casefold()
+        optional_text(pull, "head.sha") == head.sha
+        and optional_text(pull, "head.repo.full_name").casefold() == head.repository.casefold()
     )
 
 
-def _note(one: Json) -> Note:
-    return Note(
-        id=fact(one, "id", int),
-        author=maybe(one, "user.login"),
-        body=maybe(one, "body"),
-        url=maybe(one, "html_url"),
+def _note(comment: Json) -> Comment:
+    return Comment(
+        id=required_field(comment, "id", int),
+        author=optional_text(comment, "user.login"),
+        body=optional_text(comment, "body"),
+        url=optional_text(comment, "html_url"),
     )
 
 
-def _issue(one: Json) -> Issue:
+def _issue(issue: Json) -> Issue:
     return Issue(
-        number=fact(one, "number", int),
-        author=maybe(one, "user.login"),
-        title=maybe(one, "title"),
-        body=maybe(one, "body"),
-        url=maybe(one, "html_url"),
+        number=required_field(issue, "number", int),
+        author=optional_text(issue, "user.login"),
+        title=optional_text(issue, "title"),
+        body=optional_text(issue, "body"),
+        url=optional_text(issue, "html_url"),
     )
 
 

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.incident import Issue
-from reconciler.forge.rest import BOUNDS, Bounds, Json, Rest
-from reconciler.forge.shapes import fact, maybe
-from reconciler.forge.sticky import Note
-from reconciler.forge.token import Token
+from reconciler.forge.rest import BOUNDS, RestLimits, Json, RestClient
+from reconciler.forge.shapes import required_field, optional_text
+from reconciler.forge.sticky import Comment
+from reconciler.forge.token import ForgeToken
 from reconciler.ports import Clock
 
 API: Final = "https://gitlab.com/api/v4"
@@ -17,11 +17,11 @@ NOTE_CHARACTERS: Final = 1_000_000
 
 
 def gitlab(
-    address: str, token: Token | None, *, clock: Clock, version: str, bounds: Bounds = BOUNDS
-) -> Rest:
+    address: str, token: ForgeToken | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
+) -> RestClient:
     """A client of GitLab's API. Job tokens cannot write notes, so the header is that of project tokens."""
     headers = {"Accept": "application/json", "User-Agent": f"kquota/{version}"}
-    return Rest(
+    return RestClient(
         address,
         headers=headers,
         clock=clock,
@@ -38,17 +38,17 @@ class GitLab:
         UsageError: The project is empty.
     """
 
-    def __init__(self, rest: Rest, project: str) -> None:
+    def __init__(self, client: RestClient, project: str) -> None:
         if not project.strip("/"):
             raise UsageError("no project was named", hint="--project group/name, or CI_PROJECT_ID")
-        self.rest = rest
+        self.client = client
         self.path = f"/projects/{quote(project, safe='')}"
         self._author = ""
 
     async def own_name(self) -> str:
         """The account that the token writes as: for project tokens a bot of the project."""
         if not self._author:
-            self._author = fact(await self.rest.get("/user"), "username", str)
+            self._author = required_field(await self.client.get("/user"), "username", str)
         return self._author
 
     async def check_merge_request(self, number: int, sha: str) -> None:
@@ -57,8 +57,8 @@ class GitLab:
         Raises:
             ForgeError: It has another.
         """
-        one = await self.rest.get(f"{self.path}/merge_requests/{number}")
-        if maybe(one, "sha") != sha:
+        merge_request = await self.client.get(f"{self.path}/merge_requests/{number}")
+        if optional_text(merge_request, "sha") != sha:
             raise ForgeError(
                 f"merge request {number} does not have the head {sha}, so nothing is posted there",
                 hint="it has newer commits with a pipeline of their own",
@@ -67,26 +67,26 @@ class GitLab:
     async def open_issues(self) -> AsyncIterator[Issue]:
         """All open issues, oldest first."""
         query = {"state": "opened", "order_by": "created_at", "sort": "asc", "scope": "all"}
-        async for one in self.rest.items(f"{self.path}/issues", query=query):
-            yield _issue(one)
+        async for issue_json in self.client.items(f"{self.path}/issues", query=query):
+            yield _issue(issue_json)
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
-        made = {"title": title, "description": body}
-        return _issue(await self.rest.send("POST", f"{self.path}/issues", made))
+        fields = {"title": title, "description": body}
+        return _issue(await self.client.send("POST", f"{self.path}/issues", fields))
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
         path = f"{self.path}/issues/{issue.number}"
-        return _issue(await self.rest.send("PUT", path, {"title": title, "description": body}))
+        return _issue(await self.client.send("PUT", path, {"title": title, "description": body}))
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a note."""
-        await self.rest.send("POST", f"{self.path}/issues/{issue.number}/notes", {"body": body})
+        await self.client.send("POST", f"{self.path}/issues/{issue.number}/notes", {"body": body})
 
     async def close(self, issue: Issue) -> None:
         """Close it."""
-        await self.rest.send("PUT", f"{self.path}/issues/{issue.number}", {"state_event": "close"})
+        await self.client.send("PUT", f"{self.path}/issues/{issue.number}", {"state_event": "close"})
 
 
 class MergeRequestNotes:
@@ -96,41 +96,41 @@ class MergeRequestNotes:
         self._host = host
         self._path = f"{host.path}/merge_requests/{number}/notes"
 
-    async def notes(self) -> AsyncIterator[Note]:
+    async def notes(self) -> AsyncIterator[Comment]:
         """All notes of people, oldest first; those that GitLab writes itself are left out."""
         query = {"sort": "asc", "order_by": "created_at"}
-        async for one in self._host.rest.items(self._path, query=query):
-            if one.get("system") is not True:
-                yield _note(one)
+        async for note_json in self._host.client.items(self._path, query=query):
+            if note_json.get("system") is not True:
+                yield _note(note_json)
 
     async def own_name(self) -> str:
         """Who we are."""
         return await self._host.own_name()
 
-    async def create(self, body: str) -> Note:
+    async def create(self, body: str) -> Comment:
         """Write a new note."""
-        return _note(await self._host.rest.send("POST", self._path, {"body": body}))
+        return _note(await self._host.client.send("POST", self._path, {"body": body}))
 
-    async def change(self, note: Note, body: str) -> Note:
+    async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of one of our notes."""
-        return _note(await self._host.rest.send("PUT", f"{self._path}/{note.id}", {"body": body}))
+        return _note(await self._host.client.send("PUT", f"{self._path}/{note.id}", {"body": body}))
 
-    async def delete(self, note: Note) -> None:
+    async def delete(self, note: Comment) -> None:
         """Take one of our notes away."""
-        await self._host.rest.send("DELETE", f"{self._path}/{note.id}")
+        await self._host.client.send("DELETE", f"{self._path}/{note.id}")
 
 
-def _note(one: Json) -> Note:
-    return Note(
-        id=fact(one, "id", int), author=maybe(one, "author.username"), body=maybe(one, "body")
+def _note(note: Json) -> Comment:
+    return Comment(
+        id=required_field(note, "id", int), author=optional_text(note, "author.username"), body=optional_text(note, "body")
     )
 
 
-def _issue(one: Json) -> Issue:
+def _issue(issue: Json) -> Issue:
     return Issue(
-        number=fact(one, "iid", int),
-        author=maybe(one, "author.username"),
-        title=maybe(one, "title"),
-        body=maybe(one, "description"),
-        url=maybe(one, "web_url"),
+        number=required_field(issue, "iid", int),
+        author=optional_text(issue, "author.username"),
+        title=optional_text(issue, "title"),
+        body=optional_text(issue, "description"),
+        url=optional_text(issue, "web_url"),
     )

@@ -30,7 +30,7 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class IssueResult:
     """What became of the issue; ``issue`` is ``None`` if there is none."""
 
     deed: Deed
@@ -65,9 +65,9 @@ class Tracker(Protocol):
         ...
 
 
-async def tell(
+async def update_issue(
     tracker: Tracker, marker: Marker, *, title: str, body: str, recovered: str | None
-) -> Told:
+) -> IssueResult:
     """Make the issue say what is the case.
 
     A closed issue is the story of an incident that is over, so new drift opens a new one.
@@ -86,20 +86,20 @@ async def tell(
         raise ValueError(
             "the text of an issue begins with its marker and the fingerprint of its facts"
         )
-    ours = await _own(tracker, marker)
+    own_issues = await _find_own_issues(tracker, marker)
     if recovered is not None:
-        for issue in ours:
+        for issue in own_issues:
             await tracker.comment(issue, recovered)
             await tracker.close(issue)
-        return Told(deed="closed", issue=ours[0]) if ours else Told(deed="nothing", issue=None)
-    if not ours:
-        return Told(deed="opened", issue=await _opened(tracker, marker, title, body))
-    kept, *twice = ours
-    for issue in twice:
+        return IssueResult(deed="closed", issue=own_issues[0]) if own_issues else IssueResult(deed="nothing", issue=None)
+    if not own_issues:
+        return IssueResult(deed="opened", issue=await _opened(tracker, marker, title, body))
+    current, *duplicates = own_issues
+    for issue in duplicates:
         await tracker.close(issue)
-    if state_of(kept.body) == state_of(body) and kept.title == title:
-        return Told(deed="unchanged", issue=kept)
-    return Told(deed="updated", issue=await tracker.change(kept, title, body))
+    if state_of(current.body) == state_of(body) and current.title == title:
+        return IssueResult(deed="unchanged", issue=current)
+    return IssueResult(deed="updated", issue=await tracker.change(current, title, body))
 
 
 async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Issue:
@@ -108,17 +108,17 @@ async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Is
     except ForgeError as error:
         if not error.unsure:
             raise
-        landed = await _own(tracker, marker)
+        landed = await _find_own_issues(tracker, marker)
         return landed[0] if landed else await tracker.open(title, body)
 
 
-async def _own(tracker: Tracker, marker: Marker) -> list[Issue]:
+async def _find_own_issues(tracker: Tracker, marker: Marker) -> list[Issue]:
     """Our open issues with this marker, oldest first."""
     marked = [issue async for issue in tracker.open_issues() if marker.begins(issue.body)]
     if not marked:
         return []
-    own = await tracker.own_name()
+    own_name = await tracker.own_name()
     return sorted(
-        (issue for issue in marked if issue.author.casefold() == own.casefold()),
+        (issue for issue in marked if issue.author.casefold() == own_name.casefold()),
         key=lambda issue: issue.number,
     )

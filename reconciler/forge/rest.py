@@ -13,8 +13,8 @@ import aiohttp
 
 from reconciler import foreign_json
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.answers import Answer, failure, next_page
-from reconciler.forge.token import Token
+from reconciler.forge.answers import ForgeResponse, failure, next_page
+from reconciler.forge.token import ForgeToken
 from reconciler.ports import Clock
 from reconciler.redaction import redact_url, redact_urls
 
@@ -31,7 +31,7 @@ _BREATHERS: Final = (1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class RestLimits:
     """What one client may cost.
 
     Attributes:
@@ -49,7 +49,7 @@ class Bounds:
     pages: int = 100
 
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = RestLimits()
 
 
 def checked_address(address: str) -> str:
@@ -82,7 +82,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-class Rest:
+class RestClient:
     """A client of one API between ``__aenter__`` and ``__aexit__``.
 
     Args:
@@ -100,9 +100,9 @@ class Rest:
         *,
         headers: Mapping[str, str],
         clock: Clock,
-        token: Token | None,
+        token: ForgeToken | None,
         authorization: tuple[str, str] = ("Authorization", "Bearer "),
-        bounds: Bounds = BOUNDS,
+        bounds: RestLimits = BOUNDS,
     ) -> None:
         self._address = checked_address(address)
         self._headers = dict(headers)
@@ -160,11 +160,11 @@ class Rest:
         Raises:
             ForgeError: The list is no list of objects, or longer than we read.
         """
-        here: str | None = self._at(path)
+        url: str | None = self._at(path)
         parameters: Mapping[str, str] | None = {"per_page": str(PAGE)} | dict(query or {})
         for _ in range(self._bounds.pages):
-            assert here is not None  # noqa: S101 - the loop ends where the pages do
-            answer = await self._answered("GET", here, query=parameters)
+            assert url is not None  # noqa: S101 - the loop ends where the pages do
+            answer = await self._answered("GET", url, query=parameters)
             page = _decoded(answer, path)
             if field:
                 page = page.get(field) if isinstance(page, dict) else None
@@ -174,28 +174,28 @@ class Rest:
                 if not isinstance(item, dict):
                     raise ForgeError(f"GET {path} did not answer with a list of objects")
                 yield item
-            here = next_page(answer, here)
+            url = next_page(answer, url)
             parameters = None  # the next address has them all
-            if here is None:
+            if url is None:
                 return
         raise ForgeError(
             f"GET {path} has more than {self._bounds.pages * PAGE:,} items, which is more than we look through"
         )
 
-    async def download(self, path: str, *, most: int) -> bytes:
+    async def download(self, path: str, *, max_bytes: int) -> bytes:
         """A file that the API leads to by a redirect to a signed address, which must not get our token.
 
         Raises:
-            ForgeError: It is not there, or larger than ``most`` bytes.
+            ForgeError: It is not there, or larger than ``max_bytes`` bytes.
         """
-        answer = await self._answered("GET", self._at(path), most=most, fine=(200, 302))
+        answer = await self._answered("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
         if answer.status == 200:
             return answer.body
         target = answer.headers.get("location", "")
         split = urlsplit(target)
         if split.scheme != "https" and not (split.hostname and _is_loopback(split.hostname)):
             raise ForgeError(f"GET {path} leads to an address that is not https")
-        return (await self._answered("GET", target, most=most, open_=True)).body
+        return (await self._answered("GET", target, max_bytes=max_bytes, open_=True)).body
 
     def _at(self, path: str) -> str:
         return f"{self._address}/{path.lstrip('/')}"
@@ -207,16 +207,16 @@ class Rest:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Json] | None = None,
-        most: int = 0,
+        max_bytes: int = 0,
         fine: tuple[int, ...] = (200, 201, 204),
         open_: bool = False,
-    ) -> Answer:
+    ) -> ForgeResponse:
         """An answer of one of the ``fine`` kinds, after as many tries as may help."""
         request = f"{method} {urlsplit(address).path}"
         breathers = iter(_BREATHERS)
         while True:
             try:
-                answer = await self._tried(method, address, query, body, most, open_=open_)
+                answer = await self._tried(method, address, query, body, max_bytes, open_=open_)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 pause = next(breathers, None)
                 connected = not isinstance(error, aiohttp.ClientConnectorError)
@@ -238,7 +238,7 @@ class Rest:
                 raise wrong
             await self._clock.sleep(pause)
 
-    async def _wait(self, answer: Answer, wrong: ForgeError) -> None:
+    async def _wait(self, answer: ForgeResponse, wrong: ForgeError) -> None:
         """Wait as long as the host asks for, if that is not too long.
 
         Raises:
@@ -257,10 +257,10 @@ class Rest:
         address: str,
         query: Mapping[str, str] | None,
         body: Mapping[str, Json] | None,
-        most: int,
+        max_bytes: int,
         *,
         open_: bool,
-    ) -> Answer:
+    ) -> ForgeResponse:
         assert self._session is not None, "used outside its context"  # noqa: S101 - our own slip
         headers = {} if open_ else dict(self._headers)
         if self._token is not None and not open_:
@@ -270,7 +270,7 @@ class Rest:
         if body is not None:
             content = json.dumps(body, ensure_ascii=True).encode()
             headers["Content-Type"] = "application/json"
-        limit = most or self._bounds.answer_bytes
+        limit = max_bytes or self._bounds.answer_bytes
         async with self._session.request(
             method, address, params=query, data=content, headers=headers, allow_redirects=False
         ) as response:
@@ -283,7 +283,7 @@ class Rest:
                     )
                 parts.append(part)
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(status=response.status, headers=lower, body=b"".join(parts))
+            return ForgeResponse(status=response.status, headers=lower, body=b"".join(parts))
 
     def _unreachable(self, request: str, error: BaseException, *, unsure: bool) -> ForgeError:
         words = redact_urls(str(error)) or type(error).__name__
@@ -299,13 +299,13 @@ class Rest:
         )
 
 
-def _decoded(answer: Answer, path: str) -> Json:
+def _decoded(answer: ForgeResponse, path: str) -> Json:
     try:
-        made: Json = foreign_json.parse(answer.body, most_bytes=foreign_json.DOCUMENT)
-    except foreign_json.UnreadableJson as error:
+        document: Json = foreign_json.parse(answer.body, most_bytes=foreign_json.DOCUMENT)
+    except foreign_json.InvalidJson as error:
         raise ForgeError(
             f"{path} answered with something that is no JSON",
             status=answer.status,
             hint="is this the address of an API? (--api-url)",
         ) from error
-    return made
+    return document

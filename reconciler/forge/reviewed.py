@@ -6,9 +6,9 @@ import zlib
 from typing import Final
 
 from reconciler.errors import ConfigError, ForgeError
-from reconciler.forge.github import GitHub, Head, workflow_name
+from reconciler.forge.github import GitHub, PullRequestHead, workflow_name
 from reconciler.forge.rest import Json
-from reconciler.forge.shapes import fact, maybe
+from reconciler.forge.shapes import required_field, optional_text
 
 MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
 """A plan that is posted or was reviewed may be as large as this."""
@@ -17,7 +17,7 @@ _MEMBER: Final = "plan.json"
 
 
 async def reviewed_plan(
-    host: GitHub, number: int, head: Head, *, workflow: str, artifact: str
+    host: GitHub, number: int, head: PullRequestHead, *, workflow: str, artifact: str
 ) -> str:
     """The text of ``plan.json`` in an artifact of the run that belongs to this pull request and head, and to no other.
 
@@ -36,20 +36,20 @@ async def reviewed_plan(
     """
     run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
-    async for one in host.rest.items(path, query={"name": artifact}, field="artifacts"):
-        if maybe(one, "name") == artifact and one.get("expired") is not True:
-            stored = fact(one, "id", int)
-            content = await host.rest.download(
-                f"{host.path}/actions/artifacts/{stored}/zip", most=MAX_PLAN_BYTES
+    async for artifact_json in host.client.items(path, query={"name": artifact}, field="artifacts"):
+        if optional_text(artifact_json, "name") == artifact and artifact_json.get("expired") is not True:
+            stored = required_field(artifact_json, "id", int)
+            content = await host.client.download(
+                f"{host.path}/actions/artifacts/{stored}/zip", max_bytes=MAX_PLAN_BYTES
             )
-            return opened(content, where=f"artifact {artifact} of run {run}")
+            return read_artifact(content, location=f"artifact {artifact} of run {run}")
     raise ForgeError(
         f"run {run} for {head.sha} left no artifact {artifact!r}, or it has expired",
         hint="run the plan of the pull request again, or plan and apply with --expect-digest",
     )
 
 
-async def _run_of(host: GitHub, number: int, head: Head, workflow: str) -> int:
+async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: str) -> int:
     """The newest successful run for a pull request and its head. The API's own filter is trusted for nothing.
 
     The commit alone is not enough: a fork may open a pull request with the same head commit, and its run is newer.
@@ -57,11 +57,11 @@ async def _run_of(host: GitHub, number: int, head: Head, workflow: str) -> int:
     path = f"{host.path}/actions/workflows/{workflow_name(workflow)}/runs"
     query = {"head_sha": head.sha, "event": "pull_request", "status": "success"}
     runs = [
-        fact(one, "id", int)
-        async for one in host.rest.items(path, query=query, field="workflow_runs")
-        if _is_of(one, number, head)
-        and maybe(one, "conclusion") == "success"
-        and maybe(one, "event") == "pull_request"
+        required_field(run, "id", int)
+        async for run in host.client.items(path, query=query, field="workflow_runs")
+        if _is_of(run, number, head)
+        and optional_text(run, "conclusion") == "success"
+        and optional_text(run, "event") == "pull_request"
     ]
     if not runs:
         raise ForgeError(
@@ -72,23 +72,23 @@ async def _run_of(host: GitHub, number: int, head: Head, workflow: str) -> int:
     return max(runs)
 
 
-def _is_of(run: dict[str, Json], number: int, head: Head) -> bool:
+def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
     """Whether a run was started by this pull request.
 
     GitHub lists the pull requests of a run only while they are open and in the same repository; then the number decides.
     Repository and branch of the head are always there, unless the fork is gone: such a run is of no head.
     """
     pulls = run.get("pull_requests")
-    listed = pulls if isinstance(pulls, list) else []
+    pull_list = pulls if isinstance(pulls, list) else []
     return (
-        maybe(run, "head_sha") == head.sha
-        and maybe(run, "head_repository.full_name").casefold() == head.repository.casefold()
-        and (not head.branch or maybe(run, "head_branch") == head.branch)
-        and (not listed or any(fact(one, "number", int) == number for one in listed))
+        optional_text(run, "head_sha") == head.sha
+        and optional_text(run, "head_repository.full_name").casefold() == head.repository.casefold()
+        and (not head.branch or optional_text(run, "head_branch") == head.branch)
+        and (not pull_list or any(required_field(pull, "number", int) == number for pull in pull_list))
     )
 
 
-def opened(content: bytes, *, where: str) -> str:
+def read_artifact(content: bytes, *, location: str) -> str:
     """The one file of a zip that may come from anybody: no other name, no more bytes than a plan may have.
 
     Raises:
@@ -96,9 +96,9 @@ def opened(content: bytes, *, where: str) -> str:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [one.filename for one in archive.infolist()]
+            names = [member.filename for member in archive.infolist()]
             if names != [_MEMBER]:
-                raise ConfigError(f"it should hold {_MEMBER} and nothing else", where=where)
+                raise ConfigError(f"it should hold {_MEMBER} and nothing else", location=location)
             with archive.open(_MEMBER) as file:
                 text = file.read(MAX_PLAN_BYTES + 1)
     except (
@@ -109,10 +109,10 @@ def opened(content: bytes, *, where: str) -> str:
         RuntimeError,
         OSError,
     ) as error:
-        raise ConfigError(f"no whole zip file ({error})", where=where) from error
+        raise ConfigError(f"no whole zip file ({error})", location=location) from error
     if len(text) > MAX_PLAN_BYTES:
-        raise ConfigError(f"its plan is larger than {MAX_PLAN_BYTES:,} bytes", where=where)
+        raise ConfigError(f"its plan is larger than {MAX_PLAN_BYTES:,} bytes", location=location)
     try:
         return text.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError("its plan is no UTF-8 text", where=where) from error
+        raise ConfigError("its plan is no UTF-8 text", location=location) from error

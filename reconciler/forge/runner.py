@@ -51,25 +51,25 @@ def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[
         title: Stands above each.
     """
     by_level: dict[Level, list[Annotation]] = {level: [] for level in _LEVELS}
-    for one in annotations:
-        by_level[one.level].append(one)
+    for annotation in annotations:
+        by_level[annotation.level].append(annotation)
     lines: list[str] = []
-    for level, found in by_level.items():
-        shown = found if len(found) <= ANNOTATIONS else found[: ANNOTATIONS - 1]
-        lines += [_command(one, title) for one in shown]
-        if len(shown) < len(found):
-            more = f"{len(found) - len(shown):,} more of this kind; the summary has all of them"
-            lines.append(_command(Annotation(level=level, path="", line=0, message=more), title))
+    for level, level_annotations in by_level.items():
+        visible = level_annotations if len(level_annotations) <= ANNOTATIONS else level_annotations[: ANNOTATIONS - 1]
+        lines += [_command(visible_annotation, title) for visible_annotation in visible]
+        if len(visible) < len(level_annotations):
+            omission = f"{len(level_annotations) - len(visible):,} more of this kind; the summary has all of them"
+            lines.append(_command(Annotation(level=level, path="", line=0, message=omission), title))
     return tuple(lines)
 
 
-def _command(one: Annotation, title: str) -> str:
+def _command(annotation: Annotation, title: str) -> str:
     properties = [f"title={command_property(title)}"]
-    if one.path:
-        properties.append(f"file={command_property(one.path)}")
-        if one.line:
-            properties.append(f"line={one.line}")
-    return f"::{one.level} {','.join(properties)}::{command_text(one.message)}"
+    if annotation.path:
+        properties.append(f"file={command_property(annotation.path)}")
+        if annotation.line:
+            properties.append(f"line={annotation.line}")
+    return f"::{annotation.level} {','.join(properties)}::{command_text(annotation.message)}"
 
 
 def stopped(text: str) -> str:
@@ -84,19 +84,19 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
     Raises:
         UsageError: The file cannot be written.
     """
-    made: list[str] = []
+    lines: list[str] = []
     for name, value in outputs.items():
         delimiter = f"kquota-{secrets.token_hex(16)}"
-        made.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
-    _append(path, "".join(made))
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    _append(path, "".join(lines))
 
 
-def room_in(path: Path, *, most: int = SUMMARY_BYTES) -> int:
+def room_in(path: Path, *, max_bytes: int = SUMMARY_BYTES) -> int:
     """How many bytes the summary may still get."""
     try:
-        return max(most - path.stat().st_size, 0)
+        return max(max_bytes - path.stat().st_size, 0)
     except FileNotFoundError:
-        return most
+        return max_bytes
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 

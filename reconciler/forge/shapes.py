@@ -9,13 +9,13 @@ from reconciler.forge.rest import Json
 T = TypeVar("T", str, int)
 
 
-def fact(where: Json, path: str, kind: type[T]) -> T:
+def required_field(document: Json, path: str, kind: type[T]) -> T:
     """The value at a path such as ``user.login``.
 
     Raises:
         ForgeError: It is not there, or of another type.
     """
-    value: Json = where
+    value: Json = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -23,9 +23,9 @@ def fact(where: Json, path: str, kind: type[T]) -> T:
     return value
 
 
-def maybe(where: Json, path: str) -> str:
+def optional_text(document: Json, path: str) -> str:
     """A text at a path; "" where there is none: deleted accounts and deleted forks are ``null``."""
-    value: Json = where
+    value: Json = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, str) else ""

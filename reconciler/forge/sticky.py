@@ -14,7 +14,7 @@ Deed = Literal["created", "updated", "unchanged", "nothing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Comment:
     """A comment as a host knows it.
 
     Attributes:
@@ -31,17 +31,17 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
+class CommentResult:
     """What became of a comment; ``note`` is ``None`` if there is none."""
 
     deed: Deed
-    note: Note | None
+    note: Comment | None
 
 
-class Thread(Protocol):
+class CommentThread(Protocol):
     """The comments of one pull request, merge request or issue."""
 
-    def notes(self) -> AsyncIterator[Note]:
+    def notes(self) -> AsyncIterator[Comment]:
         """All comments, oldest first."""
         ...
 
@@ -49,22 +49,22 @@ class Thread(Protocol):
         """Who we are, as the host names accounts."""
         ...
 
-    async def create(self, body: str) -> Note:
+    async def create(self, body: str) -> Comment:
         """Write a new comment."""
         ...
 
-    async def change(self, note: Note, body: str) -> Note:
+    async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of one of our comments."""
         ...
 
-    async def delete(self, note: Note) -> None:
+    async def delete(self, note: Comment) -> None:
         """Take one of our comments away."""
         ...
 
 
 async def post(
-    thread: Thread, marker: Marker, body: str, *, method: Method, is_quiet: bool
-) -> Posted:
+    thread: CommentThread, marker: Marker, body: str, *, method: Method, is_quiet: bool
+) -> CommentResult:
     """Make a text the comment that carries a marker.
 
     Args:
@@ -81,46 +81,46 @@ async def post(
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")
     if method == "never":
-        return Posted(deed="nothing", note=None)
-    ours = await own_notes(thread, marker)
-    if not ours:
+        return CommentResult(deed="nothing", note=None)
+    own_comments = await own_notes(thread, marker)
+    if not own_comments:
         if method == "on-change" and is_quiet:
-            return Posted(deed="nothing", note=None)
-        return Posted(deed="created", note=await _created(thread, marker, body))
+            return CommentResult(deed="nothing", note=None)
+        return CommentResult(deed="created", note=await _created(thread, marker, body))
     if method == "recreate":
-        made = await _created(thread, marker, body, known={note.id for note in ours})
-        await _delete(thread, ours)
-        return Posted(deed="created", note=made)
-    kept, *twice = ours
-    await _delete(thread, twice)  # two runs at once may both have begun a comment
-    if kept.body.replace("\r\n", "\n").rstrip("\n") == body.rstrip("\n"):
-        return Posted(deed="unchanged", note=kept)
-    return Posted(deed="updated", note=await thread.change(kept, body))
+        created = await _created(thread, marker, body, known_ids={note.id for note in own_comments})
+        await _delete(thread, own_comments)
+        return CommentResult(deed="created", note=created)
+    current, *duplicates = own_comments
+    await _delete(thread, duplicates)  # two runs at once may both have begun a comment
+    if current.body.replace("\r\n", "\n").rstrip("\n") == body.rstrip("\n"):
+        return CommentResult(deed="unchanged", note=current)
+    return CommentResult(deed="updated", note=await thread.change(current, body))
 
 
-async def own_notes(thread: Thread, marker: Marker) -> list[Note]:
+async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
     """Our comments with this marker, oldest first: by marker and own author, so that nobody's copy is taken for ours."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]
     if not marked:
         return []
-    own = await thread.own_name()
-    return [note for note in marked if note.author.casefold() == own.casefold()]
+    own_name = await thread.own_name()
+    return [note for note in marked if note.author.casefold() == own_name.casefold()]
 
 
 async def _created(
-    thread: Thread, marker: Marker, body: str, *, known: frozenset[int] | set[int] = frozenset()
-) -> Note:
+    thread: CommentThread, marker: Marker, body: str, *, known_ids: frozenset[int] | set[int] = frozenset()
+) -> Comment:
     """A new comment, and only one even where the host's answer to the first try got lost."""
     try:
         return await thread.create(body)
     except ForgeError as error:
         if not error.unsure:
             raise
-        landed = [one for one in await own_notes(thread, marker) if one.id not in known]
+        landed = [comment for comment in await own_notes(thread, marker) if comment.id not in known_ids]
         return landed[-1] if landed else await thread.create(body)
 
 
-async def _delete(thread: Thread, notes: list[Note]) -> None:
+async def _delete(thread: CommentThread, notes: list[Comment]) -> None:
     for note in notes:
         try:
             await thread.delete(note)

@@ -7,11 +7,11 @@ from typing import Never, final
 
 from reconciler.errors import UsageError
 from reconciler.redaction import SCRUBBED as _HIDDEN
-from reconciler.redaction import Scrubber, remember
+from reconciler.redaction import SecretScrubber, remember
 
 
 @final
-class Token:
+class ForgeToken:
     """A token that ``str``, ``repr``, ``format``, ``pickle`` and tracebacks of values never show.
 
     Args:
@@ -37,7 +37,7 @@ class Token:
 
     def hidden_in(self, text: str) -> str:
         """Words of a stranger without the token in them."""
-        return Scrubber((self._text,))(text)
+        return SecretScrubber((self._text,))(text)
 
     def __repr__(self) -> str:
         return f"Token({_HIDDEN})"

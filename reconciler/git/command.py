@@ -87,19 +87,19 @@ _KNOWN: Final = (
 
 def environment(outer: Mapping[str, str]) -> dict[str, str]:
     """The variables for ``git``: the caller's own without those that redirect or run something."""
-    kept = {
+    variables = {
         name: value
         for name, value in outer.items()
         if not name.startswith("GIT_") or name in _KEPT or name.startswith(_KEPT_PREFIXES)
     }
-    return kept | _FORCED
+    return variables | _FORCED
 
 
 def run(
     directory: Path,
     arguments: Sequence[str],
     *,
-    given: bytes = b"",
+    content: bytes = b"",
     answers: Sequence[int] = (0,),
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[int, bytes]:
@@ -108,7 +108,7 @@ def run(
     Args:
         directory: Where to run.
         arguments: Sub-command and its arguments; never a shell line.
-        given: Standard input.
+        content: Standard input.
         answers: Exit codes that are answers; any other is an error.
         variables: Further environment variables, such as the author of a commit.
 
@@ -117,11 +117,11 @@ def run(
     """
     command = ["git", *SWITCHES, *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
+        process = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
             command,
             cwd=directory,
             env={**environment(os.environ), **variables},
-            input=given,
+            input=content,
             capture_output=True,
             check=False,
             timeout=DEADLINE_SECONDS,
@@ -139,17 +139,17 @@ def run(
             f"git {arguments[0]} gave no answer within {DEADLINE_SECONDS:.0f} s",
             hint="look for a stuck file system under the repository",
         ) from error
-    if done.returncode not in answers:
-        raise _failure(directory, arguments[0], done.returncode, done.stderr)
-    return done.returncode, done.stdout
+    if process.returncode not in answers:
+        raise _failure(directory, arguments[0], process.returncode, process.stderr)
+    return process.returncode, process.stdout
 
 
 def _failure(directory: Path, name: str, code: int, stderr: bytes) -> GitError:
-    said = stderr.decode("utf-8", "replace").strip()
+    message = stderr.decode("utf-8", "replace").strip()
     for words, sentence, hint in _KNOWN:
-        if words in said:
+        if words in message:
             return GitError(
                 f"{directory}: {sentence}", hint=hint.replace("DIRECTORY", str(directory))
             )
-    last = said.splitlines()[-1] if said else f"it ended with code {code}"
+    last = message.splitlines()[-1] if message else f"it ended with code {code}"
     return GitError(f"git {name} failed in {directory}: {last.removeprefix('fatal: ')}")

@@ -71,13 +71,13 @@ def _inexact(repository: Repository, revision: str, option: str) -> GitError:
     ]
     name = f"{option} {revision!r}"
     if meanings:
-        meant = meanings[0]
+        meaning = meanings[0]
         message = (
             f"{name} is a short name: here it can mean {' or '.join(sorted(meanings))}"
             if len(meanings) > 1
             else f"{name} is a short name, and a tag or branch of the same name can take its place"
         )
-        hint = f"write {meant}, or the full commit id (git rev-parse --verify '{meant}^{{commit}}')"
+        hint = f"write {meaning}, or the full commit id (git rev-parse --verify '{meaning}^{{commit}}')"
     elif revision == "HEAD":
         message = f"{name} is the revision that is to be judged"
         hint = "write the full commit id of a revision that you trust (git rev-parse HEAD prints this one)"

@@ -8,8 +8,8 @@ from typing import Final
 from reconciler.errors import GitError
 from reconciler.git.command import run
 from reconciler.git.network import DEADLINE_SECONDS, fetch
-from reconciler.git.repository import Repository, Tree
-from reconciler.git.source import Source
+from reconciler.git.repository import Repository, CommitTree
+from reconciler.git.source import GitSource
 from reconciler.redaction import redact_url
 
 HEAD: Final = "refs/kquota/head"
@@ -22,7 +22,7 @@ _BRANCH: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mirror:
+class GitMirror:
     """A bare repository that follows one branch.
 
     Attributes:
@@ -36,7 +36,7 @@ class Mirror:
     """
 
     folder: Path
-    source: Source
+    source: GitSource
     branch: str = ""
     deadline: float = DEADLINE_SECONDS
 
@@ -45,7 +45,7 @@ class Mirror:
             raise GitError(f"{self.branch!r} cannot be the name of a branch")
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Whom it follows, for people."""
         return f"{redact_url(self.source.address)} ({self.branch or 'default branch'})"
 
@@ -56,11 +56,11 @@ class Mirror:
             GitError: The source cannot be reached or has no such branch, or it took too long.
         """
         self.prepare()
-        wanted = f"refs/heads/{self.branch}" if self.branch else "HEAD"
+        remote_ref = f"refs/heads/{self.branch}" if self.branch else "HEAD"
         _ = await fetch(
             self.folder,
             ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options",
-             self.source.address, f"+{wanted}:{HEAD}"),
+             self.source.address, f"+{remote_ref}:{HEAD}"),
             settings=self.source.variables,
             repository=self._variables,
             deadline=self.deadline,
@@ -81,7 +81,7 @@ class Mirror:
             raise GitError(f"{self.folder} cannot be made: {error.strerror}") from error
         _ = run(self.folder, ("init", "--quiet", "--bare", "--template="))
 
-    def tree(self, commit: str) -> Tree:
+    def tree(self, commit: str) -> CommitTree:
         """The files of a commit.
 
         Raises:

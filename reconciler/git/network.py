@@ -59,12 +59,12 @@ async def fetch(
     Raises:
         GitError: git is missing, took too long, or failed; without credentials in its words.
     """
-    own = variables(os.environ if outer is None else outer, settings)
-    process = await _begun(directory, arguments, own | dict(repository))
+    process_environment = variables(os.environ if outer is None else outer, settings)
+    process = await _begun(directory, arguments, process_environment | dict(repository))
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
     try:
         async with asyncio.timeout(deadline):
-            out, said = await asyncio.gather(_end_of(process.stdout), _end_of(process.stderr))
+            output, error_output = await asyncio.gather(_end_of(process.stdout), _end_of(process.stderr))
             code = await process.wait()
     except TimeoutError as error:
         raise GitError(
@@ -74,8 +74,8 @@ async def fetch(
     finally:
         await _ended(process)
     if code != 0:
-        raise _failure(arguments[0], code, said)
-    return out
+        raise _failure(arguments[0], code, error_output)
+    return output
 
 
 async def _begun(
@@ -113,22 +113,22 @@ async def _begun(
 
 def variables(outer: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
     """The environment: that of every git command, how to reach the other side, and settings after the caller's own."""
-    made = environment(outer) | {name: outer[name] for name in _KEPT if name in outer}
-    count = int(made.get("GIT_CONFIG_COUNT", "0") or "0")
+    process_environment = environment(outer) | {name: outer[name] for name in _KEPT if name in outer}
+    count = int(process_environment.get("GIT_CONFIG_COUNT", "0") or "0")
     for number, (key, value) in enumerate(settings.items(), start=count):
-        made[f"GIT_CONFIG_KEY_{number}"] = key
-        made[f"GIT_CONFIG_VALUE_{number}"] = value
+        process_environment[f"GIT_CONFIG_KEY_{number}"] = key
+        process_environment[f"GIT_CONFIG_VALUE_{number}"] = value
     if settings:
-        made["GIT_CONFIG_COUNT"] = str(count + len(settings))
-    return made
+        process_environment["GIT_CONFIG_COUNT"] = str(count + len(settings))
+    return process_environment
 
 
 async def _end_of(stream: asyncio.StreamReader) -> bytes:
     """The last words of a stream; the rest is read and dropped, so that nobody's chatter fills the memory."""
-    kept = b""
+    content = b""
     while chunk := await stream.read(_MOST_WORDS):
-        kept = (kept + chunk)[-_MOST_WORDS:]
-    return kept
+        content = (content + chunk)[-_MOST_WORDS:]
+    return content
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -138,8 +138,8 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     _ = await process.wait()
 
 
-def _failure(name: str, code: int, said: bytes) -> GitError:
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
-    words = "; ".join((told or lines)[-3:]) or f"it ended with code {code}"
+def _failure(name: str, code: int, error_output: bytes) -> GitError:
+    lines = [line.strip() for line in error_output.decode("utf-8", "replace").splitlines() if line.strip()]
+    message_lines = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
+    words = "; ".join((message_lines or lines)[-3:]) or f"it ended with code {code}"
     return GitError(f"git {name} failed: {redact_urls(words)}")

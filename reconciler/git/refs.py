@@ -60,10 +60,10 @@ class GitRefs:
             GitError: Anything else that git refuses.
         """
         old = expected or _NOTHING
-        blob = self._made(("hash-object", "-w", "--stdin"), content)
-        tree = self._made(("mktree", "-z"), f"100644 blob {blob}\t{self.file}\0".encode())
+        blob = self._write_object(("hash-object", "-w", "--stdin"), content)
+        tree = self._write_object(("mktree", "-z"), f"100644 blob {blob}\t{self.file}\0".encode())
         parents = () if expected is None else ("-p", expected)
-        commit = self._made(("commit-tree", tree, *parents, "-m", message), b"")
+        commit = self._write_object(("commit-tree", tree, *parents, "-m", message), b"")
         if self.remote:
             self._push(ref, commit, expected or "")
             old = self._local(ref)
@@ -72,8 +72,8 @@ class GitRefs:
             raise _overtaken(ref)
         return commit
 
-    def _made(self, arguments: tuple[str, ...], given: bytes) -> str:
-        return run(self.top, arguments, given=given, variables=_AUTHOR)[1].decode("ascii").strip()
+    def _write_object(self, arguments: tuple[str, ...], content: bytes) -> str:
+        return run(self.top, arguments, content=content, variables=_AUTHOR)[1].decode("ascii").strip()
 
     def _local(self, ref: str) -> str:
         code, answer = run(
@@ -100,11 +100,11 @@ class GitRefs:
         _, answer = run(self.top, ("ls-remote", self.remote, ref))
         pairs = [line.partition("\t") for line in answer.decode("utf-8", "replace").splitlines()]
         commits = {name: commit for commit, _, name in pairs}
-        others = sorted(name for name in commits if name.endswith(f"/{ref}"))
-        if others:
+        matching_names = sorted(name for name in commits if name.endswith(f"/{ref}"))
+        if matching_names:
             raise GitError(
-                f"{self.remote} has {others[0]}, which git takes for {ref}",
-                hint=f"delete it: git push {self.remote} :{others[0]}",
+                f"{self.remote} has {matching_names[0]}, which git takes for {ref}",
+                hint=f"delete it: git push {self.remote} :{matching_names[0]}",
             )
         return commits.get(ref, _NOTHING)
 

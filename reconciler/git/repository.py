@@ -1,6 +1,6 @@
 """A repository as we need it: where it is, which commit, what is ancestor of what, and files at a revision.
 
-``Repository`` answers about commits, ``Tree`` about the files of one commit. A tree is listed once and its
+``Repository`` answers about commits, ``CommitTree`` about the files of one commit. A tree is listed once and its
 blobs are read by one ``cat-file --batch``, so that 10,000 manifests cost two processes.
 """
 
@@ -162,7 +162,7 @@ class Repository:
         _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))
         return frozenset(_text(item) for item in answer.split(b"\0") if item)
 
-    def tree(self, revision: str = "HEAD") -> "Tree":
+    def tree(self, revision: str = "HEAD") -> "CommitTree":
         """All files of a commit, listed.
 
         Raises:
@@ -178,11 +178,11 @@ class Repository:
                 facts, _, path = line.partition(b"\t")
                 mode, _, oid = facts.decode("ascii").split(" ")
                 entries[_text(path)] = (mode, oid)
-        return Tree(top=self.top, commit=commit, entries=entries, variables=self.variables)
+        return CommitTree(top=self.top, commit=commit, entries=entries, variables=self.variables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class CommitTree:
     """The files of one commit.
 
     Attributes:
@@ -206,14 +206,14 @@ class Tree:
 
         Symbolic links are listed (``read`` follows them), submodules are not files and are left out.
         """
-        wanted = {path.removesuffix("/").removeprefix("./") for path in paths}
-        everything = bool(wanted & {"", "."})
+        prefixes = {path.removesuffix("/").removeprefix("./") for path in paths}
+        everything = bool(prefixes & {"", "."})
         return tuple(
             sorted(
                 path
                 for path, (mode, _) in self.entries.items()
                 if (mode in _FILES or mode == _LINK)
-                and (everything or any(prefix in wanted for prefix in _prefixes(path)))
+                and (everything or any(prefix in prefixes for prefix in _prefixes(path)))
             )
         )
 
@@ -227,14 +227,14 @@ class Tree:
         contents: dict[str, bytes] = {}
         pending = {path: path for path in paths}
         for _ in range(MAX_LINK_HOPS):
-            blobs = self._blobs({where: self._oid(where) for where in pending.values()})
+            blobs = self._blobs({target: self._oid(target) for target in pending.values()})
             links = {
-                asked: where for asked, where in pending.items() if self.entries[where][0] == _LINK
+                path: target for path, target in pending.items() if self.entries[target][0] == _LINK
             }
             contents |= {
-                asked: blobs[where] for asked, where in pending.items() if asked not in links
+                path: blobs[target] for path, target in pending.items() if path not in links
             }
-            pending = {asked: _target(where, blobs[where]) for asked, where in links.items()}
+            pending = {path: _target(target, blobs[target]) for path, target in links.items()}
             if not pending:
                 return contents
         raise GitError(f"the links at {min(pending)} go round in circles")
@@ -249,8 +249,8 @@ class Tree:
         order = sorted(oids)
         if not order:
             return {}
-        given = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
-        _, answer = run(self.top, ("cat-file", "--batch"), given=given, variables=self.variables)
+        request = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
+        _, answer = run(self.top, ("cat-file", "--batch"), content=request, variables=self.variables)
         blobs: dict[str, bytes] = {}
         at = 0
         for path in order:
@@ -285,15 +285,15 @@ def _target(link: str, content: bytes) -> str:
     """
     target = _text(content)
     steps = [] if target.startswith("/") else link.split("/")[:-1]
-    outside = target.startswith("/")
+    is_outside = target.startswith("/")
     for step in target.split("/"):
         if step == ".." and not steps:
-            outside = True
+            is_outside = True
         elif step == "..":
             _ = steps.pop()
         elif step not in {"", "."}:
             steps.append(step)
-    if outside:
+    if is_outside:
         raise GitError(f"{link} is a link to {target!r}, which is outside the repository")
     return "/".join(steps)
 

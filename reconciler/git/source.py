@@ -19,7 +19,7 @@ _TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class GitSource:
     """A repository that is fetched from.
 
     Attributes:
@@ -71,8 +71,8 @@ class Source:
                 f"a password in a {parts.scheme}:// address would be readable on the way or in the list of processes",
                 hint="use https, or an ssh key",
             )
-        named = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-        header = "Authorization: Basic " + base64.b64encode(named.encode()).decode("ascii")
+        credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        header = "Authorization: Basic " + base64.b64encode(credentials.encode()).decode("ascii")
         remember(unquote(parts.password or ""), header.rpartition(" ")[2])
         bare = parts.netloc.rpartition("@")[2]
         return cls(address=urlunsplit(parts._replace(netloc=bare)), header=header)

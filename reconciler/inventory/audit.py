@@ -13,7 +13,7 @@ from typing import Final, TextIO
 from reconciler import foreign_json
 from reconciler.errors import InventoryError
 from reconciler.inventory.durable import append
-from reconciler.render.audit_intents import open_among, pair_name, take
+from reconciler.render.audit_intents import open_among, pair_name, apply_entry
 from reconciler.render.compact import compact
 from reconciler.render.output import json_text
 
@@ -130,7 +130,7 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
             )
         of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
         intent = of_cluster.get(pair_name(entry.get("entity"), entry.get("key")), {})
-        take(of_cluster, entry)
+        apply_entry(of_cluster, entry)
         if "settledAt" in entry and "before" not in entry:
             yield {**entry, "before": intent.get("before")}
         else:
@@ -154,5 +154,5 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
             entry = foreign_json.parse(line, most_bytes=foreign_json.ANSWER)
         except ValueError:
             continue
-        known = isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION
-        yield number, entry if known else None
+        is_entry = isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION
+        yield number, entry if is_entry else None

@@ -26,18 +26,18 @@ def replace(path: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
     except OSError as error:
         raise _cannot_write(path, error) from error
-    beside = Path(name)
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), PRIVATE)
             _ = file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _ = beside.replace(target)
+        _ = temporary.replace(target)
         sync_directory(target.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise _cannot_write(path, error) from error
 
 
@@ -46,9 +46,9 @@ def remove_leftovers(path: Path) -> None:
     target = path.resolve()
     names = re.compile(rf"\.{re.escape(target.name)}\.[A-Za-z0-9_]+\.new")
     with contextlib.suppress(OSError):
-        for beside in target.parent.iterdir():
-            if names.fullmatch(beside.name):
-                beside.unlink(missing_ok=True)
+        for leftover in target.parent.iterdir():
+            if names.fullmatch(leftover.name):
+                leftover.unlink(missing_ok=True)
 
 
 def append(path: Path, content: bytes) -> None:
@@ -61,9 +61,9 @@ def append(path: Path, content: bytes) -> None:
         fresh = not path.exists()
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         with os.fdopen(handle, "wb", buffering=0) as file:
-            written = 0
-            while written < len(content):
-                written += file.write(content[written:]) or 0
+            written_bytes = 0
+            while written_bytes < len(content):
+                written_bytes += file.write(content[written_bytes:]) or 0
             os.fsync(file.fileno())
         if fresh:
             sync_directory(path.resolve().parent)

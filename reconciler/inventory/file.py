@@ -18,9 +18,9 @@ from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.durable import remove_leftovers, replace
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.lock import FileLock
-from reconciler.inventory.writers import KnownWriter, Writer, check_alone
+from reconciler.inventory.writers import RecordedWriter, InventoryWriter, check_alone
 from reconciler.ports import Clock
-from reconciler.quota.owned import Owned, RecordChange
+from reconciler.quota.owned import OwnershipRecords, RecordChange
 from reconciler.regular_files import read_regular
 
 MAX_BYTES: Final = 512 * 1024 * 1024
@@ -41,7 +41,7 @@ class FileInventory:
         writer: Who writes; ``None`` = only reading, without any lock.
     """
 
-    def __init__(self, path: Path, *, clock: Clock, writer: Writer | None = None) -> None:
+    def __init__(self, path: Path, *, clock: Clock, writer: InventoryWriter | None = None) -> None:
         self._path = path
         self._clock = clock
         self._writer = writer
@@ -49,7 +49,7 @@ class FileInventory:
         self._stamp: _Stamp | None = None
         self._clusters: dict[str, ClusterRecords] = {}
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """All records of this cluster; ``known=False`` if there never were any.
 
         Raises:
@@ -60,7 +60,7 @@ class FileInventory:
         if self._writer is not None and cluster_id not in self._locks:
             lock = FileLock(
                 self._beside(f"{_safe(cluster_id)}.lock"),
-                what=self._writer.what,
+                command=self._writer.description,
                 now=self._clock.now(),
             )
             lock.acquire()
@@ -68,7 +68,7 @@ class FileInventory:
         self._refresh()
         records = self._clusters.get(cluster_id)
         if records is None:
-            return Owned(cluster_id=cluster_id, known=False)
+            return OwnershipRecords(cluster_id=cluster_id, is_known=False)
         if self._writer is not None:
             check_alone(self._writer, records.writers, now=self._clock.now())
         return records.owned
@@ -86,12 +86,12 @@ class FileInventory:
         with self._short_lock():
             self._refresh()
             before = self._clusters.get(cluster_id) or ClusterRecords(
-                owned=Owned(cluster_id=cluster_id)
+                owned=OwnershipRecords(cluster_id=cluster_id)
             )
-            known = KnownWriter(writer=self._writer, seen=self._clock.now())
+            recorded_writer = RecordedWriter(writer=self._writer, last_seen=self._clock.now())
             after = ClusterRecords(
                 owned=before.owned.with_changes(changes),
-                writers={**before.writers, self._writer.id: known},
+                writers={**before.writers, self._writer.id: recorded_writer},
             )
             clusters = {**self._clusters, cluster_id: after}
             remove_leftovers(self._path)
@@ -121,28 +121,28 @@ class FileInventory:
             stamp = self._stat()
             if stamp is not None and stamp == self._stamp:
                 return
-            content = b"" if stamp is None else read_regular(self._path, most=MAX_BYTES)
+            content = b"" if stamp is None else read_regular(self._path, max_bytes=MAX_BYTES)
         except OSError as error:
             raise InventoryError(
                 f"{self._path} cannot be read: {error.strerror}",
                 hint="check its owner and mode; it is private to whoever made it",
             ) from error
-        self._clusters = {} if stamp is None else decode(content, where=str(self._path))
+        self._clusters = {} if stamp is None else decode(content, location=str(self._path))
         self._stamp = stamp
 
     def _stat(self) -> _Stamp | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def _beside(self, name: str) -> Path:
         return self._path.parent / f".{self._path.name}.{name}"
 
     @contextlib.contextmanager
     def _short_lock(self) -> Iterator[None]:
-        lock = FileLock(self._beside("lock"), what="a write of the file", now=self._clock.now())
+        lock = FileLock(self._beside("lock"), command="a write of the file", now=self._clock.now())
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not lock.is_held:
             try:

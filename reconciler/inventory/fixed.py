@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode
-from reconciler.quota.owned import Owned, RecordChange
+from reconciler.quota.owned import OwnershipRecords, RecordChange
 
 
 class FixedInventory:
@@ -18,16 +18,16 @@ class FixedInventory:
         InventoryError: The document is damaged, foreign or newer.
     """
 
-    def __init__(self, content: bytes | None, *, where: str) -> None:
-        self._where = where
+    def __init__(self, content: bytes | None, *, location: str) -> None:
+        self._where = location
         self._clusters: Mapping[str, ClusterRecords] = (
-            {} if content is None else decode(content, where=where)
+            {} if content is None else decode(content, location=location)
         )
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """All records of this cluster; ``known=False`` if there are none."""
         records = self._clusters.get(cluster_id)
-        return Owned(cluster_id=cluster_id, known=False) if records is None else records.owned
+        return OwnershipRecords(cluster_id=cluster_id, is_known=False) if records is None else records.owned
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Refuse.

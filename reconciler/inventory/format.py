@@ -22,10 +22,10 @@ from typing import Final, TypeVar
 
 from reconciler import foreign_json
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.inventory.writers import KnownWriter, writer_from_json, writer_to_json
+from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, entity, sort_key
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Backing, Intent, Override, Owned, Owner, Owners, Pair, Record
+from reconciler.quota.owned import IntentBacking, Intent, Override, OwnershipRecords, Owner, Owners, Pair, OwnershipRecord
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 from reconciler.render.compact import compact
@@ -47,8 +47,8 @@ class ClusterRecords:
         writers: Who wrote them, by writer id.
     """
 
-    owned: Owned
-    writers: Mapping[str, KnownWriter] = field(default_factory=dict[str, KnownWriter])
+    owned: OwnershipRecords
+    writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
 
 
 def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
@@ -61,7 +61,7 @@ def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
     return (head + ",\n".join(texts) + "\n}}\n").encode("ascii")
 
 
-def decode(content: bytes, *, where: str) -> dict[str, ClusterRecords]:
+def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     """The clusters of a document.
 
     Raises:
@@ -72,29 +72,29 @@ def decode(content: bytes, *, where: str) -> dict[str, ClusterRecords]:
             content.decode("ascii"), most_bytes=foreign_json.DOCUMENT, pairs=_once
         )
     except ValueError as error:
-        raise _damaged(where, str(error)) from error
+        raise _damaged(location, str(error)) from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise InventoryError(f"{where} is no inventory of kquota", hint="name another file")
+        raise InventoryError(f"{location} is no inventory of kquota", hint="name another file")
     if document.get("format") != FORMAT:
         raise InventoryError(
-            f"{where} has format {document.get('format')!r}; this kquota knows format {FORMAT}",
+            f"{location} has format {document.get('format')!r}; this kquota knows format {FORMAT}",
             hint="use the kquota that wrote it, or a newer one",
         )
     clusters = document.get("clusters")
     if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
-        raise _damaged(where, "it has no clusters")
-    made: dict[str, ClusterRecords] = {}
+        raise _damaged(location, "it has no clusters")
+    records_by_cluster: dict[str, ClusterRecords] = {}
     for cluster_id, value in clusters.items():
         try:
-            made[cluster_id] = _records(cluster_id, value)
+            records_by_cluster[cluster_id] = _records(cluster_id, value)
         except (ValueError, TypeError, IndexError, QuotaValueError) as error:
-            raise _damaged(where, f"cluster {cluster_id!r}: {error}") from error
-    return made
+            raise _damaged(location, f"cluster {cluster_id!r}: {error}") from error
+    return records_by_cluster
 
 
-def _damaged(where: str, why: str) -> InventoryError:
+def _damaged(location: str, reason: str) -> InventoryError:
     return InventoryError(
-        f"{where} is damaged: {why}",
+        f"{location} is damaged: {reason}",
         hint="restore it from a backup or the git history; it is never taken for empty",
     )
 
@@ -111,16 +111,16 @@ class _OwnerTable:
         self._known: dict[int, tuple[Owner, int]] = {}  # by identity: most are the very same object
 
     def place(self, owner: Owner) -> int:
-        known = self._known.get(id(owner))
-        if known is not None:
-            return known[1]
+        known_place = self._known.get(id(owner))
+        if known_place is not None:
+            return known_place[1]
         place = self._places.setdefault(owner, len(self.rows))
         if place == len(self.rows):
             self.rows.append((owner.document, owner.deletion_policy, owner.since))
         self._known[id(owner)] = owner, place
         return place
 
-    def columns(self, record: Record) -> int | list[int | None]:
+    def columns(self, record: OwnershipRecord) -> int | list[int | None]:
         if record.sole is not None:
             return self.place(record.sole)
         return [None if owner is None else self.place(owner) for owner in record.owners]
@@ -145,8 +145,8 @@ def _cluster(records: ClusterRecords) -> str:
             (*subject, key) for (subject, key), _ in _sorted(dict.fromkeys(owned.orphaned))
         ],
         "overrides": [
-            (*subject, key, *_override_values(one))
-            for (subject, key), one in _sorted(owned.overrides)
+            (*subject, key, *_override_values(override))
+            for (subject, key), override in _sorted(owned.overrides)
         ],
     }
     return ",\n".join(
@@ -158,23 +158,23 @@ def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
     return sorted(pairs.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
 
 
-def _intent_values(one: Intent, table: _OwnerTable) -> tuple[object, ...]:
+def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
     """Three values, and two more where the intent carries the record that it rests on."""
-    made = _number(one.value), table.place(one.owner), one.at
-    if one.backing is None:
-        return made
-    return *made, one.backing.applied, table.place(one.backing.owner)
+    values = _number(intent.value), table.place(intent.owner), intent.at
+    if intent.backing is None:
+        return values
+    return *values, intent.backing.applied, table.place(intent.backing.owner)
 
 
-def _override_values(one: Override) -> tuple[object, ...]:
+def _override_values(override: Override) -> tuple[object, ...]:
     return (
-        _number(one.value),
-        one.until,
-        one.who,
-        one.reason,
-        _number(one.before),
-        _number(one.declared),
-        one.ends_with_document,
+        _number(override.value),
+        override.until,
+        override.author,
+        override.reason,
+        _number(override.before),
+        _number(override.declared),
+        override.ends_with_document,
     )
 
 
@@ -198,26 +198,26 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         if not isinstance(value[name], list):
             raise ValueError(f"{name} should be an array")  # noqa: TRY004 - damage, not a bug
     owners = tuple(_owner(row) for row in value["owners"])
-    records: dict[Entity, Record] = {}
+    records: dict[Entity, OwnershipRecord] = {}
     for row in value["records"]:
         user, client_id, ip, limits, places = row
         subject = _entity(user, client_id, ip)
         if subject in records:
             raise ValueError(f"the record {row!r} stands twice")
         applied = _limits(limits)
-        records[subject] = Record(applied, _owners(applied, places, owners))
+        records[subject] = OwnershipRecord(applied, _owners(applied, places, owners))
     overrides = [_override(row) for row in value["overrides"]]
     return ClusterRecords(
-        owned=Owned(
+        owned=OwnershipRecords(
             cluster_id=cluster_id,
             records=records,
-            intents={pair: _intent(rest, owners) for pair, rest in _pairs(value["intents"], 3, 5)},
-            drift_since={pair: _float(rest[0]) for pair, rest in _pairs(value["drift"], 1)},
+            intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3, 5)},
+            drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
-            overrides={(one.entity, one.key): one for one in overrides},
-            known=True,
+            overrides={(override.entity, override.key): override for override in overrides},
+            is_known=True,
         ),
-        writers={one.writer.id: one for one in map(writer_from_json, value["writers"])},
+        writers={recorded_writer.writer.id: recorded_writer for recorded_writer in map(writer_from_json, value["writers"])},
     )
 
 
@@ -232,28 +232,28 @@ def _limits(value: object) -> Limits:
     values = _list(value)
     if len(values) != 5 or values == [None] * 5:
         raise ValueError(f"{value!r} should be five numbers or nulls")
-    one, two, three, four, five = (
+    producer, consumer, request, mutation, connection = (
         v if v is None or type(v) is float else _float(v) for v in values
     )
-    return one, two, three, four, five
+    return producer, consumer, request, mutation, connection
 
 
 def _owners(limits: Limits, places: object, owners: Sequence[Owner]) -> Owners:
     if isinstance(places, int):
         owner = _at(owners, places)
-        one, two, three, four, five = (None if v is None else owner for v in limits)
+        producer, consumer, request, mutation, connection = (None if v is None else owner for v in limits)
     else:
-        made = [None if place is None else _at(owners, place) for place in _list(places)]
-        if [one is None for one in made] != [one is None for one in limits]:
+        limit_owners = [None if place is None else _at(owners, place) for place in _list(places)]
+        if [owner is None for owner in limit_owners] != [limit is None for limit in limits]:
             raise ValueError("a record should have one owner per value")
-        one, two, three, four, five = made
-    return one, two, three, four, five
+        producer, consumer, request, mutation, connection = limit_owners
+    return producer, consumer, request, mutation, connection
 
 
 def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
     backing = None
     if len(values) > 3:
-        backing = Backing(applied=_float(values[3]), owner=_at(owners, values[4]))
+        backing = IntentBacking(applied=_float(values[3]), owner=_at(owners, values[4]))
     return Intent(
         value=_read_number(values[0]),
         owner=_at(owners, values[1]),
@@ -262,26 +262,26 @@ def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
     )
 
 
-def _pairs(rows: Iterable[object], *more: int) -> Iterator[tuple[Pair, list[object]]]:
+def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, list[object]]]:
     for row in rows:
         values = _list(row)
-        if len(values) - 4 not in more:
-            counts = " or ".join(str(4 + one) for one in more)
+        if len(values) - 4 not in extra_counts:
+            counts = " or ".join(str(4 + extra_count) for extra_count in extra_counts)
             raise ValueError(f"{row!r} should have {counts} items")
         yield (_entity(*values[:3]), Key(str(values[3]))), values[4:]
 
 
 def _override(row: object) -> Override:
     ((pair, values),) = _pairs([row], 7)
-    value, until, who, reason, before, declared, ends = values
-    if not (isinstance(who, str) and isinstance(reason, str) and isinstance(ends, bool)):
+    value, until, principal, reason, before, declared, ends = values
+    if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
         raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
     return Override(
         entity=pair[0],
         key=pair[1],
         value=_read_number(value),
         until=_float(until),
-        who=who,
+        author=principal,
         reason=reason,
         before=_read_number(before),
         declared=_read_number(declared),
@@ -326,7 +326,7 @@ def _read_number(value: object) -> float | None:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a field stands twice")
-    return made
+    return members

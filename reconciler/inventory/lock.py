@@ -23,24 +23,24 @@ _MAX_TEXT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LockHolder:
     """Who holds a lock.
 
     Attributes:
         pid: Process id on its host.
         host: Host name.
         since: Seconds since the epoch.
-        what: What it does, such as ``kquota apply``.
+        command: What it does, such as ``kquota apply``.
     """
 
     pid: int
     host: str
     since: float
-    what: str
+    command: str
 
     def __str__(self) -> str:
         when = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
-        return f"{self.what}, process {self.pid} on {self.host}, since {when}"
+        return f"{self.command}, process {self.pid} on {self.host}, since {when}"
 
 
 class FileLock:
@@ -52,9 +52,9 @@ class FileLock:
         now: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, what: str, now: float) -> None:
+    def __init__(self, path: Path, *, command: str, now: float) -> None:
         self._path = path
-        self._holder = Holder(pid=os.getpid(), host=socket.gethostname(), since=now, what=what)
+        self._holder = LockHolder(pid=os.getpid(), host=socket.gethostname(), since=now, command=command)
         self._handle: int | None = None
 
     @property
@@ -79,7 +79,7 @@ class FileLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            text = _told(handle)
+            text = _read_holder(handle)
             os.close(handle)
             raise InventoryLocked(
                 f"{self._path} is locked by {text}",
@@ -98,7 +98,7 @@ class FileLock:
                 "pid": self._holder.pid,
                 "host": self._holder.host,
                 "since": self._holder.since,
-                "what": self._holder.what,
+                "what": self._holder.command,
             }
         ).encode()
         os.ftruncate(handle, 0)
@@ -124,16 +124,16 @@ class FileLock:
         self.release()
 
 
-def _told(handle: int) -> str:
+def _read_holder(handle: int) -> str:
     """The holder's own words, as far as they can be read."""
     try:
-        told = foreign_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
+        document = foreign_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
         return str(
-            Holder(
-                pid=int(told["pid"]),
-                host=str(told["host"]),
-                since=float(told["since"]),
-                what=str(told["what"]),
+            LockHolder(
+                pid=int(document["pid"]),
+                host=str(document["host"]),
+                since=float(document["since"]),
+                command=str(document["what"]),
             )
         )
     except (OSError, ValueError, KeyError, TypeError, OverflowError):

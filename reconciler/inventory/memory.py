@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reconciler.quota.owned import Owned, RecordChange
+from reconciler.quota.owned import OwnershipRecords, RecordChange
 
 
 class MemoryInventory:
@@ -12,13 +12,13 @@ class MemoryInventory:
         owned: What it holds from the start, one per cluster.
     """
 
-    def __init__(self, *owned: Owned) -> None:
-        self._owned = {one.cluster_id: one for one in owned}
+    def __init__(self, *owned: OwnershipRecords) -> None:
+        self._owned = {owned.cluster_id: owned for owned in owned}
         self.written: list[tuple[RecordChange, ...]] = []
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """All records of this cluster; ``known=False`` if there are none."""
-        return self._owned.get(cluster_id, Owned(cluster_id=cluster_id, known=False))
+        return self._owned.get(cluster_id, OwnershipRecords(cluster_id=cluster_id, is_known=False))
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes."""

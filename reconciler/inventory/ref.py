@@ -10,9 +10,9 @@ from typing import Final
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.writers import KnownWriter, Writer, check_alone
+from reconciler.inventory.writers import RecordedWriter, InventoryWriter, check_alone
 from reconciler.ports import Clock, RefStore
-from reconciler.quota.owned import Intend, Owned, RecordChange
+from reconciler.quota.owned import IntentStarted, OwnershipRecords, RecordChange
 
 PREFIX: Final = "refs/kquota/"
 
@@ -34,13 +34,13 @@ class RefInventory:
         writer: Who writes; ``None`` = only reading.
     """
 
-    def __init__(self, refs: RefStore, *, clock: Clock, writer: Writer | None = None) -> None:
+    def __init__(self, refs: RefStore, *, clock: Clock, writer: InventoryWriter | None = None) -> None:
         self._refs = refs
         self._clock = clock
         self._writer = writer
         self._read: dict[str, tuple[str | None, ClusterRecords | None]] = {}
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """All records of this cluster, from the ref as it is now; ``known=False`` without one.
 
         Raises:
@@ -49,7 +49,7 @@ class RefInventory:
         """
         records = self._fetch(cluster_id)
         if records is None:
-            return Owned(cluster_id=cluster_id, known=False)
+            return OwnershipRecords(cluster_id=cluster_id, is_known=False)
         if self._writer is not None:
             check_alone(self._writer, records.writers, now=self._clock.now())
         return records.owned
@@ -66,28 +66,28 @@ class RefInventory:
         if not changes:
             return
         version, before = self._read[cluster_id]
-        owned = before.owned if before is not None else Owned(cluster_id=cluster_id)
-        known = KnownWriter(writer=self._writer, seen=self._clock.now())
+        owned = before.owned if before is not None else OwnershipRecords(cluster_id=cluster_id)
+        recorded_writer = RecordedWriter(writer=self._writer, last_seen=self._clock.now())
         after = ClusterRecords(
             owned=owned.with_changes(changes),
-            writers={**(before.writers if before is not None else {}), self._writer.id: known},
+            writers={**(before.writers if before is not None else {}), self._writer.id: recorded_writer},
         )
         new = self._refs.write(
             ref_of(cluster_id),
             encode({cluster_id: after}),
             expected=version,
-            message=_message(self._writer.what, changes),
+            message=_message(self._writer.description, changes),
         )
         self._read[cluster_id] = new, after
 
     def _fetch(self, cluster_id: str) -> ClusterRecords | None:
         ref = ref_of(cluster_id)
-        found = self._refs.read(ref)
-        if found is None:
+        stored = self._refs.read(ref)
+        if stored is None:
             self._read[cluster_id] = None, None
             return None
-        version, content = found
-        clusters = decode(content, where=ref)
+        version, content = stored
+        clusters = decode(content, location=ref)
         if set(clusters) != {cluster_id}:
             raise InventoryError(
                 f"{ref} holds records of {', '.join(map(repr, clusters)) or 'no cluster'}, not of {cluster_id!r}",
@@ -97,6 +97,6 @@ class RefInventory:
         return clusters[cluster_id]
 
 
-def _message(what: str, changes: Sequence[RecordChange]) -> str:
-    phase = "intents" if all(isinstance(one, Intend) for one in changes) else "results"
-    return f"{what}: {phase} for {len(changes)} record change{'s' if len(changes) > 1 else ''}"
+def _message(command: str, changes: Sequence[RecordChange]) -> str:
+    phase = "intents" if all(isinstance(change, IntentStarted) for change in changes) else "results"
+    return f"{command}: {phase} for {len(changes)} record change{'s' if len(changes) > 1 else ''}"

@@ -8,10 +8,10 @@ somebody else since. Where a real inventory knows the cluster, it is believed in
 from collections.abc import Sequence
 
 from reconciler.ports import Inventory
-from reconciler.quota.desired import Desired
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.owned import Owned, Owner, Record, RecordChange, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord, RecordChange, Recorded
 from reconciler.quota.state import Limits
 
 
@@ -23,21 +23,21 @@ class RevisionInventory:
         inventory: The real one, or a ``MemoryInventory``.
     """
 
-    def __init__(self, declared: Desired, *, inventory: Inventory) -> None:
+    def __init__(self, declared: DesiredState, *, inventory: Inventory) -> None:
         self._declared = declared
         self._inventory = inventory
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """The inventory's records, else those made from the revision."""
-        known = await self._inventory.load(cluster_id)
-        return known if known.known else owned_at(cluster_id, self._declared)
+        owned = await self._inventory.load(cluster_id)
+        return owned if owned.is_known else owned_at(cluster_id, self._declared)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write to the real inventory, whose records count from then on.
 
         The first write also carries the revision's records there, or it would bury them.
         """
-        if changes and not (await self._inventory.load(cluster_id)).known:
+        if changes and not (await self._inventory.load(cluster_id)).is_known:
             await self._inventory.write(cluster_id, (*self._carried(), *changes))
         else:
             await self._inventory.write(cluster_id, changes)
@@ -51,9 +51,9 @@ class RevisionInventory:
         ]
 
 
-def owned_at(cluster_id: str, declared: Desired) -> Owned:
+def owned_at(cluster_id: str, declared: DesiredState) -> OwnershipRecords:
     """The records that a perfect apply of these documents would have left."""
-    return Owned(
+    return OwnershipRecords(
         cluster_id=cluster_id,
         records={
             subject: _record(declared, subject, limits)
@@ -63,20 +63,20 @@ def owned_at(cluster_id: str, declared: Desired) -> Owned:
     )
 
 
-def _record(declared: Desired, subject: Entity, limits: Limits) -> Record:
+def _record(declared: DesiredState, subject: Entity, limits: Limits) -> OwnershipRecord:
     claims = declared.claims[subject]
     if len(claims) == 1:
         sole = Owner(document=claims[0].document, deletion_policy=claims[0].deletion_policy)
-        one, two, three, four, five = (None if value is None else sole for value in limits)
+        producer, consumer, request, mutation, connection = (None if value is None else sole for value in limits)
     else:
-        one, two, three, four, five = (
+        producer, consumer, request, mutation, connection = (
             None if value is None else _owner(declared, subject, key)
             for key, value in zip(COLUMNS, limits, strict=True)
         )
-    return Record(limits, (one, two, three, four, five))
+    return OwnershipRecord(limits, (producer, consumer, request, mutation, connection))
 
 
-def _owner(declared: Desired, subject: Entity, key: Key) -> Owner | None:
+def _owner(declared: DesiredState, subject: Entity, key: Key) -> Owner | None:
     claim = declared.claim(subject, key)
     if claim is None:
         return None

@@ -4,117 +4,117 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import Refused
-from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from reconciler.errors import PlanRefused
+from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
 """A writer that was not seen for a month is taken for gone; its entry stays until somebody writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class InventoryWriter:
     """One who may write.
 
     Attributes:
         id: The same for every run of one configuration, such as ``github.com/acme/quotas:prod``.
-        what: What it does, for the error of whoever comes second, such as ``kquota apply``.
+        description: What it does, for the error of whoever comes second, such as ``kquota apply``.
         scope: What it looks after; empty = everything.
     """
 
     id: str
-    what: str
+    description: str
     scope: tuple[EntityPattern, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownWriter:
+class RecordedWriter:
     """A writer as an inventory remembers it.
 
     Attributes:
         writer: Who.
-        seen: When it wrote last, in seconds since the epoch.
+        last_seen: When it wrote last, in seconds since the epoch.
     """
 
-    writer: Writer
-    seen: float
+    writer: InventoryWriter
+    last_seen: float
 
 
-def check_alone(writer: Writer, known: Mapping[str, KnownWriter], *, now: float) -> None:
+def check_alone(writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float) -> None:
     """Nothing, if no other known writer looks after anything of ours.
 
     Raises:
         Refused: Two scopes overlap; both are named.
     """
     rivals = [
-        one
-        for name, one in sorted(known.items())
+        recorded_writer
+        for name, recorded_writer in sorted(recorded_writers.items())
         if name != writer.id
-        and now - one.seen < FORGOTTEN_AFTER_SECONDS
-        and scopes_overlap(writer.scope, one.writer.scope)
+        and now - recorded_writer.last_seen < FORGOTTEN_AFTER_SECONDS
+        and scopes_overlap(writer.scope, recorded_writer.writer.scope)
     ]
     if rivals:
-        raise Refused(
-            f"another writer looks after the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.what})",
+        raise PlanRefused(
+            f"another writer looks after the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.description})",
             violations=tuple(
-                f"the scope of {writer.id!r} overlaps that of {one.writer.id!r}" for one in rivals
+                f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}" for recorded_writer in rivals
             ),
             hint="give the two QuotaClusters scopes that do not meet, or let one of them go",
         )
 
 
-def scopes_overlap(one: tuple[EntityPattern, ...], other: tuple[EntityPattern, ...]) -> bool:
+def scopes_overlap(first: tuple[EntityPattern, ...], second: tuple[EntityPattern, ...]) -> bool:
     """Whether some entity lies in both; an empty scope is everything."""
-    return not one or not other or any(_meet(a, b) for a in one for b in other)
+    return not first or not second or any(_meet(a, b) for a in first for b in second)
 
 
-def _meet(one: EntityPattern, other: EntityPattern) -> bool:
-    return any(_names_meet(one, other, shape) for shape in one.covered_forms & other.covered_forms)
+def _meet(first: EntityPattern, second: EntityPattern) -> bool:
+    return any(_names_meet(first, second, shape) for shape in first.covered_forms & second.covered_forms)
 
 
-def _names_meet(one: EntityPattern, other: EntityPattern, shape: Form) -> bool:
+def _names_meet(first: EntityPattern, second: EntityPattern, shape: EntityForm) -> bool:
     return all(
-        mine is None or theirs is None or not _is_named(shape, slot) or _names_overlap(mine, theirs)
-        for slot, mine, theirs in (
-            ("user", one.user, other.user),
-            ("clientId", one.client_id, other.client_id),
-            ("ip", one.ip, other.ip),
+        first_name is None or second_name is None or not _is_named(shape, slot) or _names_overlap(first_name, second_name)
+        for slot, first_name, second_name in (
+            ("user", first.user, second.user),
+            ("clientId", first.client_id, second.client_id),
+            ("ip", first.ip, second.ip),
         )
     )
 
 
-def _is_named(shape: Form, slot: str) -> bool:
+def _is_named(shape: EntityForm, slot: str) -> bool:
     return slot in shape.value.split("+")
 
 
-def _names_overlap(one: NamePattern, other: NamePattern) -> bool:
-    if one.exact is not None:
-        return other.matches(one.exact)
-    if other.exact is not None:
-        return one.matches(other.exact)
-    mine, theirs = one.prefix or "", other.prefix or ""
-    return mine.startswith(theirs) or theirs.startswith(mine)
+def _names_overlap(first: NamePattern, second: NamePattern) -> bool:
+    if first.exact is not None:
+        return second.matches(first.exact)
+    if second.exact is not None:
+        return first.matches(second.exact)
+    first_prefix, second_prefix = first.prefix or "", second.prefix or ""
+    return first_prefix.startswith(second_prefix) or second_prefix.startswith(first_prefix)
 
 
-def writer_to_json(known: KnownWriter) -> list[object]:
-    """``[id, what, seen, [pattern…]]``."""
+def writer_to_json(recorded_writer: RecordedWriter) -> list[object]:
+    """``[id, description, last_seen, [pattern…]]``."""
     return [
-        known.writer.id,
-        known.writer.what,
-        known.seen,
-        [_pattern_to_json(pattern) for pattern in known.writer.scope],
+        recorded_writer.writer.id,
+        recorded_writer.writer.description,
+        recorded_writer.last_seen,
+        [_pattern_to_json(pattern) for pattern in recorded_writer.writer.scope],
     ]
 
 
-def writer_from_json(value: object) -> KnownWriter:
+def writer_from_json(value: object) -> RecordedWriter:
     """The inverse of :func:`writer_to_json`.
 
     Raises:
         ValueError: The value has another shape.
     """
     match value:
-        case [str(name), str(what), float() | int() as seen, list(scope)]:
+        case [str(name), str(description), float() | int() as last_seen, list(scope)]:
             patterns = tuple(_pattern_from_json(pattern) for pattern in scope)
-            return KnownWriter(writer=Writer(id=name, what=what, scope=patterns), seen=float(seen))
+            return RecordedWriter(writer=InventoryWriter(id=name, description=description, scope=patterns), last_seen=float(last_seen))
         case _:
             raise ValueError("a writer is written as id, what, seen and scope")
 
@@ -143,8 +143,8 @@ def _pattern_from_json(value: object) -> EntityPattern:
             raise ValueError("a pattern is written as forms, user, clientId and ip")
 
 
-def _forms(values: Iterable[object]) -> frozenset[Form]:
-    return frozenset(Form(str(value)) for value in values)
+def _forms(values: Iterable[object]) -> frozenset[EntityForm]:
+    return frozenset(EntityForm(str(value)) for value in values)
 
 
 def _name(value: object) -> NamePattern | None:

@@ -26,7 +26,7 @@ _HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ApiAccess:
     """One way to an API server.
 
     Attributes:
@@ -45,10 +45,10 @@ class Access:
     proxy: str | None = field(repr=False)
     authorization: Callable[[], Awaitable[str]] = field(repr=False)
     namespace: str
-    again: Callable[[], Awaitable["Access"]] | None = field(default=None, repr=False)
+    again: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
 
 
-async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> Access:
+async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
     """The way in, looked for where kubectl looks: a file that is named, ``KUBECONFIG``, the home folder, the pod.
 
     Args:
@@ -58,20 +58,20 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
     Raises:
         ConfigError: There is none, or it cannot be read.
     """
-    chosen = kubeconfig or _usual_kubeconfig()
+    path = kubeconfig or _usual_kubeconfig()
 
-    def again() -> Awaitable[Access]:
+    def again() -> Awaitable[ApiAccess]:
         return load(kubeconfig, pod_folder=pod_folder)
 
-    if chosen is None:
+    if path is None:
         return _of_pod(pod_folder, again)
-    return await _of_file(chosen, again)
+    return await _of_file(path, again)
 
 
 # ---- in a pod --------------------------------------------------------------------------------
 
 
-def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
+def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     """As the service account of the pod that we are.
 
     Raises:
@@ -81,7 +81,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
     if not host or not authority.is_file():
         raise ConfigError(
             "no way to a Kubernetes API server: no kubeconfig is there, and this is no pod with a service account",
-            where=str(folder),
+            location=str(folder),
             hint=_HINT,
         )
     _ = _token(folder)
@@ -91,7 +91,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
         # The kubelet replaces the file every hour.
         return f"Bearer {_token(folder)}"
 
-    return Access(
+    return ApiAccess(
         host=host,
         tls=_tls(authority=str(authority)),
         server_name=None,
@@ -114,21 +114,21 @@ def pod_host() -> str:
 def _token(folder: Path) -> str:
     try:
         # The file may end with a newline, which no header may hold.
-        found = (folder / "token").read_text("utf-8").strip()
+        token = (folder / "token").read_text("utf-8").strip()
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"the service account token cannot be read: {type(error).__name__}", hint=_HINT
         ) from None
-    if not found:
+    if not token:
         raise ConfigError("the service account token is empty", hint=_HINT)
-    remember(found)
-    return found
+    remember(token)
+    return token
 
 
 # ---- by a kubeconfig -------------------------------------------------------------------------
 
 
-async def _of_file(path: Path, again: Callable[[], Awaitable[Access]]) -> Access:
+async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 20 MB that no pod needs
     from kubernetes.aio.config import ConfigException  # noqa: PLC0415 - the same
 
@@ -137,13 +137,13 @@ async def _of_file(path: Path, again: Callable[[], Awaitable[Access]]) -> Access
         namespace = await _from_file(path, configuration)
     except ConfigException as error:
         raise ConfigError(
-            f"no way to a Kubernetes API server: {_unquoted(error)}", where=str(path), hint=_HINT
+            f"no way to a Kubernetes API server: {_unquoted(error)}", location=str(path), hint=_HINT
         ) from None
     except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
         # A parser's words may quote a token, so only the kind of fault is told.
         raise ConfigError(
             f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
-            where=str(path),
+            location=str(path),
             hint=_HINT,
         ) from None
     return _access(configuration, namespace, again)
@@ -156,9 +156,9 @@ def _unquoted(error: "ConfigException") -> str:
 
 def _usual_kubeconfig() -> Path | None:
     """``KUBECONFIG`` (a list of files is left to the official client's own reader), or the file in the home folder."""
-    named = os.environ.get("KUBECONFIG")
-    if named:
-        return Path(named)
+    variable = os.environ.get("KUBECONFIG")
+    if variable:
+        return Path(variable)
     usual = Path("~/.kube/config").expanduser()
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     return usual if not in_pod and usual.is_file() else None
@@ -174,11 +174,11 @@ async def _from_file(path: Path, configuration: "Configuration") -> str:
 
 
 def _access(
-    configuration: "Configuration", namespace: str, again: Callable[[], Awaitable[Access]]
-) -> Access:
+    configuration: "Configuration", namespace: str, again: Callable[[], Awaitable[ApiAccess]]
+) -> ApiAccess:
     async def authorization() -> str:
         try:
-            found = await configuration.get_api_key_with_prefix(
+            api_key = await configuration.get_api_key_with_prefix(
                 "BearerToken", alias="authorization"
             )
         except Exception as error:  # noqa: BLE001 - plugins fail in ways of their own
@@ -186,10 +186,10 @@ def _access(
                 f"the token of the kubeconfig cannot be read: {type(error).__name__}"
             ) from None
         # A token file may end with a newline, which no header may hold.
-        return str(found).strip() if found else ""
+        return str(api_key).strip() if api_key else ""
 
     host = str(configuration.host).rstrip("/")
-    return Access(
+    return ApiAccess(
         host=host,
         tls=_tls(
             authority=configuration.ssl_ca_cert,

@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 from reconciler.errors import KquotaError
 from reconciler.kube.resources import GROUP, Obj, cluster_name_of, is_terminating, spec_of
 from reconciler.kube.served import CLIENT_QUOTAS
-from reconciler.kube.standing import Kind, stand
+from reconciler.kube.standing import EligibilityKind, assess_eligibility
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.quota import advice
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Rejected
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from reconciler.quota.state import set_values
 from reconciler.render.names import entity_text, escaped
 
@@ -31,16 +31,16 @@ _ASKED: Final = frozenset({"CREATE", "UPDATE"})
 _NO_NAME: Final = "unnamed"
 """Stands for a name that the API server has yet to make (`generateName`)."""
 
-_NOT_APPLIED: Final = frozenset({Kind.INVALID, Kind.NOT_GRANTED, Kind.OUT_OF_SCOPE})
+_NOT_APPLIED: Final = frozenset({EligibilityKind.INVALID, EligibilityKind.NOT_GRANTED, EligibilityKind.OUT_OF_SCOPE})
 
 _log = logging.getLogger("reconciler.kube")
 
 
-class Malformed(ValueError):
+class MalformedReview(ValueError):
     """It is no AdmissionReview; the sentence says why."""
 
 
-class Broker(Protocol):
+class BrokerValidator(Protocol):
     """Whoever knows the Kafka clusters."""
 
     async def cluster(self, name: str) -> QuotaCluster | None:
@@ -51,7 +51,7 @@ class Broker(Protocol):
         """
         ...
 
-    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> Verdict:
+    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> ValidationResult:
         """What the broker would say, by validate-only; Kafka's rules where we may not ask it.
 
         Raises:
@@ -61,7 +61,7 @@ class Broker(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class AdmissionDecision:
     """What is answered.
 
     Attributes:
@@ -73,11 +73,11 @@ class Decision:
     warnings: tuple[str, ...] = ()
 
 
-FINE: Final = Decision()
+FINE: Final = AdmissionDecision()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class AdmissionRequest:
     """What of an AdmissionReview counts.
 
     Attributes:
@@ -89,38 +89,38 @@ class Request:
     obj: Obj | None
 
 
-def parse(review: object) -> Request:
+def parse(review: object) -> AdmissionRequest:
     """The request in an AdmissionReview.
 
     Raises:
         Malformed: It is none.
     """
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        raise Malformed("this is no AdmissionReview")
+        raise MalformedReview("this is no AdmissionReview")
     if review.get("apiVersion") != API_VERSION:
-        raise Malformed(f"only {API_VERSION} is understood")
+        raise MalformedReview(f"only {API_VERSION} is understood")
     request = review.get("request")
     if not isinstance(request, dict):
-        raise Malformed("it has no request")
+        raise MalformedReview("it has no request")
     uid = request.get("uid")
     if not isinstance(uid, str) or not 0 < len(uid) <= 256:
-        raise Malformed("the request has no uid")
+        raise MalformedReview("the request has no uid")
     resource = request.get("resource")
-    ours = isinstance(resource, dict) and (resource.get("group"), resource.get("resource")) == (
+    is_own_resource = isinstance(resource, dict) and (resource.get("group"), resource.get("resource")) == (
         GROUP,
         CLIENT_QUOTAS.plural,
     )
-    asked = request.get("operation") in _ASKED and not request.get("subResource")
-    if not ours or not asked:
-        return Request(uid=uid, obj=None)
+    is_reviewed_operation = request.get("operation") in _ASKED and not request.get("subResource")
+    if not is_own_resource or not is_reviewed_operation:
+        return AdmissionRequest(uid=uid, obj=None)
     obj = request.get("object")
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
-        raise Malformed("the request has no object")
+        raise MalformedReview("the request has no object")
     old = request.get("oldObject")
     unchanged = isinstance(old, dict) and spec_of(old) == spec_of(obj)
     if unchanged or is_terminating(obj):
-        return Request(uid=uid, obj=None)
-    return Request(uid=uid, obj=_placed(obj, request))
+        return AdmissionRequest(uid=uid, obj=None)
+    return AdmissionRequest(uid=uid, obj=_placed(obj, request))
 
 
 def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
@@ -131,7 +131,7 @@ def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
     return {**obj, "metadata": metadata}
 
 
-async def decide(obj: Obj, broker: Broker) -> Decision:
+async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
     """Whether a ClientQuota may be stored, and what its author should know. Never raises for what others did wrong."""
     name = cluster_name_of(obj)
     try:
@@ -141,11 +141,11 @@ async def decide(obj: Obj, broker: Broker) -> Decision:
         return _warned(f"QuotaCluster {name} cannot be used as it is, so the broker was not asked")
     if cluster is None:
         return _warned(f"there is no QuotaCluster {name} yet, so the broker was not asked")
-    standing = stand(obj, {name: cluster})
-    declaration = standing.declaration
-    if declaration is None or standing.kind in _NOT_APPLIED:
-        return _warned(*(f"it will not be applied: {one}" for one in standing.messages))
-    doubts = (*standing.messages, *_advice(declaration))
+    eligibility = assess_eligibility(obj, {name: cluster})
+    declaration = eligibility.declaration
+    if declaration is None or eligibility.kind in _NOT_APPLIED:
+        return _warned(*(f"it will not be applied: {message}" for message in eligibility.messages))
+    doubts = (*eligibility.messages, *_advice(declaration))
     try:
         verdict = await broker.ask(cluster, [_alteration(declaration)])
     except KquotaError as error:
@@ -153,7 +153,7 @@ async def decide(obj: Obj, broker: Broker) -> Decision:
         _log.warning("admission: %s was not asked: %s", name, error)
         return _warned("the broker was not asked, because it cannot be reached now", *doubts)
     denied = _refusal(verdict)
-    return Decision(denied=denied, warnings=_bounded((*_skipped(verdict), *doubts)))
+    return AdmissionDecision(denied=denied, warnings=_bounded((*_skipped(verdict), *doubts)))
 
 
 def _alteration(declaration: Declaration) -> Alteration:
@@ -162,46 +162,46 @@ def _alteration(declaration: Declaration) -> Alteration:
 
 
 def _advice(declaration: Declaration) -> Iterable[str]:
-    return (one.message for one in advice.warnings(merge([declaration])))
+    return (warning.message for warning in advice.warnings(merge([declaration])))
 
 
-def _refusal(verdict: Verdict) -> str:
-    who = "the broker" if verdict.source == "broker" else f"Kafka ({verdict.source})"
-    return "; ".join(_words(who, subject, one) for subject, one in verdict.refused.items())
+def _refusal(verdict: ValidationResult) -> str:
+    validator = "the broker" if verdict.source == "broker" else f"Kafka ({verdict.source})"
+    return "; ".join(_rejection_text(validator, subject, rejected) for subject, rejected in verdict.rejections.items())
 
 
-def _words(who: str, subject: Entity, rejected: Rejected) -> str:
-    said = escaped(" ".join(rejected.message.split()))
-    return f"{who} refuses {entity_text(subject)}: {said} ({rejected.name})"
+def _rejection_text(validator: str, subject: Entity, rejected: Rejected) -> str:
+    message = escaped(" ".join(rejected.message.split()))
+    return f"{validator} refuses {entity_text(subject)}: {message} ({rejected.name})"
 
 
-def _skipped(verdict: Verdict) -> Iterable[str]:
-    if verdict.refused or (verdict.source == "broker" and not verdict.why):
+def _skipped(verdict: ValidationResult) -> Iterable[str]:
+    if verdict.rejections or (verdict.source == "broker" and not verdict.reason):
         return
     if verdict.source == "broker":
-        yield f"the broker gave no verdict: {verdict.why}"
+        yield f"the broker gave no verdict: {verdict.reason}"
         return
-    why = f" because {verdict.why}" if verdict.why else ""
+    reason = f" because {verdict.reason}" if verdict.reason else ""
     rules = "" if verdict.source == "none" else f"; {verdict.source} has no objection"
-    yield f"the broker itself was not asked{why}{rules}"
+    yield f"the broker itself was not asked{reason}{rules}"
 
 
-def _warned(*sentences: str) -> Decision:
-    return Decision(warnings=_bounded(sentences))
+def _warned(*sentences: str) -> AdmissionDecision:
+    return AdmissionDecision(warnings=_bounded(sentences))
 
 
 def _bounded(sentences: Iterable[str]) -> tuple[str, ...]:
-    found = [escaped(one) for one in dict.fromkeys(sentences) if one]
+    warnings = [escaped(sentence) for sentence in dict.fromkeys(sentences) if sentence]
     cut = [
-        one if len(one) <= LONGEST_WARNING else f"{one[: LONGEST_WARNING - 3]}..."
-        for one in found[:MOST_WARNINGS]
+        warning if len(warning) <= LONGEST_WARNING else f"{warning[: LONGEST_WARNING - 3]}..."
+        for warning in warnings[:MOST_WARNINGS]
     ]
-    if len(found) > MOST_WARNINGS:
-        cut[-1] = f"and {len(found) - MOST_WARNINGS + 1} more warnings"
+    if len(warnings) > MOST_WARNINGS:
+        cut[-1] = f"and {len(warnings) - MOST_WARNINGS + 1} more warnings"
     return tuple(cut)
 
 
-def answer(request: Request, decision: Decision) -> Obj:
+def answer(request: AdmissionRequest, decision: AdmissionDecision) -> Obj:
     """The AdmissionReview that is sent back."""
     response: dict[str, Any] = {"uid": request.uid, "allowed": not decision.denied}
     if decision.denied:

@@ -15,10 +15,10 @@ from typing import Any, Final, Self, TypeAlias
 from reconciler import foreign_json
 from reconciler.errors import Gone, KubernetesError
 from reconciler.kube import access as ways
-from reconciler.kube.access import Access
-from reconciler.kube.exchange import LARGEST_ANSWER, Exchange, OnRequest, Patience, Request, silent
-from reconciler.kube.pages import Keep, read_pages, whole
-from reconciler.kube.served import ACCESS_REVIEWS, EVENTS, Resource
+from reconciler.kube.access import ApiAccess
+from reconciler.kube.exchange import LARGEST_ANSWER, HttpExchange, OnRequest, RequestTimeouts, ApiRequest, silent
+from reconciler.kube.pages import Keep, read_pages, full_object
+from reconciler.kube.served import ACCESS_REVIEWS, EVENTS, ApiResource
 from reconciler.ports import Clock
 
 Obj: TypeAlias = dict[str, Any]
@@ -27,7 +27,7 @@ LIST_RESTARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListResult:
     """A whole collection at one moment.
 
     Attributes:
@@ -40,14 +40,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class AccessReview:
     """Whether we have a right; ``reason`` is the authorizer's word, often ""."""
 
     allowed: bool
     reason: str = ""
 
 
-class Api:
+class KubernetesApi:
     """A connection to one API server. Make it inside a running loop; use it as a context, or close it.
 
     Namespaces are ``None`` for kinds without any. Every method raises ``NotFound``, ``Forbidden``, ``Conflict`` and
@@ -57,14 +57,14 @@ class Api:
 
     def __init__(
         self,
-        access: Access,
+        access: ApiAccess,
         *,
         clock: Clock,
         on_request: OnRequest = silent,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> None:
-        self._exchange = Exchange(access, clock=clock, on_request=on_request)
-        self._patience = patience or Patience()
+        self._exchange = HttpExchange(access, clock=clock, on_request=on_request)
+        self._patience = patience or RequestTimeouts()
 
     @classmethod
     async def connect(
@@ -73,15 +73,15 @@ class Api:
         *,
         clock: Clock,
         on_request: OnRequest = silent,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Self:
         """By a kubeconfig, or as the pod that we are; see :func:`access.load`. Sends nothing yet.
 
         Raises:
             ConfigError: There is no way to an API server, or it cannot be read.
         """
-        found = await ways.load(kubeconfig)
-        return cls(found, clock=clock, on_request=on_request, patience=patience)
+        access = await ways.load(kubeconfig)
+        return cls(access, clock=clock, on_request=on_request, patience=patience)
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,26 +107,26 @@ class Api:
 
     async def get(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """One object."""
-        wanted = Request(verb="get", resource=resource, namespace=namespace, name=name)
-        return await self._object(wanted, patience)
+        request = ApiRequest(verb="get", resource=resource, namespace=namespace, name=name)
+        return await self._object(request, patience)
 
     async def list(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None = None,
         *,
         limit: int = 500,
         labels: str = "",
         fields: str = "",
-        keep: Keep = whole,
-    ) -> Listing:
+        keep: Keep = full_object,
+    ) -> ListResult:
         """A whole collection, complete or an error: never a part of it.
 
         Args:
@@ -138,7 +138,7 @@ class Api:
             keep: What is kept of each object; the rest of a page is gone before the next one is read.
         """
         query = {"labelSelector": labels, "fieldSelector": fields}
-        wanted = Request(
+        request = ApiRequest(
             verb="list",
             resource=resource,
             namespace=namespace,
@@ -146,27 +146,27 @@ class Api:
         )
         for _ in range(LIST_RESTARTS):
             try:
-                return await self._listed(wanted, limit, keep)
+                return await self._list_pages(request, limit, keep)
             except Gone:
                 # The continue token outlived the server's history; what was read so far is of another moment.
                 continue
-        return await self._listed(wanted, limit, keep)
+        return await self._list_pages(request, limit, keep)
 
-    async def _listed(self, wanted: Request, limit: int, keep: Keep) -> Listing:
+    async def _list_pages(self, listing_request: ApiRequest, limit: int, keep: Keep) -> ListResult:
         items, version = await read_pages(
-            lambda request: self._object(request, None), wanted, limit=limit, keep=keep
+            lambda request: self._object(request, None), listing_request, limit=limit, keep=keep
         )
-        return Listing(items=tuple(items), resource_version=version)
+        return ListResult(items=tuple(items), resource_version=version)
 
     async def review(
         self,
-        resource: Resource,
+        resource: ApiResource,
         verb: str,
         *,
         namespace: str | None = None,
         name: str = "",
         subresource: str = "",
-    ) -> Review:
+    ) -> AccessReview:
         """Whether we may do something; ``namespace=None`` asks about all namespaces (or the whole cluster)."""
         attributes = {
             "group": resource.group,
@@ -182,9 +182,9 @@ class Api:
             "spec": {"resourceAttributes": attributes},
         }
         # Asking changes nothing, so it may be asked twice although it is a POST.
-        asked = Request(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
-        status = (await self._object(asked, None)).get("status", {})
-        return Review(
+        request = ApiRequest(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
+        status = (await self._object(request, None)).get("status", {})
+        return AccessReview(
             allowed=bool(status.get("allowed")),
             reason=str(status.get("reason") or status.get("evaluationError") or ""),
         )
@@ -193,28 +193,28 @@ class Api:
 
     async def create(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         body: Obj,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """A new object. Not repeated where the first try may have been carried out.
 
         Raises:
             Conflict: It exists (``reason`` is ``AlreadyExists``).
         """
-        wanted = Request(verb="create", resource=resource, namespace=namespace, repeatable=False)
-        return await self._object(replace(wanted, body=_encoded(body)), patience)
+        request = ApiRequest(verb="create", resource=resource, namespace=namespace, repeatable=False)
+        return await self._object(replace(request, body=_encoded(body)), patience)
 
     async def replace(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         body: Obj,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Obj:
         """The object as given, if nobody changed it since: ``metadata.resourceVersion`` must be in it.
 
@@ -224,14 +224,14 @@ class Api:
         """
         if not body.get("metadata", {}).get("resourceVersion"):
             raise ValueError("an object without resourceVersion is not replaced")
-        wanted = Request(
+        request = ApiRequest(
             verb="update", resource=resource, namespace=namespace, name=name, body=_encoded(body)
         )
-        return await self._object(wanted, patience)
+        return await self._object(request, patience)
 
     async def apply_status(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         body: Obj,
@@ -250,7 +250,7 @@ class Api:
             field_manager: Who owns the fields.
             force: Take fields over from other managers instead of failing.
         """
-        wanted = Request(
+        request = ApiRequest(
             verb="apply",
             resource=resource,
             namespace=namespace,
@@ -259,11 +259,11 @@ class Api:
             query={"fieldManager": field_manager, "force": "true" if force else "false"},
             body=_encoded(body),
         )
-        return await self._object(wanted, None)
+        return await self._object(request, None)
 
     async def patch_json(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         operations: Sequence[Mapping[str, object]],
@@ -273,7 +273,7 @@ class Api:
         Raises:
             KubernetesError: Status 422: a ``test`` operation did not hold.
         """
-        wanted = Request(
+        request = ApiRequest(
             verb="patch",
             resource=resource,
             namespace=namespace,
@@ -281,11 +281,11 @@ class Api:
             body=_encoded(list(operations)),
             repeatable=bool(operations) and operations[0].get("op") == "test",
         )
-        return await self._object(wanted, None)
+        return await self._object(request, None)
 
     async def patch_merge(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         body: Obj,
@@ -293,12 +293,12 @@ class Api:
         subresource: str = "",
     ) -> Obj:
         """A merge patch: what is given is set, ``None`` removes, everything else stays."""
-        wanted = Request(verb="merge", resource=resource, namespace=namespace, name=name)
-        wanted = replace(wanted, subresource=subresource, body=_encoded(body))
-        return await self._object(wanted, None)
+        request = ApiRequest(verb="merge", resource=resource, namespace=namespace, name=name)
+        request = replace(request, subresource=subresource, body=_encoded(body))
+        return await self._object(request, None)
 
     async def delete(
-        self, resource: Resource, namespace: str | None, name: str, *, uid: str = ""
+        self, resource: ApiResource, namespace: str | None, name: str, *, uid: str = ""
     ) -> None:
         """Delete an object, or begin to where it has finalizers.
 
@@ -314,10 +314,10 @@ class Api:
         options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
-        wanted = Request(
+        request = ApiRequest(
             verb="delete", resource=resource, namespace=namespace, name=name, body=_encoded(options)
         )
-        _ = await self._object(wanted, None)
+        _ = await self._object(request, None)
 
     async def create_event(
         self,
@@ -346,8 +346,8 @@ class Api:
         metadata = regarding.get("metadata", {})
         namespace = str(metadata.get("namespace") or "default")
         name = str(metadata.get("name", ""))
-        known = ("name", "namespace", "uid", "resourceVersion")
-        about = {key: metadata[key] for key in known if metadata.get(key)}
+        copied_fields = ("name", "namespace", "uid", "resourceVersion")
+        reference = {key: metadata[key] for key in copied_fields if metadata.get(key)}
         body = {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
@@ -360,29 +360,29 @@ class Api:
             "regarding": {
                 "apiVersion": regarding.get("apiVersion"),
                 "kind": regarding.get("kind"),
-                **about,
+                **reference,
             },
             "note": _cut(note, 1024),
             "type": kind,
         }
         return await self.create(EVENTS, namespace, body)
 
-    async def _object(self, wanted: Request, patience: Patience | None) -> Obj:
-        body = await self._exchange.answer(wanted, patience or self._patience)
+    async def _object(self, request: ApiRequest, patience: RequestTimeouts | None) -> Obj:
+        body = await self._exchange.answer(request, patience or self._patience)
         try:
-            found = foreign_json.parse(body, most_bytes=LARGEST_ANSWER)
-        except foreign_json.UnreadableJson:
-            found = None
-        if not isinstance(found, dict):
-            raise KubernetesError(f"{wanted}: the answer is no JSON object")
-        return found
+            document = foreign_json.parse(body, most_bytes=LARGEST_ANSWER)
+        except foreign_json.InvalidJson:
+            document = None
+        if not isinstance(document, dict):
+            raise KubernetesError(f"{request}: the answer is no JSON object")
+        return document
 
 
 def _encoded(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _cut(text: str, most: int) -> str:
+def _cut(text: str, max_bytes: int) -> str:
     """At most so many bytes of UTF-8, never half a character."""
     encoded = text.encode()
-    return text if len(encoded) <= most else encoded[: most - 3].decode(errors="ignore") + "..."
+    return text if len(encoded) <= max_bytes else encoded[: max_bytes - 3].decode(errors="ignore") + "..."

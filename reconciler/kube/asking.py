@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.resources import REQUESTED_AT, Obj, status_of
-from reconciler.kube.served import Resource
+from reconciler.kube.served import ApiResource
 from reconciler.ports import Clock
 
 LOOK_EVERY_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handled:
+class RequestStatus:
     """How a resource stands.
 
     Attributes:
@@ -33,20 +33,20 @@ class Handled:
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:
         """Its conditions, as the operator wrote them."""
-        found = status_of(self.obj).get("conditions")
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        conditions = status_of(self.obj).get("conditions")
+        return [condition for condition in conditions if isinstance(condition, dict)] if isinstance(conditions, list) else []
 
     def condition(self, kind: str) -> Mapping[str, Any]:
         """One condition; empty if it was never written."""
-        return next((one for one in self.conditions if one.get("type") == kind), {})
+        return next((condition for condition in self.conditions if condition.get("type") == kind), {})
 
-    def holds(self, kind: str) -> bool:
+    def has_true_condition(self, kind: str) -> bool:
         """Whether a condition is ``True``."""
         return self.condition(kind).get("status") == "True"
 
 
 async def request(
-    api: Api, resource: Resource, namespace: str | None, name: str, *, clock: Clock
+    api: KubernetesApi, resource: ApiResource, namespace: str | None, name: str, *, clock: Clock
 ) -> str:
     """Ask for a pass; the value that the status will show once it was handled.
 
@@ -63,8 +63,8 @@ async def request(
 
 
 async def wait(
-    api: Api,
-    resource: Resource,
+    api: KubernetesApi,
+    resource: ApiResource,
     namespace: str | None,
     name: str,
     *,
@@ -72,7 +72,7 @@ async def wait(
     seconds: float,
     clock: Clock,
     looked: Callable[[Obj], None] = lambda _: None,
-) -> Handled:
+) -> RequestStatus:
     """Look until the request was handled, or the time is up.
 
     Args:
@@ -94,7 +94,7 @@ async def wait(
         obj = await api.get(resource, namespace, name)
         looked(obj)
         if status_of(obj).get("lastHandledReconcileAt") == value:
-            return Handled(obj=obj, handled=True)
+            return RequestStatus(obj=obj, handled=True)
         if clock.monotonic() >= deadline:
-            return Handled(obj=obj, handled=False)
+            return RequestStatus(obj=obj, handled=False)
         await clock.sleep(LOOK_EVERY_SECONDS)

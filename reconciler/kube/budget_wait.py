@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping
 from reconciler.kube.resources import Obj, status_of
 from reconciler.quota.budgets import NEXT_AT
 from reconciler.quota.owned import Pair
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 
 def waited_for_budget(
     leaving: Mapping[str, Obj],
-    held: Mapping[str, Collection[Pair]],
-    report: Pass,
+    waiting_pairs: Mapping[str, Collection[Pair]],
+    report: Reconciliation,
     before: Mapping[str, float],
     *,
     now: float,
@@ -20,29 +20,29 @@ def waited_for_budget(
 
     Args:
         leaving: Documents on their way out, with the statuses that they have.
-        held: Those that something is still to be removed for, and what.
+        waiting_pairs: Those that something is still to be removed for, and what.
         report: The pass.
         before: The answer after the pass before; empty after a restart.
         now: Seconds since the epoch.
     """
     waiting = {
-        (one.change.entity, one.change.key)
-        for one in report.withheld
-        if any(violation.retry_at is not None for violation in one.violations)
+        (withheld.change.entity, withheld.change.key)
+        for withheld in report.withheld
+        if any(violation.retry_at is not None for violation in withheld.violations)
     }
-    found: dict[str, float] = {}
-    for document, pairs in held.items():
+    times: dict[str, float] = {}
+    for document, pairs in waiting_pairs.items():
         if report.preview is None:
             # No plan: what was known before counts, after a restart what the status says.
-            at = before.get(document, now if _says_so(leaving[document]) else 0.0)
+            at = before.get(document, now if _mentions_next_removal(leaving[document]) else 0.0)
         else:
             at = now if not waiting.isdisjoint(pairs) else before.get(document, 0.0)
-            if not at and _says_so(leaving[document]):
+            if not at and _mentions_next_removal(leaving[document]):
                 at = now  # It waited until this very pass, whose removal failed.
         if at:
-            found[document] = at
-    return found
+            times[document] = at
+    return times
 
 
-def _says_so(obj: Obj) -> bool:
-    return any(NEXT_AT in str(one.get("message", "")) for one in status_of(obj).get("keys", ()))
+def _mentions_next_removal(obj: Obj) -> bool:
+    return any(NEXT_AT in str(key_entry.get("message", "")) for key_entry in status_of(obj).get("keys", ()))

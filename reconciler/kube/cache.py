@@ -57,19 +57,19 @@ def slim(obj: Obj) -> Obj:
     What is left shares its keys and common words with all others: each object was parsed by itself, so that five
     thousand of them would hold five thousand copies of ``conditions``.
     """
-    made: dict[str, Any] = _shared(stripped(obj))
-    return made
+    slimmed: dict[str, Any] = _shared(stripped(obj))
+    return slimmed
 
 
 def stripped(obj: Obj) -> Obj:
     """The object with the metadata that is read here alone: field managers and annotations may be most of it."""
     metadata = metadata_of(obj)
-    kept: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
-    kept |= few_finalizers(metadata)
-    asked = requested_at(obj)
-    if asked is not None:
-        kept["annotations"] = {REQUESTED_AT: asked[:MOST_REQUEST]}
-    return {**{name: value for name, value in obj.items() if name != EXCESS}, "metadata": kept}
+    kept_metadata: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
+    kept_metadata |= few_finalizers(metadata)
+    requested = requested_at(obj)
+    if requested is not None:
+        kept_metadata["annotations"] = {REQUESTED_AT: requested[:MOST_REQUEST]}
+    return {**{name: value for name, value in obj.items() if name != EXCESS}, "metadata": kept_metadata}
 
 
 def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
@@ -77,9 +77,9 @@ def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
     if kind is str:
         return intern(value) if len(value) <= SHARED_CHARACTERS else value
     if kind is dict:
-        return {intern(key): _shared(one) for key, one in value.items()}
+        return {intern(key): _shared(item) for key, item in value.items()}
     if kind is list:
-        return [_shared(one) for one in value]
+        return [_shared(item) for item in value]
     return value
 
 
@@ -105,13 +105,13 @@ def _number(version: str) -> int | None:
     return int(version) if version.isascii() and version.isdecimal() else None
 
 
-def _is_before(one: Obj, other: Obj) -> bool:
+def _is_before(first: Obj, second: Obj) -> bool:
     """Whether one was written before the other, as far as their versions tell."""
-    earlier, later = _version(one), _version(other)
-    return earlier is not None and later is not None and earlier < later
+    first_version, second_version = _version(first), _version(second)
+    return first_version is not None and second_version is not None and first_version < second_version
 
 
-class Cache:
+class ResourceCache:
     """ClientQuotas by cluster and QuotaClusters by name, as last seen.
 
     Methods that take note of something answer with the names of the clusters that have to be looked at again.
@@ -132,7 +132,7 @@ class Cache:
         self._uses: dict[str, NamespaceUse] = {}
         self._documents: dict[str, dict[str, Obj]] = {}
         self._cluster_of: dict[str, str] = {}
-        self._departed: dict[str, dict[str, Obj]] = {}
+        self._departed_documents: dict[str, dict[str, Obj]] = {}
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
 
@@ -145,7 +145,7 @@ class Cache:
         """The ClientQuotas that refer to a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})
 
-    def lost(self) -> Mapping[str, Mapping[str, Obj]]:
+    def documents_without_cluster(self) -> Mapping[str, Mapping[str, Obj]]:
         """The ClientQuotas that refer to clusters that do not exist, by the name of the cluster."""
         return {
             cluster: dict(documents)
@@ -165,62 +165,62 @@ class Cache:
 
     def take_departed(self, cluster: str) -> dict[str, Obj]:
         """The ClientQuotas of a cluster that were seen to be deleted and left records, since the last call, as they were."""
-        return self._departed.pop(cluster, {})
+        return self._departed_documents.pop(cluster, {})
 
-    def seen(self, obj: Obj) -> frozenset[str]:
+    def observe(self, obj: Obj) -> frozenset[str]:
         """A ClientQuota as it is now, or was a while ago."""
         document, cluster = document_of(obj), cluster_name_of(obj)
         earlier_cluster = self._cluster_of.get(document)
-        earlier = None if earlier_cluster is None else self._documents[earlier_cluster][document]
-        if self._is_over(obj, earlier):
+        previous = None if earlier_cluster is None else self._documents[earlier_cluster][document]
+        if self._is_over(obj, previous):
             return frozenset()
         woken: set[str] = set()
-        if earlier is not None and earlier_cluster is not None and uid_of(earlier) != uid_of(obj):
+        if previous is not None and earlier_cluster is not None and uid_of(previous) != uid_of(obj):
             # Deleted and made again between two looks: the first one departed.
-            woken |= self.gone(earlier)
-            earlier = None
-        kept = slim(obj)
+            woken |= self.forget(previous)
+            previous = None
+        slimmed = slim(obj)
         use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
-        _, created, size = place_of(kept)
-        moved = use.put(document, created=created, size=size)
+        _, created, size = place_of(slimmed)
+        moved_documents = use.put(document, created=created, size=size)
         if not use.serves(document):
-            kept = excerpt(kept, self._limits)
-        self._documents.setdefault(cluster, {})[document] = kept
+            slimmed = excerpt(slimmed, self._limits)
+        self._documents.setdefault(cluster, {})[document] = slimmed
         self._cluster_of[document] = cluster
-        if earlier is None or _what_matters(earlier) != _what_matters(kept):
+        if previous is None or _what_matters(previous) != _what_matters(slimmed):
             woken.add(cluster)
-        return frozenset(woken | self._excluded(use, moved))
+        return frozenset(woken | self._excluded(use, moved_documents))
 
-    def _excluded(self, use: NamespaceUse, moved: Iterable[str]) -> set[str]:
+    def _excluded(self, use: NamespaceUse, moved_documents: Iterable[str]) -> set[str]:
         """Keep excerpts of documents that are beyond the limit by now; their clusters."""
         woken: set[str] = set()
-        for document in moved:
+        for document in moved_documents:
             cluster = self._cluster_of[document]
-            known = self._documents[cluster][document]
-            if not use.serves(document) and not excess_of(known):
-                self._documents[cluster][document] = excerpt(known, self._limits)
+            current = self._documents[cluster][document]
+            if not use.serves(document) and not excess_of(current):
+                self._documents[cluster][document] = excerpt(current, self._limits)
                 woken.add(cluster)
         return woken
 
-    def gone(self, obj: Obj) -> frozenset[str]:
+    def forget(self, obj: Obj) -> frozenset[str]:
         """A ClientQuota was deleted; one of the same name that was made since stays."""
         self._end(obj)
         if not self.knows(obj):
             return frozenset()
         document = document_of(obj)
         cluster = self._cluster_of.pop(document)
-        known = self._documents[cluster].pop(document)
+        current = self._documents[cluster].pop(document)
         if not self._documents[cluster]:
             del self._documents[cluster]
-        use = self._uses[namespace_of(known)]
+        use = self._uses[namespace_of(current)]
         _ = use.remove(document)
         if not len(use):
-            del self._uses[namespace_of(known)]
-        if status_of(known).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
-            self._departed.setdefault(cluster, {})[document] = known
+            del self._uses[namespace_of(current)]
+        if status_of(current).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
+            self._departed_documents.setdefault(cluster, {})[document] = current
         return frozenset({cluster})
 
-    def listed(
+    def observe_listing(
         self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
     ) -> frozenset[str]:
         """A complete listing, of one namespace or of all: what is not in it and not newer is gone.
@@ -230,54 +230,54 @@ class Cache:
             namespace: Which one was listed; ``None`` = all.
             version: Resource version of the listing; "" = it is as new as anything.
         """
-        found: set[str] = set()
+        seen_documents: set[str] = set()
         woken: set[str] = set()
         for obj in items:
-            found.add(document_of(obj))
-            woken |= self.seen(obj)
+            seen_documents.add(document_of(obj))
+            woken |= self.observe(obj)
         prefix = "" if namespace is None else f"{namespace}/"
-        missing = [one for one in self._cluster_of if one.startswith(prefix) and one not in found]
+        missing = [document for document in self._cluster_of if document.startswith(prefix) and document not in seen_documents]
         for document in missing:
-            known = self._documents[self._cluster_of[document]][document]
-            if _is_within(known, version):
-                woken |= self.gone(known)
+            current = self._documents[self._cluster_of[document]][document]
+            if _is_within(current, version):
+                woken |= self.forget(current)
         return frozenset(woken)
 
     def cluster_seen(self, obj: Obj) -> frozenset[str]:
         """A QuotaCluster as it is now, or was a while ago."""
         name = name_of(obj)
-        earlier = self.clusters.get(name)
-        if self._is_over(obj, earlier):
+        previous = self.clusters.get(name)
+        if self._is_over(obj, previous):
             return frozenset()
         self.clusters[name] = slim(obj)
-        changed = earlier is None or _what_matters(earlier) != _what_matters(obj)
+        changed = previous is None or _what_matters(previous) != _what_matters(obj)
         return frozenset({name}) if changed else frozenset()
 
     def cluster_gone(self, obj: Obj) -> frozenset[str]:
         """A QuotaCluster was deleted; one of the same name that was made since stays."""
         self._end(obj)
         name = name_of(obj)
-        known = self.clusters.get(name)
-        if known is None or uid_of(known) != uid_of(obj):
+        current = self.clusters.get(name)
+        if current is None or uid_of(current) != uid_of(obj):
             return frozenset()
         del self.clusters[name]
         return frozenset({name})
 
     def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
-        """A complete listing of QuotaClusters; as :meth:`listed`."""
+        """A complete listing of QuotaClusters; as :meth:`observe_listing`."""
         woken: set[str] = set()
-        found: set[str] = set()
+        seen_names: set[str] = set()
         for obj in items:
-            found.add(name_of(obj))
+            seen_names.add(name_of(obj))
             woken |= self.cluster_seen(obj)
-        for one in [one for name, one in self.clusters.items() if name not in found]:
-            if _is_within(one, version):
-                woken |= self.cluster_gone(one)
+        for cluster_obj in [unlisted for name, unlisted in self.clusters.items() if name not in seen_names]:
+            if _is_within(cluster_obj, version):
+                woken |= self.cluster_gone(cluster_obj)
         return frozenset(woken)
 
-    def _is_over(self, obj: Obj, known: Obj | None) -> bool:
+    def _is_over(self, obj: Obj, current: Obj | None) -> bool:
         """Whether what is told of an object is no longer so."""
-        return uid_of(obj) in self._ended or (known is not None and _is_before(obj, known))
+        return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))
 
     def _end(self, obj: Obj) -> None:
         """Remember that this very object was deleted: a uid is never used again."""
@@ -289,5 +289,5 @@ class Cache:
 
 def _is_within(obj: Obj, version: str) -> bool:
     """Whether a listing of this version would hold the object, if it were still there."""
-    written, listed = _version(obj), _number(version)
-    return written is None or listed is None or written <= listed
+    obj_version, listing_version = _version(obj), _number(version)
+    return obj_version is None or listing_version is None or obj_version <= listing_version

@@ -10,12 +10,12 @@ from typing import Final
 from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
 from reconciler.kube import served
-from reconciler.kube.api import Api, Review
+from reconciler.kube.api import KubernetesApi, AccessReview
 from reconciler.kube.cluster_file import read_clusters
 from reconciler.kube.credentials import NONE, NOT_FOUND, client_config, granted_credentials
 from reconciler.kube.resources import Obj, name_of, operator_class_of, status_of
-from reconciler.kube.served import Resource
-from reconciler.kube.settings import Settings
+from reconciler.kube.served import ApiResource
+from reconciler.kube.settings import OperatorSettings
 from reconciler.kube.standing import cluster_problems
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 
@@ -24,7 +24,7 @@ NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Right:
+class RequiredRight:
     """Something that the operator does, and why.
 
     Attributes:
@@ -37,7 +37,7 @@ class Right:
     """
 
     verb: str
-    resource: Resource
+    resource: ApiResource
     purpose: str
     subresource: str = ""
     namespace: str | None = None
@@ -45,9 +45,9 @@ class Right:
 
     def __str__(self) -> str:
         kind = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
-        one = f" {self.name}" if self.name else ""
-        where = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.verb} {kind}{one}{where}"
+        name_text = f" {self.name}" if self.name else ""
+        namespace_text = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{name_text}{namespace_text}"
 
 
 _DOCUMENTS: Final = (
@@ -74,12 +74,12 @@ _CLUSTERS: Final = (
 )
 
 
-def rights(settings: Settings) -> Iterator[Right]:
+def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
     """Every right that an operator with these settings uses."""
-    own = settings.operator_namespace
+    own_namespace = settings.operator_namespace
     for namespace in settings.namespaces or (None,):
         for verb, resource, subresource, purpose in _DOCUMENTS:
-            yield Right(
+            yield RequiredRight(
                 verb=verb,
                 resource=resource,
                 subresource=subresource,
@@ -87,30 +87,30 @@ def rights(settings: Settings) -> Iterator[Right]:
                 purpose=purpose,
             )
     if settings.namespaces and settings.quota_clusters is None:
-        yield Right(
+        yield RequiredRight(
             verb="create",
             resource=served.EVENTS,
             namespace=NAMESPACE_OF_CLUSTER_EVENTS,
             purpose="to tell of transitions of QuotaClusters",
         )
     if not settings.namespaces or settings.quota_clusters is None:
-        yield Right(
+        yield RequiredRight(
             verb="get",
             resource=served.DEFINITIONS,
             name=served.CLIENT_QUOTA_DEFINITION,
             purpose="to remove nothing while the definition of ClientQuota is being deleted",
         )
     for verb, resource, purpose in _OWN:
-        yield Right(verb=verb, resource=resource, namespace=own, purpose=purpose)
+        yield RequiredRight(verb=verb, resource=resource, namespace=own_namespace, purpose=purpose)
     if settings.leader_elect:
         lease = settings.lease_name
         elect = "to elect who acts"
-        yield Right(verb="create", resource=served.LEASES, namespace=own, purpose=elect)
+        yield RequiredRight(verb="create", resource=served.LEASES, namespace=own_namespace, purpose=elect)
         for verb in ("get", "update"):
-            yield Right(verb=verb, resource=served.LEASES, namespace=own, name=lease, purpose=elect)
+            yield RequiredRight(verb=verb, resource=served.LEASES, namespace=own_namespace, name=lease, purpose=elect)
     if settings.quota_clusters is None:
         for verb, subresource, purpose in _CLUSTERS:
-            yield Right(
+            yield RequiredRight(
                 verb=verb,
                 resource=served.QUOTA_CLUSTERS,
                 subresource=subresource,
@@ -118,7 +118,7 @@ def rights(settings: Settings) -> Iterator[Right]:
             )
 
 
-async def asked(api: Api, right: Right) -> Review:
+async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview:
     """Whether we have it.
 
     Raises:
@@ -134,7 +134,7 @@ async def asked(api: Api, right: Right) -> Review:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class ClusterConfiguration:
     """One QuotaCluster, and how to reach it.
 
     Attributes:
@@ -150,7 +150,7 @@ class Configured:
     error: KquotaError | None = None
 
 
-async def configured(api: Api, settings: Settings) -> Sequence[Configured]:
+async def configured(api: KubernetesApi, settings: OperatorSettings) -> Sequence[ClusterConfiguration]:
     """Every QuotaCluster that an operator with these settings serves, by name.
 
     Raises:
@@ -160,26 +160,26 @@ async def configured(api: Api, settings: Settings) -> Sequence[Configured]:
         objects: Sequence[Obj] = read_clusters(settings.quota_clusters)
     else:
         objects = (await api.list(served.QUOTA_CLUSTERS)).items
-    ours = [one for one in objects if operator_class_of(one) == settings.operator_class]
-    return [await _configured(api, settings, one) for one in sorted(ours, key=name_of)]
+    own_clusters = [cluster_obj for cluster_obj in objects if operator_class_of(cluster_obj) == settings.operator_class]
+    return [await _configured(api, settings, cluster_obj) for cluster_obj in sorted(own_clusters, key=name_of)]
 
 
-async def _configured(api: Api, settings: Settings, obj: Obj) -> Configured:
+async def _configured(api: KubernetesApi, settings: OperatorSettings, obj: Obj) -> ClusterConfiguration:
     name = name_of(obj)
     problems = cluster_problems(obj, allow_references=settings.allow_references)
     if problems:
-        return Configured(name=name, error=ConfigError("; ".join(problems)))
+        return ClusterConfiguration(name=name, error=ConfigError("; ".join(problems)))
     cluster = from_spec(name, obj["spec"])
     pinned = status_of(obj).get("clusterId")
     expected = cluster.expected_cluster_id or (pinned if isinstance(pinned, str) else None)
     try:
         config = await _config(api, settings, cluster)
     except KquotaError as error:
-        return Configured(name=name, expected=expected, error=error)
-    return Configured(name=name, expected=expected, config=config)
+        return ClusterConfiguration(name=name, expected=expected, error=error)
+    return ClusterConfiguration(name=name, expected=expected, config=config)
 
 
-async def _config(api: Api, settings: Settings, cluster: QuotaCluster) -> ClientConfig:
+async def _config(api: KubernetesApi, settings: OperatorSettings, cluster: QuotaCluster) -> ClientConfig:
     credentials = NONE
     if cluster.secret_name is not None:
         place = f"{settings.operator_namespace}/{cluster.secret_name}"

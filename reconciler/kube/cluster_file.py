@@ -29,18 +29,18 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
             f"{path} cannot be read: {error}", hint="mount the QuotaClusters there"
         ) from error
     problems: list[Problem] = []
-    found: dict[str, Obj] = {}
+    clusters: dict[str, Obj] = {}
     for piece in yaml_files.pieces(text):
         for root in yaml_files.read(piece, str(path), problems):
-            problems.extend(_taken(nodes.to_json(root), str(path), root.line, found))
+            problems.extend(_add_document(nodes.to_json(root), str(path), root.line, clusters))
     if problems:
         raise ManifestErrors(problems)
-    if not found:
+    if not clusters:
         raise ConfigError(f"{path} holds no {CLUSTER}")
-    return tuple(found.values())
+    return tuple(clusters.values())
 
 
-def _taken(document: nodes.Json, path: str, line: int, found: dict[str, Obj]) -> list[Problem]:
+def _add_document(document: nodes.Json, path: str, line: int, clusters: dict[str, Obj]) -> list[Problem]:
     """A document among the others, or what is wrong with it."""
     if (
         not isinstance(document, dict)
@@ -50,12 +50,12 @@ def _taken(document: nodes.Json, path: str, line: int, found: dict[str, Obj]) ->
         return [Problem(path, line, 1, f"only {CLUSTER} documents of {API_VERSION} belong here")]
     faults = schema_problems(document)
     if faults:
-        return [Problem(path, line, 1, one) for one in faults]
+        return [Problem(path, line, 1, fault) for fault in faults]
     name = name_of(document)
-    if name in found:
+    if name in clusters:
         return [Problem(path, line, 1, f"{CLUSTER} {name} is there twice")]
     digest = hashlib.sha256(json.dumps(document["spec"], sort_keys=True).encode()).hexdigest()
-    found[name] = {
+    clusters[name] = {
         "kind": CLUSTER,
         "metadata": {"name": name, "uid": digest, "generation": int(digest[:12], 16)},
         "spec": document["spec"],

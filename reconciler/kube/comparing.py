@@ -29,38 +29,38 @@ def unchanged(
     if before == after:
         return True  # What five thousand documents in order say at every pass, at C speed.
     for name in _REFRESHED:
-        one, other = before.get(name), after.get(name)
-        if (one is None) != (other is None) or not _near(one, other, refresh):
+        previous_value, current_value = before.get(name), after.get(name)
+        if (previous_value is None) != (current_value is None) or not _near(previous_value, current_value, refresh):
             return False
-    return _bare(_ours(before)) == _bare(after)
+    return _bare(_without_foreign_conditions(before)) == _bare(after)
 
 
-def _ours(status: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """The status without conditions of types that we never set: whoever did owns them, and writing changes nothing."""
-    found = status.get("conditions")
-    if not isinstance(found, list):
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
         return status
-    ours = [one for one in found if not isinstance(one, Mapping) or one.get("type") in CONDITIONS]
-    return status if len(ours) == len(found) else {**status, "conditions": ours}
+    own_conditions = [condition for condition in conditions if not isinstance(condition, Mapping) or condition.get("type") in CONDITIONS]
+    return status if len(own_conditions) == len(conditions) else {**status, "conditions": own_conditions}
 
 
-def _near(one: object, other: object, most: float) -> bool:
-    if one is None or one == other:
+def _near(first_value: object, second_value: object, tolerance: float) -> bool:
+    if first_value is None or first_value == second_value:
         return True
-    earlier, later = seconds_of(str(one)), seconds_of(str(other))
-    return earlier is not None and later is not None and abs(later - earlier) < most
+    first_time, second_time = seconds_of(str(first_value)), seconds_of(str(second_value))
+    return first_time is not None and second_time is not None and abs(second_time - first_time) < tolerance
 
 
 def _bare(value: object) -> object:
     """The value without times of its own, lists of named things by name."""
     if isinstance(value, Mapping):
         dropped = _IGNORED | _REFRESHED
-        return {name: _bare(one) for name, one in value.items() if name not in dropped}
+        return {name: _bare(field_value) for name, field_value in value.items() if name not in dropped}
     if not isinstance(value, list):
         return value
     for name in _NAMED_BY:
         if value and all(
-            isinstance(one, Mapping) and name in one and "entity" not in one for one in value
+            isinstance(item, Mapping) and name in item and "entity" not in item for item in value
         ):
-            return {one[name]: _bare(one) for one in value}
-    return [_bare(one) for one in value]
+            return {item[name]: _bare(item) for item in value}
+    return [_bare(item) for item in value]

@@ -19,7 +19,7 @@ NOT_COMPARED: Final = "NotCompared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ReconcileFailure:
     """What kept a whole pass from its work.
 
     Attributes:
@@ -55,25 +55,25 @@ def conditions(
         keep: Whether what was not compared stays as it was found last, because nothing could be asked.
     """
     row = TABLE[reason]
-    before = {str(one.get("type")): one for one in previous}
+    before = {str(previous_condition.get("type")): previous_condition for previous_condition in previous}
     words = bounded(message)
-    made = [_condition("Ready", row.ready, reason, words)]
-    made.append(_aspect("Drifted", "NoDrift", drifted, before if keep else {}))
-    made.append(_aspect("Conflict", "NoConflict", conflict, before if keep else {}))
-    made.append(
+    conditions_now = [_condition("Ready", row.ready, reason, words)]
+    conditions_now.append(_aspect("Drifted", "NoDrift", drifted, before if keep else {}))
+    conditions_now.append(_aspect("Conflict", "NoConflict", conflict, before if keep else {}))
+    conditions_now.append(
         _condition("Paused", "True", reason, words)
         if row.paused
         else _condition("Paused", "False", "NotSuspended", "")
     )
     if row.reconciling:
-        made.append(_condition("Reconciling", "True", reason, words))
+        conditions_now.append(_condition("Reconciling", "True", reason, words))
     if row.stalled:
-        made.append(_condition("Stalled", "True", reason, words))
-    for one in made:
-        if "observedGeneration" not in one:
-            one["observedGeneration"] = generation
-        one["lastTransitionTime"] = _since(one, before, now)
-    return made
+        conditions_now.append(_condition("Stalled", "True", reason, words))
+    for condition in conditions_now:
+        if "observedGeneration" not in condition:
+            condition["observedGeneration"] = generation
+        condition["lastTransitionTime"] = _since(condition, before, now)
+    return conditions_now
 
 
 def _condition(kind: str, status: Truth, reason: str, message: str) -> dict[str, Any]:
@@ -81,41 +81,41 @@ def _condition(kind: str, status: Truth, reason: str, message: str) -> dict[str,
 
 
 def _aspect(
-    kind: str, nothing: str, found: str | None, before: Mapping[str, Mapping[str, Any]]
+    kind: str, nothing: str, problem: str | None, before: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    if found is None:
-        kept = before.get(kind)
-        return dict(kept) if kept else _condition(kind, "Unknown", NOT_COMPARED, "")
-    if found:
-        return _condition(kind, "True", kind, bounded(found))
+    if problem is None:
+        previous = before.get(kind)
+        return dict(previous) if previous else _condition(kind, "Unknown", NOT_COMPARED, "")
+    if problem:
+        return _condition(kind, "True", kind, bounded(problem))
     return _condition(kind, "False", nothing, "")
 
 
-def _since(one: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], now: float) -> str:
-    earlier = before.get(one["type"])
-    if earlier is not None and earlier.get("status") == one["status"]:
-        kept = earlier.get("lastTransitionTime")
-        if isinstance(kept, str) and read_time(kept) is not None:
-            return kept
+def _since(condition: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], now: float) -> str:
+    previous = before.get(condition["type"])
+    if previous is not None and previous.get("status") == condition["status"]:
+        transition_time = previous.get("lastTransitionTime")
+        if isinstance(transition_time, str) and read_time(transition_time) is not None:
+            return transition_time
     return time_text(now)
 
 
 def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """One condition of a status, empty where it has none."""
-    found = status.get("conditions")
-    for one in found if isinstance(found, list) else ():
-        if isinstance(one, Mapping) and one.get("type") == kind:
-            return one
+    conditions_value = status.get("conditions")
+    for condition in conditions_value if isinstance(conditions_value, list) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == kind:
+            return condition
     return {}
 
 
-def bounded(text: str, most: int = MOST_CHARACTERS) -> str:
+def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
     """The text with everything escaped that acts on a screen, or its beginning and how much was left out."""
     text = escaped_lines(text)
-    if len(text) <= most:
+    if len(text) <= max_characters:
         return text
-    mark = f" … ({len(text) - most} characters more)"
-    return text[: most - len(mark)] + mark
+    mark = f" … ({len(text) - max_characters} characters more)"
+    return text[: max_characters - len(mark)] + mark
 
 
 # ---- errors ----------------------------------------------------------------------------------
@@ -125,13 +125,13 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
     (errors.AuthenticationError, Reason.AUTHENTICATION_FAILED),
     (errors.AuthorizationError, Reason.AUTHORIZATION_FAILED),
     (errors.TlsError, Reason.TLS_FAILED),
-    (errors.ControllerAway, Reason.BROKER_UNAVAILABLE),
+    (errors.ControllerUnavailable, Reason.BROKER_UNAVAILABLE),
     (errors.UnsupportedVersion, Reason.UNSUPPORTED_BROKER),
     (errors.ConnectError, Reason.BROKER_UNAVAILABLE),
     (errors.RequestTimeout, Reason.BROKER_UNAVAILABLE),
     (errors.InventoryLocked, Reason.OTHER_WRITER),
     (errors.InventoryError, Reason.RECORDS_UNREADABLE),
-    (errors.Refused, Reason.OTHER_WRITER),
+    (errors.PlanRefused, Reason.OTHER_WRITER),
     (errors.ConfigError, Reason.INVALID),
     (errors.StalePlan, Reason.PENDING),
     (errors.Interrupted, Reason.PENDING),
@@ -140,16 +140,16 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
 """Closest class first."""
 
 
-def trouble_of(error: errors.KquotaError) -> Trouble:
+def trouble_of(error: errors.KquotaError) -> ReconcileFailure:
     """What an error that ended a pass means: the first fitting row, never a guess that all is well."""
     message = f"{error}; {error.hint}" if error.hint else str(error)
-    return Trouble(reason=_reason_of(error), message=message)
+    return ReconcileFailure(reason=_reason_of(error), message=message)
 
 
 def _reason_of(error: errors.KquotaError) -> Reason:
     if isinstance(error, errors.CredentialsError):
-        known = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
-        return known.get(error.reason, Reason.SECRET_INVALID)
+        reasons_by_text = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
+        return reasons_by_text.get(error.reason, Reason.SECRET_INVALID)
     if isinstance(error, errors.KubernetesError):
         return Reason.KUBERNETES_UNAVAILABLE if error.retriable else Reason.KUBERNETES_REFUSED
     for kind, reason in _OF_ERRORS:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.kube.last_words import meant
+from reconciler.kube.last_words import effective_owner
 from reconciler.kube.resources import Obj, document_of, spec_of
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.quota.entity import Entity, Slot, entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.owned import NO_RECORD, Owned, Owner
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords, Owner
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.tenancy import may_declare, may_remove
 
@@ -27,7 +27,7 @@ def _yes(_: Obj) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
+class StatusConfirmation:
     """What is known about documents besides their statuses.
 
     Attributes:
@@ -37,7 +37,7 @@ class Confirmation:
         may_remove: Whether the end of a document may remove what it holds.
     """
 
-    holdings: Owned | None = None
+    holdings: OwnershipRecords | None = None
     has_grant: Callable[[Obj], bool] = _yes
     may_remove: Callable[[Obj], bool] = _yes
 
@@ -45,8 +45,8 @@ class Confirmation:
         """What the ledger says that a document holds; ``None`` = it does not hold the pair."""
         if self.holdings is None:
             return None
-        known = self.holdings.records.get(subject, NO_RECORD)
-        value, owner = known.applied[COLUMN_OF[key]], known.owners[COLUMN_OF[key]]
+        record = self.holdings.records.get(subject, NO_RECORD)
+        value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]
         if value is None or owner is None or owner.document != document_of(obj):
             return None
         return value, owner
@@ -55,29 +55,29 @@ class Confirmation:
         """The owner of a pair as it is judged when its document goes: a right that was taken back removes nothing."""
         if not self.may_remove(obj):
             return replace(owner, deletion_policy=DeletionPolicy.RETAIN)
-        return meant(owner, obj)
+        return effective_owner(owner, obj)
 
 
-EVERYTHING: Final = Confirmation()
+EVERYTHING: Final = StatusConfirmation()
 """Every status counts: for tests of the records alone, and to list what statuses say."""
 
 
-def confirmation_of(holdings: Owned | None, cluster: QuotaCluster | None) -> Confirmation:
+def confirmation_of(holdings: OwnershipRecords | None, cluster: QuotaCluster | None) -> StatusConfirmation:
     """What counts in one pass.
 
     Args:
-        holdings: See :class:`Confirmation`.
+        holdings: See :class:`StatusConfirmation`.
         cluster: The QuotaCluster, which has the grants; ``None`` = it is not known what they are. Then nothing is removed
             in this pass, and what is not in the ledger is not believed.
     """
     if cluster is None:
-        return Confirmation(
+        return StatusConfirmation(
             holdings=holdings,
             has_grant=lambda _: False,
             may_remove=lambda _: holdings is not None,
         )
     tenants = tuple(grant.tenant for grant in cluster.grants)
-    return Confirmation(
+    return StatusConfirmation(
         holdings=holdings,
         has_grant=lambda obj: may_declare(document_of(obj), declared_entity(obj), tenants),
         may_remove=lambda obj: may_remove(document_of(obj), declared_entity(obj), tenants),

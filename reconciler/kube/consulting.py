@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol
 from reconciler.client import QuotaClient
 from reconciler.errors import AuthorizationError, ConfigError, NotFound
 from reconciler.kube.resources import operator_class_of
-from reconciler.kube.served import QUOTA_CLUSTERS, Resource
+from reconciler.kube.served import QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.standing import cluster_problems
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.ports import Clock, Cluster
 from reconciler.quota.outcome import Alteration, Rejected, Unknown
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from reconciler.sandbox.profiles import profile_named
 from reconciler.sandbox.verdicts import validate
 
@@ -29,12 +29,12 @@ ASK_SECONDS: Final = 4.0
 class ClusterApi(Protocol):
     """What is needed of :class:`reconciler.kube.api.Api`."""
 
-    async def get(self, resource: Resource, namespace: str | None, name: str) -> Mapping[str, Any]:
+    async def get(self, resource: ApiResource, namespace: str | None, name: str) -> Mapping[str, Any]:
         """One object."""
         ...
 
 
-class Clients(Protocol):
+class ClientProvider(Protocol):
     """What is needed of :class:`reconciler.kube.session.SessionKeeper`."""
 
     async def for_(self, cluster: QuotaCluster) -> QuotaClient:
@@ -42,7 +42,7 @@ class Clients(Protocol):
         ...
 
 
-class Consultant:
+class LiveBrokerValidator:
     """Implements :class:`reconciler.kube.admission.Broker`.
 
     Args:
@@ -57,7 +57,7 @@ class Consultant:
     def __init__(
         self,
         api: ClusterApi,
-        clients: Clients,
+        clients: ClientProvider,
         *,
         clock: Clock,
         operator_class: str = "",
@@ -71,19 +71,19 @@ class Consultant:
         self._allow_references = allow_references
         self._from_file = from_file
         self._clusters: dict[str, tuple[float, QuotaCluster | None]] = {}
-        self._known: dict[str, tuple[float, QuotaClient]] = {}
+        self._cached_clients: dict[str, tuple[float, QuotaClient]] = {}
         self._rights: dict[str, tuple[float, QuotaClient, Cluster]] = {}
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         """See :class:`reconciler.kube.admission.Broker`."""
         now = self._clock.monotonic()
-        kept = self._clusters.get(name)
-        if kept is not None and now - kept[0] < KEPT_SECONDS:
-            return kept[1]
-        found = await self._read(name)
-        self._clusters = _young(self._clusters, lambda one: now - one[0] < KEPT_SECONDS)
-        self._clusters[name] = now, found
-        return found
+        cached = self._clusters.get(name)
+        if cached is not None and now - cached[0] < KEPT_SECONDS:
+            return cached[1]
+        cluster = await self._read(name)
+        self._clusters = _young(self._clusters, lambda entry: now - entry[0] < KEPT_SECONDS)
+        self._clusters[name] = now, cluster
+        return cluster
 
     async def _read(self, name: str) -> QuotaCluster | None:
         try:
@@ -100,55 +100,55 @@ class Consultant:
             raise ConfigError(f"QuotaCluster {name}: {'; '.join(problems)}")
         return from_spec(name, obj["spec"])
 
-    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> Verdict:
+    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> ValidationResult:
         """See :class:`reconciler.kube.admission.Broker`."""
         client = await self._client(cluster)
-        about = await self._about(cluster, client)
-        if cluster.expected_cluster_id not in {None, about.id}:
-            return Verdict(source="none", why="another Kafka cluster answers than is expected")
-        if not about.may_alter:
-            return _by_rules(about, alterations, "the operator may not ask it (AlterConfigs)")
+        cluster_info = await self._about(cluster, client)
+        if cluster.expected_cluster_id not in {None, cluster_info.id}:
+            return ValidationResult(source="none", reason="another Kafka cluster answers than is expected")
+        if not cluster_info.may_alter:
+            return _by_rules(cluster_info, alterations, "the operator may not ask it (AlterConfigs)")
         try:
             results = await client.alter(alterations, validate_only=True, timeout=ASK_SECONDS)
         except AuthorizationError:
             _ = self._rights.pop(cluster.name, None)
-            return _by_rules(about, alterations, "the operator may not ask it (AlterConfigs)")
-        refused = {one: said for one, said in results.items() if isinstance(said, Rejected)}
-        unknown = any(isinstance(said, Unknown) for said in results.values())
-        return Verdict(
+            return _by_rules(cluster_info, alterations, "the operator may not ask it (AlterConfigs)")
+        rejections = {subject: result for subject, result in results.items() if isinstance(result, Rejected)}
+        unknown = any(isinstance(result, Unknown) for result in results.values())
+        return ValidationResult(
             source="broker",
-            refused=refused,
-            why="its answer did not come in time" if unknown else "",
+            rejections=rejections,
+            reason="its answer did not come in time" if unknown else "",
         )
 
     async def _client(self, cluster: QuotaCluster) -> QuotaClient:
         now = self._clock.monotonic()
-        kept = self._known.get(cluster.name)
-        if kept is not None and now - kept[0] < KEPT_SECONDS and kept[1].refused is None:
-            return kept[1]
+        cached = self._cached_clients.get(cluster.name)
+        if cached is not None and now - cached[0] < KEPT_SECONDS and cached[1].login_error is None:
+            return cached[1]
         client = await self._clients.for_(cluster)
-        self._known[cluster.name] = now, client
+        self._cached_clients[cluster.name] = now, client
         return client
 
     async def _about(self, cluster: QuotaCluster, client: QuotaClient) -> Cluster:
         now = self._clock.monotonic()
-        kept = self._rights.get(cluster.name)
-        if kept is not None and kept[1] is client and now - kept[0] < RIGHTS_KEPT_SECONDS:
-            return kept[2]
-        about = await client.cluster(timeout=ASK_SECONDS)
-        self._rights[cluster.name] = now, client, about
-        return about
+        cached = self._rights.get(cluster.name)
+        if cached is not None and cached[1] is client and now - cached[0] < RIGHTS_KEPT_SECONDS:
+            return cached[2]
+        cluster_info = await client.cluster(timeout=ASK_SECONDS)
+        self._rights[cluster.name] = now, client, cluster_info
+        return cluster_info
 
 
 def _young(
-    kept: dict[str, tuple[float, QuotaCluster | None]],
+    cached_clusters: dict[str, tuple[float, QuotaCluster | None]],
     fresh: Callable[[tuple[float, QuotaCluster | None]], bool],
 ) -> dict[str, tuple[float, QuotaCluster | None]]:
     """Without what is too old: names come from whoever writes documents."""
-    return {name: one for name, one in kept.items() if fresh(one)}
+    return {name: cached for name, cached in cached_clusters.items() if fresh(cached)}
 
 
-def _by_rules(about: Cluster, alterations: Sequence[Alteration], why: str) -> Verdict:
-    results = validate(profile_named(about.behaves_as), alterations)
-    refused = {one: said for one, said in results.items() if isinstance(said, Rejected)}
-    return Verdict(source=f"sandbox {about.behaves_as}", refused=refused, why=why)
+def _by_rules(cluster_info: Cluster, alterations: Sequence[Alteration], reason: str) -> ValidationResult:
+    results = validate(profile_named(cluster_info.behaves_as), alterations)
+    rejections = {subject: result for subject, result in results.items() if isinstance(result, Rejected)}
+    return ValidationResult(source=f"sandbox {cluster_info.behaves_as}", rejections=rejections, reason=reason)

@@ -54,7 +54,7 @@ _QUOTED: Final = re.compile(r"""(['"]).*\1""", re.DOTALL)
 """From the first quote to the last: a quoted value may hold quotes, and its escapes hide it from a comparison."""
 
 _MEANT_BY: Final = {
-    prop: tuple(key for key, meant in CONVENIENT.items() if meant == prop)
+    prop: tuple(key for key, kafka_name in CONVENIENT.items() if kafka_name == prop)
     for prop in CONVENIENT.values()
 }
 
@@ -90,18 +90,18 @@ def credentials_of(obj: Mapping[str, Any]) -> Credentials:
     """
     metadata = obj.get("metadata") or {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    found: dict[str, str] = {}
+    texts_by_key: dict[str, str] = {}
     for key, value in sorted((obj.get("data") or {}).items()):
         if key not in _UNUSED:
-            found[key] = _text(name, key, value)
-    texts = _of_file(name, found.pop(WHOLE_FILE, "")) | {
-        key: text for key, text in found.items() if key not in CONVENIENT
+            texts_by_key[key] = _text(name, key, value)
+    texts = _of_file(name, texts_by_key.pop(WHOLE_FILE, "")) | {
+        key: text for key, text in texts_by_key.items() if key not in CONVENIENT
     }
-    given = {KEYS[key].name for key in texts if key in KEYS}
+    given_names = {KEYS[key].name for key in texts if key in KEYS}
     for key, prop in CONVENIENT.items():
-        said_otherwise = prop in given or (prop.startswith("sasl.") and "sasl.jaas.config" in given)
-        if key in found and not said_otherwise:
-            _ = texts.setdefault(prop, found[key])
+        said_otherwise = prop in given_names or (prop.startswith("sasl.") and "sasl.jaas.config" in given_names)
+        if key in texts_by_key and not said_otherwise:
+            _ = texts.setdefault(prop, texts_by_key[key])
     return Credentials(
         name=name,
         version=str(metadata.get("resourceVersion", "")),
@@ -122,7 +122,7 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     annotations = metadata.get("annotations")
     text = annotations.get(GRANTED_TO, "") if isinstance(annotations, Mapping) else ""
-    names = [one.strip() for one in str(text).split(",") if one.strip()]
+    names = [name.strip() for name in str(text).split(",") if name.strip()]
     if cluster not in names:
         value = ",".join([*names, cluster])
         raise SecretWithdrawn(
@@ -149,7 +149,7 @@ def _text(name: str, key: str, value: object) -> str:
 
 def _of_file(name: str, text: str) -> dict[str, str]:
     try:
-        return {pair.key: pair.value for pair in properties.parse(text, where=WHOLE_FILE)}
+        return {pair.key: pair.value for pair in properties.parse(text, location=WHOLE_FILE)}
     except ConfigError as error:
         raise CredentialsError(
             f"Secret {name}: {error.message}", reason=INVALID, keys=(WHOLE_FILE,), hint=error.hint
@@ -183,10 +183,10 @@ def client_config(
     merged: dict[str, object] = {
         key: value
         for key, value in cluster.properties.items()
-        if _canonical(key) not in {_canonical(one) for one in credentials.texts}
+        if _canonical(key) not in {_canonical(key) for key in credentials.texts}
     }
     merged |= dict(credentials.texts)
-    if not {_canonical(one) for one in merged} & {_CALL, _REQUEST}:
+    if not {_canonical(key) for key in merged} & {_CALL, _REQUEST}:
         merged[_CALL] = CALL_MILLISECONDS
     try:
         config = ClientConfig.from_mapping(
@@ -241,12 +241,12 @@ def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials)
     if not credentials.version:
         return error
     # Settings that are no secrets are quoted when they are wrong; somebody may have mixed up two keys.
-    long = [one for one in credentials.texts.values() if len(one.reveal()) >= _SHORTEST]
+    long = [secret for secret in credentials.texts.values() if len(secret.reveal()) >= _SHORTEST]
     message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
-    if concerned in {_canonical(one) for one in credentials.texts}:
+    if concerned in {_canonical(key) for key in credentials.texts}:
         reason = INVALID
-    elif not concerned or concerned in {_canonical(one) for one in cluster.properties}:
-        return ConfigError(message, key=error.key, where=error.where, hint=hint)
+    elif not concerned or concerned in {_canonical(key) for key in cluster.properties}:
+        return ConfigError(message, key=error.key, location=error.where, hint=hint)
     else:
         reason = KEY_MISSING
     keys = (concerned, *_MEANT_BY.get(concerned, ()))

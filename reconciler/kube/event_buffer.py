@@ -28,8 +28,8 @@ class EventBuffer:
         taken: Gets the events; of each object the newest, in the order in which these came.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, taken: Taken) -> None:
-        self._loop, self._taken = loop, taken
+    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Taken) -> None:
+        self._loop, self._deliver = loop, deliver
         self._lock = threading.Lock()
         self._events: dict[str, tuple[str, Obj]] = {}
         self._is_scheduled = False
@@ -41,9 +41,9 @@ class EventBuffer:
         """An event, in any thread."""
         key = uid_of(obj) or document_of(obj)
         with self._lock:
-            earlier = self._events.pop(key, None)
+            previous = self._events.pop(key, None)
             # What changed before a listing has changed all the same.
-            self._events[key] = kind or ("" if earlier is None else earlier[0]), stripped(obj)
+            self._events[key] = kind or ("" if previous is None else previous[0]), stripped(obj)
             schedules, self._is_scheduled = not self._is_scheduled, True
         if schedules:
             with contextlib.suppress(RuntimeError):  # The loop is closed at the end of the process.
@@ -57,4 +57,4 @@ class EventBuffer:
             if self._is_scheduled:
                 _ = self._loop.call_soon(self._hand_over)
         for kind, obj in events:
-            self._taken(kind, obj)
+            self._deliver(kind, obj)

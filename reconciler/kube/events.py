@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from reconciler.kube.conditions import condition_of
-from reconciler.kube.reasons import TABLE, Reason, Row
+from reconciler.kube.reasons import TABLE, Reason, ReasonRow
 from reconciler.render.names import escaped_lines
 
 MOST_BYTES: Final = 1024
@@ -22,7 +22,7 @@ _QUIET: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class ResourceEvent:
     """One Event.
 
     Attributes:
@@ -44,7 +44,7 @@ class Happening:
         object.__setattr__(self, "note", _cut(self.note))
 
 
-def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ResourceEvent, ...]:
     """What is worth an Event on a ClientQuota.
 
     Args:
@@ -56,30 +56,30 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ha
 
 def cluster_transitions(
     before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[Happening, ...]:
+) -> tuple[ResourceEvent, ...]:
     """The same on a QuotaCluster."""
     return tuple(_all(before, after, on="C"))
 
 
-def released(document: str, limits: int, why: str) -> Happening:
+def released(document: str, limits: int, reason: str) -> ResourceEvent:
     """That a document went and its limits stay; on the QuotaCluster, because nothing else is left.
 
     Args:
         document: ``namespace/name``.
         limits: How many stay.
-        why: A sentence.
+        reason: A sentence.
     """
-    words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {why}"
-    return Happening(kind="Warning", reason="Released", note=words)
+    words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {reason}"
+    return ResourceEvent(kind="Warning", reason="Released", note=words)
 
 
-def released_more(documents: int, limits: int, why: str) -> Happening:
+def released_more(documents: int, limits: int, reason: str) -> ResourceEvent:
     """That many more documents went and their limits stay."""
-    words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {why}"
-    return Happening(kind="Warning", reason="Released", note=words)
+    words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {reason}"
+    return ResourceEvent(kind="Warning", reason="Released", note=words)
 
 
-def _all(before: Mapping[str, Any], after: Mapping[str, Any], *, on: str) -> Iterator[Happening]:
+def _all(before: Mapping[str, Any], after: Mapping[str, Any], *, on: str) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
     row = _row(now)
     if row is not None and now.get("reason") != was.get("reason"):
@@ -90,27 +90,27 @@ def _all(before: Mapping[str, Any], after: Mapping[str, Any], *, on: str) -> Ite
         yield from _applied(before, after)
 
 
-def _row(ready: Mapping[str, Any]) -> Row | None:
+def _row(ready: Mapping[str, Any]) -> ReasonRow | None:
     try:
         return TABLE[Reason(str(ready.get("reason")))]
     except ValueError:
         return None
 
 
-def _reached(row: Row, was: Mapping[str, Any], message: str, on: str) -> Iterator[Happening]:
+def _reached(row: ReasonRow, was: Mapping[str, Any], message: str, on: str) -> Iterator[ResourceEvent]:
     """The Ready condition has another reason."""
     of_cluster = _is_of_cluster(row) and row.reason not in _ALSO_OF_ONE
     if row.event and on in row.on and not (on == "Q" and of_cluster):
         kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
-        yield Happening(kind=kind, reason=row.event, note=message or row.says)
+        yield ResourceEvent(kind=kind, reason=row.event, note=message or row.message)
     elif (
         row.ready == "True"
         and was.get("status") == "False"
         and not (on == "Q" and _came_from_cluster(was))
     ):
-        yield Happening(kind="Normal", reason="Reconciled", note=message or row.says)
+        yield ResourceEvent(kind="Normal", reason="Reconciled", note=message or row.message)
     elif row.reason not in _QUIET and row.ready == "True" and was:
-        yield Happening(kind="Normal", reason=row.reason.value, note=message or row.says)
+        yield ResourceEvent(kind="Normal", reason=row.reason.value, note=message or row.message)
 
 
 _ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_REFUSED})
@@ -122,62 +122,62 @@ def _came_from_cluster(was: Mapping[str, Any]) -> bool:
     return row is not None and _is_of_cluster(row)
 
 
-def _is_of_cluster(row: Row) -> bool:
+def _is_of_cluster(row: ReasonRow) -> bool:
     """Whether the fault is the cluster's, so that each of its documents would repeat it."""
     return "C" in row.on and row.reason not in {
         Reason.INVALID, Reason.SUSPENDED, Reason.GUARD_REFUSED, Reason.AUTHORIZATION_FAILED,
     }  # fmt: skip
 
 
-def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Paused"), condition_of(after, "Paused")
     if was.get("status") == "True" and now.get("status") == "False":
-        yield Happening(kind="Normal", reason="Resumed", note="it is no longer suspended")
+        yield ResourceEvent(kind="Normal", reason="Resumed", note="it is no longer suspended")
 
 
-def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Drifted"), condition_of(after, "Drifted")
     if now.get("status") == "True" and was.get("status") != "True":
         words = str(now.get("message", "")) or "somebody else changed a live value"
-        yield Happening(kind="Warning", reason="DriftDetected", note=words)
+        yield ResourceEvent(kind="Warning", reason="DriftDetected", note=words)
     corrected = _rewritten(before, after)
     if corrected:
         words = f"written back after somebody else had changed it: {', '.join(corrected)}"
-        yield Happening(kind="Normal", reason="DriftCorrected", note=words)
+        yield ResourceEvent(kind="Normal", reason="DriftCorrected", note=words)
     elif was.get("status") == "True" and now.get("status") == "False":
-        yield Happening(kind="Normal", reason="DriftOver", note="the live values are as applied")
+        yield ResourceEvent(kind="Normal", reason="DriftOver", note="the live values are as applied")
 
 
 def _keys(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    return {str(one.get("key")): one for one in status.get("keys", ())}
+    return {str(entry.get("key")): entry for entry in status.get("keys", ())}
 
 
 def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Keys that were applied again with the value that they had."""
-    earlier = _keys(before)
+    previous_keys_by_name = _keys(before)
     return [
         key
-        for key, one in _keys(after).items()
-        if key in earlier
-        and one.get("result") == "Applied"
-        and one.get("cause") == "InSync"
-        and "applied" in one
-        and one["applied"] == earlier[key].get("applied")
-        and one.get("appliedAt") != earlier[key].get("appliedAt")
+        for key, entry in _keys(after).items()
+        if key in previous_keys_by_name
+        and entry.get("result") == "Applied"
+        and entry.get("cause") == "InSync"
+        and "applied" in entry
+        and entry["applied"] == previous_keys_by_name[key].get("applied")
+        and entry.get("appliedAt") != previous_keys_by_name[key].get("appliedAt")
     ]
 
 
-def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
     """A document that was in order has other limits in force by now."""
-    earlier, later = _keys(before), _keys(after)
+    previous_entries, current_entries = _keys(before), _keys(after)
     changed = [
         key
-        for key in sorted(earlier.keys() | later.keys())
-        if earlier.get(key, {}).get("applied") != later.get(key, {}).get("applied")
+        for key in sorted(previous_entries.keys() | current_entries.keys())
+        if previous_entries.get(key, {}).get("applied") != current_entries.get(key, {}).get("applied")
     ]
     if changed:
         words = f"in force as declared: {', '.join(changed)}"
-        yield Happening(kind="Normal", reason="Reconciled", note=words)
+        yield ResourceEvent(kind="Normal", reason="Reconciled", note=words)
 
 
 def _cut(note: str) -> str:

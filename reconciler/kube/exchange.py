@@ -11,10 +11,10 @@ from typing import Final, NamedTuple, TypeAlias
 import aiohttp
 from yarl import URL
 
-from reconciler.errors import AnswerTooLarge, KubernetesAway
-from reconciler.kube.access import Access
+from reconciler.errors import AnswerTooLarge, KubernetesUnavailable
+from reconciler.kube.access import ApiAccess
 from reconciler.kube.refusals import refusal, wait_asked
-from reconciler.kube.served import Resource
+from reconciler.kube.served import ApiResource
 from reconciler.ports import Clock
 from reconciler.redaction import redact_urls
 
@@ -25,25 +25,25 @@ LARGEST_ANSWER: Final = 128 * 1024 * 1024
 _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0)
 
 
-class _Way(NamedTuple):
+class _VerbRule(NamedTuple):
     method: str
     kind: str = "application/json"
 
 
-_WAYS: Final[Mapping[str, _Way]] = {
-    "get": _Way("GET"),
-    "list": _Way("GET"),
-    "create": _Way("POST"),
-    "update": _Way("PUT"),
-    "delete": _Way("DELETE"),
-    "apply": _Way("PATCH", "application/apply-patch+yaml"),  # JSON is YAML
-    "patch": _Way("PATCH", "application/json-patch+json"),
-    "merge": _Way("PATCH", "application/merge-patch+json"),
+_WAYS: Final[Mapping[str, _VerbRule]] = {
+    "get": _VerbRule("GET"),
+    "list": _VerbRule("GET"),
+    "create": _VerbRule("POST"),
+    "update": _VerbRule("PUT"),
+    "delete": _VerbRule("DELETE"),
+    "apply": _VerbRule("PATCH", "application/apply-patch+yaml"),  # JSON is YAML
+    "patch": _VerbRule("PATCH", "application/json-patch+json"),
+    "merge": _VerbRule("PATCH", "application/merge-patch+json"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RequestTimeouts:
     """How long a request may take.
 
     Attributes:
@@ -56,7 +56,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ApiRequest:
     """One request, ready to be sent any number of times.
 
     Attributes:
@@ -72,7 +72,7 @@ class Request:
     """
 
     verb: str
-    resource: Resource
+    resource: ApiResource
     namespace: str | None = None
     name: str = ""
     subresource: str = ""
@@ -88,11 +88,11 @@ class Request:
         return f"{plural}/{self.subresource}" if self.subresource else plural
 
     def __str__(self) -> str:
-        where = "/".join(part for part in (self.namespace, self.name) if part)
-        return " ".join(part for part in (self.verb, self.label, where) if part)
+        location = "/".join(part for part in (self.namespace, self.name) if part)
+        return " ".join(part for part in (self.verb, self.label, location) if part)
 
 
-class _Answer(NamedTuple):
+class _ApiResponse(NamedTuple):
     status: int
     body: bytes
     retry_after: str | None
@@ -102,10 +102,10 @@ def silent(verb: str, resource: str, code: str) -> None:
     """An :data:`OnRequest` where nobody counts."""
 
 
-class Exchange:
+class HttpExchange:
     """Connections to one API server. Made inside a running loop."""
 
-    def __init__(self, access: Access, *, clock: Clock, on_request: OnRequest) -> None:
+    def __init__(self, access: ApiAccess, *, clock: Clock, on_request: OnRequest) -> None:
         self.access = access
         self._clock = clock
         self._on_request = on_request
@@ -121,7 +121,7 @@ class Exchange:
         """Close all connections."""
         await self._session.close()
 
-    async def answer(self, wanted: Request, patience: Patience) -> bytes:
+    async def answer(self, request: ApiRequest, patience: RequestTimeouts) -> bytes:
         """The body of a success.
 
         Raises:
@@ -134,9 +134,9 @@ class Exchange:
             attempt += 1
             backoff = _BACKOFFS[min(attempt, len(_BACKOFFS)) - 1]
             try:
-                answer = await self._try(wanted, patience.seconds)
-            except KubernetesAway:
-                if not wanted.repeatable or attempt >= patience.tries:
+                answer = await self._try(request, patience.seconds)
+            except KubernetesUnavailable:
+                if not request.repeatable or attempt >= patience.tries:
                     raise
                 await self._clock.sleep(backoff)
                 continue
@@ -146,67 +146,67 @@ class Exchange:
                 renewed = True
                 self.access = await self.access.again()
                 continue
-            error = refusal(str(wanted), answer.status, answer.body)
+            error = refusal(str(request), answer.status, answer.body)
             # 429 is said before anything was done, so even what is not repeatable may be repeated.
-            again = error.retriable and isinstance(error, KubernetesAway)
-            if not (again and (wanted.repeatable or answer.status == 429)):
+            again = error.retriable and isinstance(error, KubernetesUnavailable)
+            if not (again and (request.repeatable or answer.status == 429)):
                 raise error
             if attempt >= patience.tries:
                 raise error
             await self._clock.sleep(wait_asked(answer.retry_after, backoff))
 
-    async def _try(self, wanted: Request, seconds: float) -> _Answer:
+    async def _try(self, request: ApiRequest, seconds: float) -> _ApiResponse:
         code = "unreachable"
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._sent(wanted)
+                answer = await self._send_once(request)
             code = str(answer.status)
         except TimeoutError:
             code = "timeout"
-            raise KubernetesAway(f"{wanted}: no answer within {seconds:g} s") from None
+            raise KubernetesUnavailable(f"{request}: no answer within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise KubernetesAway(f"{wanted}: no answer: {_words(error)}") from None
+            raise KubernetesUnavailable(f"{request}: no answer: {_error_text(error)}") from None
         else:
             return answer
         finally:
-            self._on_request(wanted.verb, wanted.label, code)
+            self._on_request(request.verb, request.label, code)
 
-    async def _sent(self, wanted: Request) -> _Answer:
-        access, way = self.access, _WAYS[wanted.verb]
-        path = wanted.resource.path(
-            namespace=wanted.namespace or "", name=wanted.name, subresource=wanted.subresource
+    async def _send_once(self, request: ApiRequest) -> _ApiResponse:
+        access, way = self.access, _WAYS[request.verb]
+        path = request.resource.path(
+            namespace=request.namespace or "", name=request.name, subresource=request.subresource
         )
-        headers = {"Content-Type": way.kind} if wanted.body is not None else {}
+        headers = {"Content-Type": way.kind} if request.body is not None else {}
         authorization = await access.authorization()
         if authorization:
             headers["Authorization"] = authorization
         async with self._session.request(
             way.method,
-            URL(access.host + path, encoded=True).with_query(dict(wanted.query)),
-            data=wanted.body,
+            URL(access.host + path, encoded=True).with_query(dict(request.query)),
+            data=request.body,
             headers=headers,
             ssl=access.tls if access.tls is not None else True,
             server_hostname=access.server_name,
             proxy=access.proxy,
             allow_redirects=False,
         ) as response:
-            body = await _bounded(response, wanted)
-            return _Answer(response.status, body, response.headers.get("Retry-After"))
+            body = await _bounded(response, request)
+            return _ApiResponse(response.status, body, response.headers.get("Retry-After"))
 
 
-async def _bounded(response: aiohttp.ClientResponse, wanted: Request) -> bytes:
+async def _bounded(response: aiohttp.ClientResponse, request: ApiRequest) -> bytes:
     """The whole body, unpacked, if it is not larger than was allowed."""
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_any():
         size += len(part)
-        if size > wanted.largest:
-            raise AnswerTooLarge(f"{wanted}: the answer is larger than {wanted.largest} bytes")
+        if size > request.largest:
+            raise AnswerTooLarge(f"{request}: the answer is larger than {request.largest} bytes")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """What went wrong, without URL and headers, in one line."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"the certificate is not accepted: {error.certificate_error}"

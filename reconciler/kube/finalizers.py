@@ -17,9 +17,9 @@ from reconciler.kube.resources import (
     status_of,
 )
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.owned import Orphaned, Owned, Pair, RecordChange, Recorded
+from reconciler.quota.owned import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
 from reconciler.quota.policy import DeletionPolicy, Policy
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
 """Policies that never remove: a deletion has nothing to wait for."""
@@ -60,7 +60,7 @@ def _same_version(obj: Obj) -> dict[str, Any]:
     }
 
 
-def holds_back(documents: Iterable[str], owned: Owned, report: Pass) -> Mapping[str, set[Pair]]:
+def holds_back(documents: Iterable[str], owned: OwnershipRecords, report: Reconciliation) -> Mapping[str, set[Pair]]:
     """Documents on their way out that something is still to be removed for, and what.
 
     Args:
@@ -68,43 +68,43 @@ def holds_back(documents: Iterable[str], owned: Owned, report: Pass) -> Mapping[
         owned: The records after the pass.
         report: The pass. One that broke off before there was a plan holds everything back.
     """
-    ours = set(documents)
-    found: dict[str, set[Pair]] = {}
-    if not ours:
-        return found
+    own_documents = set(documents)
+    pairs_by_document: dict[str, set[Pair]] = {}
+    if not own_documents:
+        return pairs_by_document
     plan = None if report.preview is None else report.preview.plan
     planned = None
     if plan is not None and plan.complete and report.error is None:
-        planned = {(one.entity, one.key) for one in plan.changes}
+        planned = {(change.entity, change.key) for change in plan.changes}
     for subject, record in owned.records.items():
         for key, owner in record.pairs():
             pair = subject, key
-            if owner.document not in ours or pair in owned.orphaned:
+            if owner.document not in own_documents or pair in owned.orphaned:
                 continue
             if planned is None or pair in planned:
-                found.setdefault(owner.document, set()).add(pair)
-    return found
+                pairs_by_document.setdefault(owner.document, set()).add(pair)
+    return pairs_by_document
 
 
 def applied_elsewhere(
     documents: Mapping[str, Obj], cluster_id: str
 ) -> Mapping[str, Mapping[str, set[Pair]]]:
     """What documents applied to other clusters than this one: by the other cluster's id, then by document."""
-    found: dict[str, dict[str, set[Pair]]] = {}
+    pairs_by_cluster: dict[str, dict[str, set[Pair]]] = {}
     for document, obj in documents.items():
-        theirs = status_of(obj).get("clusterId")
-        if not isinstance(theirs, str) or theirs == cluster_id:
+        other_cluster_id = status_of(obj).get("clusterId")
+        if not isinstance(other_cluster_id, str) or other_cluster_id == cluster_id:
             continue
-        owned = owned_from(theirs, [obj], Owned(cluster_id=theirs, known=False))
+        owned = owned_from(other_cluster_id, [obj], OwnershipRecords(cluster_id=other_cluster_id, is_known=False))
         pairs = {
             (subject, key) for subject, record in owned.records.items() for key, _ in record.pairs()
         }
         if pairs:
-            found.setdefault(theirs, {})[document] = pairs
-    return found
+            pairs_by_cluster.setdefault(other_cluster_id, {})[document] = pairs
+    return pairs_by_cluster
 
 
-def orphaned(documents: Collection[str], owned: Owned) -> tuple[Orphaned, ...]:
+def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
     """What the records are told when these documents go and nothing of theirs is removed."""
     return tuple(
         Orphaned(entity=subject, key=key)
@@ -114,12 +114,12 @@ def orphaned(documents: Collection[str], owned: Owned) -> tuple[Orphaned, ...]:
     )
 
 
-def given_up(pairs: Iterable[Pair], owned: Owned) -> Iterator[RecordChange]:
+def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
     """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were."""
     for subject, key in pairs:
         record = owned.records[subject]
         value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]
         if value is not None and owner is not None:
-            kept = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
-            yield Recorded(entity=subject, key=key, value=value, owner=kept)
+            retained = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
+            yield Recorded(entity=subject, key=key, value=value, owner=retained)
             yield Orphaned(entity=subject, key=key)

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from reconciler.errors import Forbidden, InventoryError, KquotaError
 from reconciler.kube.cluster_state import SecretUse
 from reconciler.kube.resources import Obj, generation_of, requested_at, uid_of
-from reconciler.kube.standing import Kind, Standing
+from reconciler.kube.standing import EligibilityKind, Eligibility
 from reconciler.manifest.cluster import QuotaCluster
-from reconciler.quota.claims import Settled
+from reconciler.quota.claims import ResolvedClaims
 from reconciler.quota.desired import Declaration
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Rules
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReconcileResult:
     """What a pass over one cluster left to tell.
 
     Attributes:
@@ -25,7 +25,7 @@ class Found:
         rules: What was in force.
         report: The pass.
         settled: Who asks for what, after the pass.
-        standings: What each document may ask for.
+        eligibilities: What each document may ask for.
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
         unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
@@ -37,9 +37,9 @@ class Found:
     obj: Obj
     cluster: QuotaCluster | None
     rules: Rules
-    report: Pass
-    settled: Settled
-    standings: Mapping[str, Standing]
+    report: Reconciliation
+    settled: ResolvedClaims
+    eligibilities: Mapping[str, Eligibility]
     documents: Mapping[str, Obj]
     unheld: frozenset[str] = frozenset()
     unreadable: Mapping[str, InventoryError] = field(default_factory=dict[str, InventoryError])
@@ -48,51 +48,51 @@ class Found:
     secret: SecretUse | None = None
 
 
-def report_for(document: str, found: Found) -> Pass:
+def report_for(document: str, result: ReconcileResult) -> Reconciliation:
     """What the pass means for a document, also for one that was left out of it."""
-    report = found.report
-    error: KquotaError | None = found.unreadable.get(document)
-    if error is None and document in found.unheld:
+    report = result.report
+    error: KquotaError | None = result.unreadable.get(document)
+    if error is None and document in result.unheld:
         error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
     if error is None:
         return report
-    return Pass(
+    return Reconciliation(
         cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
     )
 
 
-def next_sync(found: Found) -> float | None:
+def next_sync(result: ReconcileResult) -> float | None:
     """When everything is due again; a pass that failed is tried again sooner, nobody can say when."""
-    if found.cluster is None or found.report.error is not None:
+    if result.cluster is None or result.report.error is not None:
         return None
-    return found.report.started_at + found.cluster.interval
+    return result.report.started_at + result.cluster.interval
 
 
-def token(one: Standing, found: Found) -> tuple[object, ...]:
+def token(eligibility: Eligibility, result: ReconcileResult) -> tuple[object, ...]:
     """All that a status is made from besides what the pass says of the document."""
     return (
-        uid_of(one.obj),
-        generation_of(one.obj),
-        requested_at(one.obj),
-        generation_of(found.obj),
-        type(found.report.error),
-        found.rules.in_force,
+        uid_of(eligibility.obj),
+        generation_of(eligibility.obj),
+        requested_at(eligibility.obj),
+        generation_of(result.obj),
+        type(result.report.error),
+        result.rules.in_force,
     )
 
 
-def spoken_of(found: Found) -> set[str]:
+def mentioned_documents(result: ReconcileResult) -> set[str]:
     """Documents that the pass has something to say of."""
-    named = set(found.settled.losses) | found.unheld | found.unreadable.keys()
-    report = found.report
+    documents = set(result.settled.losses) | result.unheld | result.unreadable.keys()
+    report = result.report
     if report.preview is not None:
         plan = report.preview.plan
         for change in plan.changes:
-            named.update(_documents_of(change.claim, change.owner))
+            documents.update(_documents_of(change.claim, change.owner))
         for finding in plan.findings:
-            named.update(_documents_of(finding.claim, finding.owner))
-    for sighting in report.sightings:
-        named.add(sighting.document)
-    return named
+            documents.update(_documents_of(finding.claim, finding.owner))
+    for observation in report.observations:
+        documents.add(observation.document)
+    return documents
 
 
 def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[str]:
@@ -102,7 +102,7 @@ def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[st
         yield owner.document
 
 
-def was_leaving(found: Found, document: str) -> bool:
+def was_leaving(result: ReconcileResult, document: str) -> bool:
     """Whether a document was on its way out when the pass began; since then it is the next one's."""
-    one = found.standings.get(document)
-    return one is not None and one.kind is Kind.TERMINATING
+    eligibility = result.eligibilities.get(document)
+    return eligibility is not None and eligibility.kind is EligibilityKind.TERMINATING

@@ -11,14 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.errors import Conflict, InventoryError
+from reconciler.errors import KubernetesConflict, InventoryError
 from reconciler.kube import shards, shelf
-from reconciler.kube.api import Api
-from reconciler.kube.cache import Cache
-from reconciler.kube.confirmation import Confirmation, confirmation_of
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.cache import ResourceCache
+from reconciler.kube.confirmation import StatusConfirmation, confirmation_of
 from reconciler.kube.finalizers import orphaned
-from reconciler.kube.holdings import holdings_of, live_documents, rest_of
-from reconciler.kube.overtaking import beside, owed, restored, with_news
+from reconciler.kube.holdings import records_in_statuses, live_documents, records_outside_statuses
+from reconciler.kube.overtaking import merge_previous_records, pending_intents, restored, merge_concurrent_changes
 from reconciler.kube.records import owned_from, release
 from reconciler.kube.resources import Obj, document_of, name_of
 from reconciler.kube.served import CONFIG_MAPS
@@ -26,11 +26,11 @@ from reconciler.manifest.cluster import QuotaCluster
 from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.entity import Entity
 from reconciler.quota.owned import (
-    Intend,
+    IntentStarted,
     Intent,
     OverrideEnded,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Pair,
     RecordChange,
 )
@@ -41,7 +41,7 @@ TRIES: Final = 3
 """How often a write begins again after somebody else wrote meanwhile: ``kquota override`` does."""
 
 
-_UNREAD: Final = Owned(cluster_id="", known=False)
+_UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
 
 class KubeInventory:
@@ -59,21 +59,21 @@ class KubeInventory:
         holding_up: Those of them that have a grant: their entities are left alone whoever else asks for them.
     """
 
-    def __init__(self, api: Api, cache: Cache, *, name: str, namespace: str) -> None:
+    def __init__(self, api: KubernetesApi, cache: ResourceCache, *, name: str, namespace: str) -> None:
         self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
         self.owned = _UNREAD
         self._loaded = _UNREAD
         self.unreadable: Mapping[str, InventoryError] = {}
         self.holding_up: frozenset[str] = frozenset()
-        self._kept = shards.Kept(rest=self.owned)
+        self._stored_records = shards.StoredRecords(remainder=self.owned)
         self._stored: dict[str, Obj] = {}
-        self._departed: dict[str, Obj] = {}
+        self._departed_documents: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         # Of this pass: intents as they were written down, overrides as they were changed.
         self._intents: dict[Pair, Intent] = {}
         self._overrides: list[RecordChange] = []
 
-    async def refresh(self, cluster_id: str, cluster: QuotaCluster | None = None) -> Owned:
+    async def refresh(self, cluster_id: str, cluster: QuotaCluster | None = None) -> OwnershipRecords:
         """The records as they stand in Kubernetes now.
 
         Args:
@@ -89,25 +89,25 @@ class KubeInventory:
         self.holding_up = frozenset()
         await self._read(cluster_id)
         self._intents, self._overrides = {}, []
-        return self.seen_again()
+        return self.reload_from_cache()
 
-    def seen_again(self) -> Owned:
+    def reload_from_cache(self) -> OwnershipRecords:
         """The same, after the cache has changed (a complete listing)."""
-        self._departed.update(self._cache.take_departed(self._name))
-        lost: dict[str, InventoryError] = {}
+        self._departed_documents.update(self._cache.take_departed(self._name))
+        failures: dict[str, InventoryError] = {}
         confirmation = self._confirmation()
-        rest = release(
-            self._kept.rest, self._departed.values(), unreadable=lost, confirmation=confirmation
+        remainder = release(
+            self._stored_records.remainder, self._departed_documents.values(), unreadable=failures, confirmation=confirmation
         )
-        for document, error in lost.items():
+        for document, error in failures.items():
             _LOG.warning("%s is gone and left limits that nobody owns now: %s", document, error)
-            del self._departed[document]
+            del self._departed_documents[document]
         unreadable: dict[str, InventoryError] = {}
         documents = self._cache.of(self._name)
         self._loaded = owned_from(
-            rest.cluster_id,
+            remainder.cluster_id,
             documents.values(),
-            rest,
+            remainder,
             unreadable=unreadable,
             confirmation=confirmation,
         )
@@ -121,15 +121,15 @@ class KubeInventory:
         )
         return self.owned
 
-    def _confirmation(self) -> Confirmation:
-        return confirmation_of(self._kept.holdings, self._cluster)
+    def _confirmation(self) -> StatusConfirmation:
+        return confirmation_of(self._stored_records.holdings, self._cluster)
 
     @property
     def has_ledger(self) -> bool:
         """Whether there are ConfigMaps of this cluster id; without any nothing was applied to it, whatever statuses say."""
-        return self._kept.rest.known
+        return self._stored_records.remainder.is_known
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         """The records of the pass under way.
 
         Raises:
@@ -149,9 +149,9 @@ class KubeInventory:
         """
         _ = await self.load(cluster_id)
         self.owned = self.owned.with_changes(changes)
-        self._overrides += [one for one in changes if isinstance(one, OverrideSet | OverrideEnded)]
-        intents = [one for one in changes if isinstance(one, Intend)]
-        self._intents.update({(one.entity, one.key): one.intent for one in intents})
+        self._overrides += [change for change in changes if isinstance(change, OverrideSet | OverrideEnded)]
+        intents = [change for change in changes if isinstance(change, IntentStarted)]
+        self._intents.update({(started.entity, started.key): started.intent for started in intents})
         if intents or self._overrides:
             # No status was written yet, so nothing leaves a ConfigMap for one.
             live = self._holding(self._cache.of(self._name))
@@ -173,7 +173,7 @@ class KubeInventory:
         holding = self._holding(live)
         self._list_holdings(holding, complete=complete)
         await self._save(holding, {}, shrinks=True)
-        self._departed.clear()
+        self._departed_documents.clear()
 
     def _holding(self, documents: Collection[str]) -> Mapping[str, Entity]:
         """Those of the documents whose statuses hold records."""
@@ -185,11 +185,11 @@ class KubeInventory:
 
     def _list_holdings(self, holding: Mapping[str, Entity], *, complete: bool) -> None:
         """List for the ledger what these documents hold; what those hold that were not seen stays in it."""
-        before = self._kept.holdings
+        before = self._stored_records.holdings
         if self._cluster is None or (before is None and not complete):
             return
-        visible = {*self._cache.of(self._name), *self._departed} - self.unreadable.keys()
-        holdings = holdings_of(
+        visible = {*self._cache.of(self._name), *self._departed_documents} - self.unreadable.keys()
+        holdings = records_in_statuses(
             self.owned,
             holding,
             before=before,
@@ -197,9 +197,9 @@ class KubeInventory:
                 not (document in visible or (complete and not self._cache.has(document)))
             ),
         )
-        self._kept = replace(self._kept, holdings=holdings)
+        self._stored_records = replace(self._stored_records, holdings=holdings)
 
-    async def leave_behind(self, cluster_id: str, objects: Collection[Obj]) -> None:
+    async def orphan_records(self, cluster_id: str, objects: Collection[Obj]) -> None:
         """Keep, as orphaned, what documents that go applied to another cluster than that of this pass.
 
         Raises:
@@ -208,81 +208,81 @@ class KubeInventory:
         """
         if not objects:
             return
-        other = KubeInventory(self._api, Cache(), name=self._name, namespace=self._namespace)
+        successor = KubeInventory(self._api, ResourceCache(), name=self._name, namespace=self._namespace)
         for obj in objects:
-            _ = other._cache.seen(obj)
-            _ = other._cache.gone(obj)
-        owned = await other.refresh(cluster_id)
-        if not other.has_ledger:
+            _ = successor._cache.observe(obj)
+            _ = successor._cache.forget(obj)
+        owned = await successor.refresh(cluster_id)
+        if not successor.has_ledger:
             return
         names = {document_of(obj) for obj in objects}
-        left = orphaned(names, owned)
-        if left:
-            await other.write(cluster_id, left)
-            await other.flush(live=())
+        left_behind = orphaned(names, owned)
+        if left_behind:
+            await successor.write(cluster_id, left_behind)
+            await successor.flush(live=())
 
     # ---- removals of the window (loop.RemovalStore) ------------------------------------------
 
     async def load_removals(self) -> Sequence[RemovalCount]:
         """All counts, as the ledger says."""
-        return self._kept.removals
+        return self._stored_records.removals
 
     async def save_removals(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones; written with the intents, before anything is sent."""
-        self._kept = replace(self._kept, removals=tuple(counts))
+        self._stored_records = replace(self._stored_records, removals=tuple(counts))
 
     # ---- ConfigMaps --------------------------------------------------------------------------
 
     async def _read(self, cluster_id: str) -> None:
-        found = await self._api.list(
+        listing = await self._api.list(
             CONFIG_MAPS, self._namespace, labels=shards.selector(cluster_id)
         )
-        self._stored = {name_of(one): one for one in found.items}
-        self._kept = await asyncio.to_thread(shards.read, cluster_id, found.items)
+        self._stored = {name_of(obj): obj for obj in listing.items}
+        self._stored_records = await asyncio.to_thread(shards.read, cluster_id, listing.items)
 
     async def _save(
         self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
     ) -> None:
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             try:
-                await self._written(live, intents, shrinks=shrinks)
-            except Conflict:
-                if not left:
+                await self._write_config_maps(live, intents, shrinks=shrinks)
+            except KubernetesConflict:
+                if not tries_left:
                     raise
-                await self._reread()
+                await self._reload_after_conflict()
             else:
                 return
 
-    async def _written(
+    async def _write_config_maps(
         self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
     ) -> None:
-        rest = rest_of(self.owned, live)
-        carried = owed(
+        remainder = records_outside_statuses(self.owned, live)
+        carried = pending_intents(
             self._loaded,
             self.owned,
             self._cache.of(self._name),
             live,
-            listed=self._kept.holdings is not None,
+            is_listed=self._stored_records.holdings is not None,
         )
-        rest = replace(rest, intents={**intents, **rest.intents, **carried})
+        remainder = replace(remainder, intents={**intents, **remainder.intents, **carried})
         if not shrinks:
-            rest = beside(self._kept.rest, rest)
+            remainder = merge_previous_records(self._stored_records.remainder, remainder)
         # In a thread: meanwhile events, probes and other clusters are served.
-        kept, wanted = await asyncio.to_thread(
-            shards.config_maps, replace(self._kept, rest=rest), namespace=self._namespace
+        stored, wanted_maps = await asyncio.to_thread(
+            shards.config_maps, replace(self._stored_records, remainder=remainder), namespace=self._namespace
         )
-        await shelf.put(self._api, self._namespace, self._stored, wanted)
-        self._kept = kept
+        await shelf.put(self._api, self._namespace, self._stored, wanted_maps)
+        self._stored_records = stored
 
-    async def _reread(self) -> None:
+    async def _reload_after_conflict(self) -> None:
         """Somebody else wrote: what they left behind and their overrides count, and what is of this pass on top of it."""
-        mine = self._kept
-        await self._read(mine.rest.cluster_id)
-        theirs = self._kept
-        overrides = theirs.rest.with_changes(self._overrides).overrides
-        owned = with_news(self.owned, mine.rest, theirs.rest)
+        own_records = self._stored_records
+        await self._read(own_records.remainder.cluster_id)
+        stored_records = self._stored_records
+        overrides = stored_records.remainder.with_changes(self._overrides).overrides
+        owned = merge_concurrent_changes(self.owned, own_records.remainder, stored_records.remainder)
         self.owned = replace(owned, overrides=overrides)
-        self._kept = replace(theirs, removals=mine.removals, holdings=mine.holdings)
+        self._stored_records = replace(stored_records, removals=own_records.removals, holdings=own_records.holdings)
 
 
 class KubeRemovals:

@@ -1,17 +1,17 @@
 """Which QuotaCluster looks after which Kafka cluster: one, and after a restart the same, or two would fight over every limit."""
 
-from reconciler.kube.cache import Cache
+from reconciler.kube.cache import ResourceCache
 from reconciler.kube.resources import Obj, created_of, name_of, status_of
 
 
-class Keepers:
+class ClusterAssignments:
     """Decides by cluster id. The one that had it keeps it until it is deleted or looks after another one.
 
     Args:
         cache: The QuotaClusters and their statuses, which outlive a process.
     """
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: ResourceCache) -> None:
         self._cache = cache
         self._names: dict[str, str] = {}
 
@@ -23,22 +23,22 @@ class Keepers:
             name: The QuotaCluster that was answered by it, and asks.
         """
         self._names = {
-            one: keeper
-            for one, keeper in self._names.items()
-            if keeper in self._cache.clusters and (keeper != name or one == cluster_id)
+            assigned_id: keeper
+            for assigned_id, keeper in self._names.items()
+            if keeper in self._cache.clusters and (keeper != name or assigned_id == cluster_id)
         }
         return self._names.setdefault(cluster_id, self._before(cluster_id, name))
 
     def forget(self, name: str) -> None:
         """A QuotaCluster is gone."""
-        self._names = {one: keeper for one, keeper in self._names.items() if keeper != name}
+        self._names = {assigned_id: keeper for assigned_id, keeper in self._names.items() if keeper != name}
 
     def _before(self, cluster_id: str, name: str) -> str:
         """Who had it by the statuses, the oldest first; who asks where nobody had."""
         had = [
-            one
-            for one in self._cache.clusters.values()
-            if status_of(one).get("clusterId") == cluster_id
+            cluster_obj
+            for cluster_obj in self._cache.clusters.values()
+            if status_of(cluster_obj).get("clusterId") == cluster_id
         ]
         return name_of(min(had, key=_age)) if had else name
 

@@ -12,7 +12,7 @@ from reconciler.quota.entity import Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Layout:
+class SeriesLayout:
     """One way to spread a series.
 
     Attributes:
@@ -31,13 +31,13 @@ class Layout:
             raise ValueError("a layout has at least one part and a serial number from 0")
 
 
-ONE: Final = Layout()
+ONE: Final = SeriesLayout()
 """What every series begins with."""
 
 _NAME: Final = re.compile(r"-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,3})of([1-9][0-9]{0,3})")
 
 
-def name_of_part(prefix: str, layout: Layout, number: int) -> str:
+def name_of_part(prefix: str, layout: SeriesLayout, number: int) -> str:
     """``PREFIX-SERIAL-NUMBERofPARTS``."""
     return f"{prefix}-{layout.serial}-{number}of{layout.parts}"
 
@@ -48,7 +48,7 @@ def part_of(subject: Entity, parts: int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % parts
 
 
-def current(prefix: str, names: Collection[str]) -> tuple[Layout, tuple[str, ...]]:
+def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[str, ...]]:
     """The newest layout of which every part is there, and the names of its parts.
 
     Nothing at all is the first layout without a part: there are no records yet, or they are lost.
@@ -56,7 +56,7 @@ def current(prefix: str, names: Collection[str]) -> tuple[Layout, tuple[str, ...
     Raises:
         InventoryError: There are parts, but none of the layouts is whole.
     """
-    layouts: set[Layout] = set()
+    layouts: set[SeriesLayout] = set()
     for name in names:
         match = _NAME.fullmatch(name.removeprefix(prefix)) if name.startswith(prefix) else None
         if match is None:
@@ -64,11 +64,11 @@ def current(prefix: str, names: Collection[str]) -> tuple[Layout, tuple[str, ...
                 f"ConfigMap {name} has the labels of records and not their name",
                 hint="take the labels off, or delete it",
             )
-        layouts.add(Layout(serial=int(match[1]), parts=int(match[3])))
+        layouts.add(SeriesLayout(serial=int(match[1]), parts=int(match[3])))
     for layout in sorted(layouts, reverse=True):
-        wanted = tuple(name_of_part(prefix, layout, number) for number in range(layout.parts))
-        if all(name in names for name in wanted):
-            return layout, wanted
+        expected_names = tuple(name_of_part(prefix, layout, number) for number in range(layout.parts))
+        if all(name in names for name in expected_names):
+            return layout, expected_names
     if layouts:
         raise InventoryError(
             f"some of the ConfigMaps {prefix}-* are missing",

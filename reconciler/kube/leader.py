@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeVar
 
-from reconciler.errors import Conflict, KquotaError, KubernetesError, LeaseLost, NotFound
+from reconciler.errors import KubernetesConflict, KquotaError, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api import Obj
-from reconciler.kube.exchange import Patience
-from reconciler.kube.served import LEASES, Resource
+from reconciler.kube.exchange import RequestTimeouts
+from reconciler.kube.served import LEASES, ApiResource
 from reconciler.ports import Clock
 
 T = TypeVar("T")
@@ -43,32 +43,32 @@ class LeaseApi(Protocol):
     """What is needed of :class:`reconciler.kube.api.Api`."""
 
     async def get(
-        self, resource: Resource, namespace: str | None, name: str, *, patience: Patience | None
+        self, resource: ApiResource, namespace: str | None, name: str, *, patience: RequestTimeouts | None
     ) -> Obj:
         """One object."""
         ...
 
     async def create(
-        self, resource: Resource, namespace: str | None, body: Obj, *, patience: Patience | None
+        self, resource: ApiResource, namespace: str | None, body: Obj, *, patience: RequestTimeouts | None
     ) -> Obj:
         """A new object."""
         ...
 
     async def replace(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         body: Obj,
         *,
-        patience: Patience | None,
+        patience: RequestTimeouts | None,
     ) -> Obj:
         """An object, if nobody changed it."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
+class ElectionSettings:
     """Which Lease, by whom, and how fast. Seconds.
 
     Attributes:
@@ -97,7 +97,7 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _ObservedLease:
     """A Lease as it was found, and since when it is as it is."""
 
     lease: Obj
@@ -116,7 +116,7 @@ class _Seen:
         return (self.holder, self.spec.get("renewTime"), self.spec.get("leaseTransitions"))
 
 
-def _nobody(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
+def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
     """Nobody counts."""
 
 
@@ -130,29 +130,29 @@ class Leader:
 
     Attributes:
         elected: Set when we lead; never cleared.
-        lost: Set when we led and must end at once; never cleared.
+        leadership_lost: Set when we led and must end at once; never cleared.
     """
 
     def __init__(
         self,
         api: LeaseApi,
-        election: Election,
+        election: ElectionSettings,
         *,
         clock: Clock,
-        told: Callable[[bool], None] = _nobody,
+        on_change: Callable[[bool], None] = _ignore_change,
         hindrance: Callable[[], str] = _nothing,
     ) -> None:
         self.elected = asyncio.Event()
-        self.lost = asyncio.Event()
+        self.leadership_lost = asyncio.Event()
         self._api = api
         self._election = election
         self._clock = clock
-        self._told = told
+        self._on_change = on_change
         self._hindrance = (
             hindrance  # Why the Lease must not be taken or renewed now, "" if it may be.
         )
         self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
-        self._seen: _Seen | None = None
+        self._observed: _ObservedLease | None = None
         self._certain_until: float | None = None
         self._fenced_until = 0.0
         self._from_another = False
@@ -180,7 +180,7 @@ class Leader:
     @property
     def holder(self) -> str:
         """Who has the Lease, as last seen; "" = nobody, or not known."""
-        return "" if self._seen is None else self._seen.holder
+        return "" if self._observed is None else self._observed.holder
 
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and give the Lease back when ``resign`` is set. Cancelled, it gives nothing back.
@@ -189,12 +189,12 @@ class Leader:
             resign: Set it when our work has ended, not before: from then on another one acts.
 
         Raises:
-            LeaseLost: We led and cannot be sure any more; ``lost`` is set.
+            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
         """
         if not await self._campaign(resign):
             return
         _log.info("leading as %s", self._me)
-        self._told(True)  # noqa: FBT003 - a callback's only argument
+        self._on_change(True)  # noqa: FBT003 - a callback's only argument
         self.elected.set()
         try:
             await self._hold(resign)
@@ -204,10 +204,10 @@ class Leader:
             _log.error("%s", error)
             # Not None: the watchdog goes on counting until the process has ended.
             self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
-            self.lost.set()
+            self.leadership_lost.set()
             raise
         finally:
-            self._told(False)  # noqa: FBT003 - a callback's only argument
+            self._on_change(False)  # noqa: FBT003 - a callback's only argument
 
     # ---- standing by ------------------------------------------------------------------------
 
@@ -231,39 +231,39 @@ class Leader:
         try:
             lease = await self._api.get(LEASES, *self._place, patience=_ONCE)
         except NotFound:
-            with contextlib.suppress(Conflict):
+            with contextlib.suppress(KubernetesConflict):
                 await self._create()
                 return True
             return False
-        seen = self._note(lease)
-        if seen.holder and seen.holder != self._me and not self._ran_out(seen):
+        observed = self._note(lease)
+        if observed.holder and observed.holder != self._me and not self._ran_out(observed):
             return False
-        if seen.holder != self._me:
-            self._from_another = not self._given_back_by_us(seen)
+        if observed.holder != self._me:
+            self._from_another = not self._given_back_by_us(observed)
         # Else it is ours without our knowing, because an earlier answer was lost: what we knew then still counts.
-        with contextlib.suppress(Conflict):
-            await self._write(seen.lease, holder=self._me, taken=seen.holder != self._me)
+        with contextlib.suppress(KubernetesConflict):
+            await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
             if self._from_another:
                 self._fenced_until = self._clock.monotonic() + self._election.fence
             return True
         return False
 
-    def _note(self, lease: Obj) -> _Seen:
-        seen = _Seen(lease=lease, since=self._clock.monotonic())
-        if self._seen is not None and self._seen.mark == seen.mark:
-            seen = _Seen(lease=lease, since=self._seen.since)
-        self._seen = seen
-        return seen
+    def _note(self, lease: Obj) -> _ObservedLease:
+        observed = _ObservedLease(lease=lease, since=self._clock.monotonic())
+        if self._observed is not None and self._observed.mark == observed.mark:
+            observed = _ObservedLease(lease=lease, since=self._observed.since)
+        self._observed = observed
+        return observed
 
-    def _ran_out(self, seen: _Seen) -> bool:
-        said = seen.spec.get("leaseDurationSeconds")
-        usable = isinstance(said, int) and 0 < said <= _LONGEST_FOREIGN
-        duration = float(said) if usable and said is not None else self._election.duration
-        return self._clock.monotonic() - seen.since >= duration
+    def _ran_out(self, observed: _ObservedLease) -> bool:
+        duration_value = observed.spec.get("leaseDurationSeconds")
+        usable = isinstance(duration_value, int) and 0 < duration_value <= _LONGEST_FOREIGN
+        duration = float(duration_value) if usable and duration_value is not None else self._election.duration
+        return self._clock.monotonic() - observed.since >= duration
 
-    def _given_back_by_us(self, seen: _Seen) -> bool:
-        annotations = seen.lease["metadata"].get("annotations") or {}
-        return not seen.holder and annotations.get(RELEASED_BY) == self._election.identity
+    def _given_back_by_us(self, observed: _ObservedLease) -> bool:
+        annotations = observed.lease["metadata"].get("annotations") or {}
+        return not observed.holder and annotations.get(RELEASED_BY) == self._election.identity
 
     # ---- leading ----------------------------------------------------------------------------
 
@@ -279,48 +279,48 @@ class Leader:
             if hindrance := self._hindrance():
                 raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
             began = self._clock.monotonic()
-            left = (self._certain_until or 0.0) - began
-            if left <= 0:
+            remaining = (self._certain_until or 0.0) - began
+            if remaining <= 0:
                 raise LeaseLost(
                     f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
                     f" for {self._election.deadline:g} s"
                 )
             try:
-                await self._within(left, self._renew_once)
+                await self._within(remaining, self._renew_once)
             except LeaseLost:
                 raise
             except KquotaError as error:
                 _log.warning("the Lease was not renewed: %s", error)
-                await self._clock.sleep(min(_RETRY_SECONDS, left))
+                await self._clock.sleep(min(_RETRY_SECONDS, remaining))
             else:
                 self._certain_until = began + self._election.deadline
                 return
 
     async def _renew_once(self) -> None:
-        assert self._seen is not None  # noqa: S101 - who leads has written the Lease
+        assert self._observed is not None  # noqa: S101 - who leads has written the Lease
         try:
-            await self._write(self._seen.lease, holder=self._me, taken=False)
-        except (NotFound, Conflict):
+            await self._write(self._observed.lease, holder=self._me, is_taken=False)
+        except (NotFound, KubernetesConflict):
             # The API server calls the replacement of what was deleted a conflict, too.
             try:
-                seen = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
+                observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
             except NotFound:
                 # Deleted under us. If making it works, nobody else has it.
                 await self._create()
                 return
-            if seen.holder != self._me:
+            if observed.holder != self._me:
                 raise LeaseLost(
                     f"the Lease {self._election.namespace}/{self._election.name} was taken"
-                    f" by {seen.holder or 'nobody'}"
+                    f" by {observed.holder or 'nobody'}"
                 ) from None
-            await self._write(seen.lease, holder=self._me, taken=False)
+            await self._write(observed.lease, holder=self._me, is_taken=False)
 
     async def _release(self) -> None:
         """Give the Lease back, so that the next one need not wait; if that fails, it runs out."""
-        assert self._seen is not None  # noqa: S101 - who leads has written the Lease
-        lease = self._seen.lease
+        assert self._observed is not None  # noqa: S101 - who leads has written the Lease
+        lease = self._observed.lease
         try:
-            await self._within(_RELEASE_SECONDS, lambda: self._write(lease, holder="", taken=False))
+            await self._within(_RELEASE_SECONDS, lambda: self._write(lease, holder="", is_taken=False))
         except KquotaError as error:
             _log.warning("the Lease was not given back and will run out: %s", error)
 
@@ -335,24 +335,24 @@ class Leader:
             "apiVersion": LEASES.api_version,
             "kind": "Lease",
             "metadata": {"name": self._election.name, "namespace": self._election.namespace},
-            "spec": self._spec({}, holder=self._me, taken=True),
+            "spec": self._spec({}, holder=self._me, is_taken=True),
         }
         _ = self._note(
             await self._api.create(LEASES, self._election.namespace, body, patience=_ONCE)
         )
 
-    async def _write(self, lease: Obj, *, holder: str, taken: bool) -> None:
+    async def _write(self, lease: Obj, *, holder: str, is_taken: bool) -> None:
         metadata = dict(lease["metadata"])
         annotations = dict(metadata.get("annotations") or {})
         _ = annotations.pop(RELEASED_BY, None)
         if not holder:
             annotations[RELEASED_BY] = self._election.identity
         metadata["annotations"] = annotations
-        spec = self._spec(lease.get("spec") or {}, holder=holder, taken=taken)
+        spec = self._spec(lease.get("spec") or {}, holder=holder, is_taken=is_taken)
         body = {**lease, "metadata": metadata, "spec": spec}
         _ = self._note(await self._api.replace(LEASES, *self._place, body, patience=_ONCE))
 
-    def _spec(self, before: dict[str, Any], *, holder: str, taken: bool) -> dict[str, Any]:
+    def _spec(self, before: dict[str, Any], *, holder: str, is_taken: bool) -> dict[str, Any]:
         # For people and for electors of other makes; we never compare these times with a clock.
         now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         transitions = int(before.get("leaseTransitions") or 0)
@@ -361,8 +361,8 @@ class Leader:
             "holderIdentity": holder,
             "leaseDurationSeconds": math.ceil(self._election.duration if holder else 1.0),
             "renewTime": now,
-            "acquireTime": now if taken else before.get("acquireTime", now),
-            "leaseTransitions": transitions + (1 if taken and before else 0),
+            "acquireTime": now if is_taken else before.get("acquireTime", now),
+            "leaseTransitions": transitions + (1 if is_taken and before else 0),
         }
 
     # ---- time -------------------------------------------------------------------------------
@@ -381,8 +381,8 @@ class Leader:
                 return task.result()
             raise KubernetesError(f"no answer about the Lease within {seconds:.1f} s")
         finally:
-            for one in (task, timer):
-                _ = one.cancel()
+            for future in (task, timer):
+                _ = future.cancel()
 
     async def _pause(self, seconds: float, resign: asyncio.Event) -> None:
         """Wait, but no longer than until ``resign`` is set."""
@@ -391,9 +391,9 @@ class Leader:
         try:
             _ = await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in (waiter, timer):
-                _ = one.cancel()
+            for future in (waiter, timer):
+                _ = future.cancel()
 
 
-_ONCE: Final = Patience(seconds=10.0, tries=1)
+_ONCE: Final = RequestTimeouts(seconds=10.0, tries=1)
 """Tries are counted here: the deadline is ours, not the translator's."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Final
 
 from reconciler.errors import LeaseLost
-from reconciler.kube.cluster_work import Sessions
+from reconciler.kube.cluster_work import SessionProvider
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Cluster, Progress, QuotaStore, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 Leads = Callable[[], bool]
 """Whether we lead for certain, right now."""
@@ -31,9 +31,9 @@ class LeadingStore:
         """Cluster id, live brokers and our rights."""
         return await self._store.cluster()
 
-    async def describe(self, wanted: Filter, *, node: int | None = None) -> State:
+    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
         """What a broker has."""
-        return await self._store.describe(wanted, node=node)
+        return await self._store.describe(filter_, node=node)
 
     async def alter(
         self,
@@ -65,9 +65,9 @@ class LeadingStore:
 
 
 class LeadingSessions:
-    """Sessions whose stores refuse to alter while we do not lead. Implements ``cluster_work.Sessions``."""
+    """Sessions whose stores refuse to alter while we do not lead. Implements ``cluster_work.SessionProvider``."""
 
-    def __init__(self, sessions: Sessions, leads: Leads) -> None:
+    def __init__(self, sessions: SessionProvider, leads: Leads) -> None:
         self._sessions, self._leads = sessions, leads
 
     async def for_(self, cluster: QuotaCluster) -> QuotaStore:

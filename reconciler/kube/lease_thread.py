@@ -1,7 +1,7 @@
 """The candidate for the Lease in a thread of its own: no work of the program's event loop can make it lose the Lease.
 
 The thread has an event loop and a connection to the API server of its own. It renews the Lease while the program's
-event loop is busy, and no longer than that: a loop that makes no progress for ``Election.stall`` seconds counts as hung,
+event loop is busy, and no longer than that: a loop that makes no progress for ``ElectionSettings.stall`` seconds counts as hung,
 the Lease is lost, and the watchdog ends the process. How a Lease is taken, held and given back is told in ``leader``.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from reconciler.kube.leader import Election, Leader, LeaseApi
+from reconciler.kube.leader import ElectionSettings, Leader, LeaseApi
 from reconciler.ports import Clock
 
 BEAT_SECONDS: Final = 0.5
@@ -35,24 +35,24 @@ class LeaseThread:
         report: Called in the caller's loop with whether we lead, whenever that changes.
 
     Attributes:
-        elected: Set when we lead; never cleared. Belongs to the caller's loop, as ``lost`` does.
-        lost: Set when we led and must end at once; never cleared.
+        elected: Set when we lead; never cleared. Belongs to the caller's loop, as ``leadership_lost`` does.
+        leadership_lost: Set when we led and must end at once; never cleared.
     """
 
     def __init__(
         self,
         connect: Connect,
-        election: Election,
+        election: ElectionSettings,
         *,
         clock: Clock,
         report: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.elected = asyncio.Event()
-        self.lost = asyncio.Event()
+        self.leadership_lost = asyncio.Event()
         self._connect, self._election, self._clock, self._report = connect, election, clock, report
         self._leader: Leader | None = None
         self._beat_at = clock.monotonic()
-        self._orders = _Orders()
+        self._orders = _ThreadCommands()
 
     @property
     def leading(self) -> bool:
@@ -76,13 +76,13 @@ class LeaseThread:
             resign: Set it when our work has ended, not before: from then on another one acts.
 
         Raises:
-            LeaseLost: We led and cannot be sure any more; ``lost`` is set.
+            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
             KquotaError: There is no way to the API server.
         """
-        ours = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = ours.create_future()
+        caller_loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = caller_loop.create_future()
         self._beat_at = self._clock.monotonic()
-        threading.Thread(target=self._body, args=(ours, ended), name="lease", daemon=True).start()
+        threading.Thread(target=self._body, args=(caller_loop, ended), name="lease", daemon=True).start()
         beating = asyncio.ensure_future(self._beat())
         resigning = asyncio.ensure_future(resign.wait())
         try:
@@ -98,7 +98,7 @@ class LeaseThread:
             _ = beating.cancel()
             _ = resigning.cancel()
             if not ended.done() or ended.cancelled() or ended.exception() is not None:
-                self.lost.set()
+                self.leadership_lost.set()
 
     async def _beat(self) -> None:
         pause = min(BEAT_SECONDS, self._election.stall / 8)
@@ -108,10 +108,10 @@ class LeaseThread:
 
     # ---- in the thread -----------------------------------------------------------------------
 
-    def _body(self, ours: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
+    def _body(self, caller_loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
         error: BaseException | None = None
         try:
-            asyncio.run(self._lead(ours))
+            asyncio.run(self._lead(caller_loop))
         except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
             error = caught
 
@@ -125,18 +125,18 @@ class LeaseThread:
             else:
                 ended.set_result(None)
 
-        _call(ours, end)
+        _call(caller_loop, end)
 
-    async def _lead(self, ours: asyncio.AbstractEventLoop) -> None:
+    async def _lead(self, caller_loop: asyncio.AbstractEventLoop) -> None:
         resign = asyncio.Event()
         self._orders.take(resign)
 
         def report(leads: bool) -> None:  # noqa: FBT001 - a callback's only argument
-            _call(ours, lambda: self._changed(leads=leads))
+            _call(caller_loop, lambda: self._changed(leads=leads))
 
         async with await self._connect() as api:
             self._leader = Leader(
-                api, self._election, clock=self._clock, told=report, hindrance=self._hindrance
+                api, self._election, clock=self._clock, on_change=report, hindrance=self._hindrance
             )
             await self._leader.run(resign)
 
@@ -152,11 +152,11 @@ class LeaseThread:
         self._report(leads)
         if leads:
             self.elected.set()
-        elif self._leader is not None and self._leader.lost.is_set():
-            self.lost.set()
+        elif self._leader is not None and self._leader.leadership_lost.is_set():
+            self.leadership_lost.set()
 
 
-class _Orders:
+class _ThreadCommands:
     """What the caller wants of the thread, whether or not its loop has begun."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from reconciler.errors import KubernetesError
-from reconciler.kube.api import Api
-from reconciler.kube.cache import Cache, stripped
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.cache import ResourceCache, stripped
 from reconciler.kube.resources import Obj, name_of
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
 
@@ -16,7 +16,7 @@ PAGE: Final = 250
 """Objects per request: a page is parsed whole, and what it takes meanwhile is never given back."""
 
 
-class Everything:
+class FullListing:
     """Lists QuotaClusters and the ClientQuotas of every watched namespace.
 
     Args:
@@ -30,48 +30,48 @@ class Everything:
 
     def __init__(
         self,
-        api: Api,
-        cache: Cache,
+        api: KubernetesApi,
+        cache: ResourceCache,
         *,
         namespaces: Sequence[str],
         from_file: Sequence[Obj] | None,
         wake: Callable[[Iterable[str], str], None],
-        heard: Callable[[], None],
+        on_listed: Callable[[], None],
     ) -> None:
         self._api, self._cache = api, cache
         self._namespaces, self._from_file = namespaces, from_file
-        self._wake, self._heard = wake, heard
+        self._wake, self._on_listed = wake, on_listed
 
     async def __call__(self) -> bool:
         """List everything; whether nothing is missing. What could not be listed stays as it was last seen."""
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             try:
-                found = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped)
+                listing = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped)
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
-                woken = self._cache.listed(
-                    found.items, namespace=namespace, version=found.resource_version
+                woken = self._cache.observe_listing(
+                    listing.items, namespace=namespace, version=listing.resource_version
                 )
                 self._wake(woken, "listing")
         if complete:
-            self._heard()
+            self._on_listed()
         return complete
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:
             # No API server has their statuses: what the cache was told of them since is all there is.
-            known = self._cache.clusters
-            there = [known.get(name_of(one), one) for one in self._from_file]
-            self._wake(self._cache.clusters_listed(there), "file")
+            known_clusters = self._cache.clusters
+            clusters = [known_clusters.get(name_of(obj), obj) for obj in self._from_file]
+            self._wake(self._cache.clusters_listed(clusters), "file")
             return True
         try:
-            found = await self._api.list(QUOTA_CLUSTERS)
+            listing = await self._api.list(QUOTA_CLUSTERS)
         except KubernetesError as error:
             _LOG.warning("QuotaClusters could not be listed: %s", error)
             return False
-        woken = self._cache.clusters_listed(found.items, version=found.resource_version)
+        woken = self._cache.clusters_listed(listing.items, version=listing.resource_version)
         self._wake(woken, "listing")
         return True

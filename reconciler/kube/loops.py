@@ -1,6 +1,6 @@
 """One loop per QuotaCluster, begun and ended as they come and go, and one for documents that name none.
 
-Whoever hears of something calls :meth:`Loops.wake`; nothing here waits for Kafka or for the API server.
+Whoever hears of something calls :meth:`ClusterLoops.wake`; nothing here waits for Kafka or for the API server.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from reconciler.kube.cache import Cache
-from reconciler.loop import ClusterLoop, Mailbox, Pace
+from reconciler.kube.cache import ResourceCache
+from reconciler.loop import ClusterLoop, Mailbox, LoopIntervals
 from reconciler.loop.cluster_loop import Work
 from reconciler.ports import Clock
 
@@ -20,12 +20,12 @@ LOST: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningLoop:
     loop: ClusterLoop
     stop: asyncio.Event
 
 
-class Loops:
+class ClusterLoops:
     """The loops of one operator.
 
     Args:
@@ -39,32 +39,32 @@ class Loops:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: ResourceCache,
         *,
-        ours: Callable[[str], bool],
+        is_own: Callable[[str], bool],
         work_of: Callable[[str], Work],
-        pace_of: Callable[[str], Pace],
+        pace_of: Callable[[str], LoopIntervals],
         clock: Clock,
         on_end: Callable[[str], None],
     ) -> None:
-        self._cache, self._ours, self._clock = cache, ours, clock
+        self._cache, self._is_own, self._clock = cache, is_own, clock
         self._work_of, self._pace_of, self._on_end = work_of, pace_of, on_end
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningLoop] = {}
         self._changed = asyncio.Event()
 
     @property
     def loops(self) -> dict[str, ClusterLoop]:
         """The loops of clusters that are ours, by name."""
-        return {name: one.loop for name, one in self._running.items() if name != LOST}
+        return {name: running.loop for name, running in self._running.items() if name != LOST}
 
     def wake(self, clusters: Iterable[str], key: str) -> None:
         """Something about ``key`` changed for these clusters."""
         for name in clusters:
             present = name in self._cache.clusters
-            ours = present and self._ours(name)
-            if (name in self._running) != ours:
+            is_wanted = present and self._is_own(name)
+            if (name in self._running) != is_wanted:
                 self._changed.set()  # It came or went, or another operator serves it from now on.
-            if ours and name in self._running:
+            if is_wanted and name in self._running:
                 self._running[name].loop.mailbox.put(key)
             if not present and LOST in self._running:
                 self._running[LOST].loop.mailbox.put(name)
@@ -86,9 +86,9 @@ class Loops:
                     {*tasks, changed, stopping}, return_when=asyncio.FIRST_COMPLETED
                 )
                 _ = changed.cancel()
-                for one in [one for one in tasks if one.done()]:
-                    self._ended(tasks.pop(one))
-                    one.result()
+                for task in [candidate for candidate in tasks if candidate.done()]:
+                    self._ended(tasks.pop(task))
+                    task.result()
         finally:
             for running in self._running.values():
                 running.stop.set()
@@ -97,8 +97,8 @@ class Loops:
                 _ = await asyncio.wait(tasks)
 
     def _begin_and_end(self, tasks: dict[asyncio.Task[None], str]) -> None:
-        wanted = {LOST, *(name for name in self._cache.clusters if self._ours(name))}
-        for name in wanted - self._running.keys():
+        wanted_names = {LOST, *(name for name in self._cache.clusters if self._is_own(name))}
+        for name in wanted_names - self._running.keys():
             stop = asyncio.Event()
             loop = ClusterLoop(
                 name or "documents without a cluster",
@@ -108,9 +108,9 @@ class Loops:
                 clock=self._clock,
                 random=random.random,
             )
-            self._running[name] = _Running(loop, stop)
+            self._running[name] = _RunningLoop(loop, stop)
             tasks[asyncio.ensure_future(loop.run(stop))] = name
-        for name in self._running.keys() - wanted:
+        for name in self._running.keys() - wanted_names:
             self._running[name].stop.set()
 
     def _ended(self, name: str) -> None:

@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping
 
 from reconciler.errors import KquotaError
 from reconciler.kube import finalizers
-from reconciler.kube.cache import Cache
+from reconciler.kube.cache import ResourceCache
 from reconciler.kube.comparing import unchanged
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.resources import Obj, has_finalizer, is_terminating, status_of
-from reconciler.kube.standing import stand
+from reconciler.kube.standing import assess_eligibility
 from reconciler.kube.status import document_status
-from reconciler.kube.writes import Writes
-from reconciler.loop import Turn, Wake
+from reconciler.kube.writes import ResourceWriter
+from reconciler.loop import LoopOutcome, LoopTrigger
 from reconciler.ports import Clock
 
 
-class LostWork:
+class MissingClusterReconciler:
     """The work of the loop for documents without a cluster.
 
     Args:
@@ -32,21 +32,21 @@ class LostWork:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: ResourceCache,
         *,
-        writes: Writes,
+        writes: ResourceWriter,
         clock: Clock,
         inventory_of: Callable[[str], KubeInventory],
     ) -> None:
-        self._cache, self._writes, self._clock = cache, writes, clock
+        self._cache, self._writer, self._clock = cache, writes, clock
         self._inventory_of = inventory_of
 
-    async def __call__(self, wake: Wake) -> Turn:
+    async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
         """Look at all of them; one that goes is held where its records could not be kept."""
         del wake
         unsaved: set[str] = set()
         failed: list[KquotaError] = []
-        for cluster, documents in self._cache.lost().items():
+        for cluster, documents in self._cache.documents_without_cluster().items():
             unsaved |= await self._statuses(documents)
             for cluster_id, some in _by_cluster_id(documents).items():
                 try:
@@ -59,18 +59,18 @@ class LostWork:
         if unsaved:
             words.append(f"{len(unsaved)} documents without a cluster could not be written")
         again = bool(unsaved) or any(error.retriable for error in failed)
-        return Turn(retry=again, note="; ".join(words))
+        return LoopOutcome(retry=again, note="; ".join(words))
 
     async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
-        standings = [stand(obj, {}) for obj in documents.values() if not is_terminating(obj)]
+        eligibilities = [assess_eligibility(obj, {}) for obj in documents.values() if not is_terminating(obj)]
         now = self._clock.now()
         # Without a pass a status takes over what the last one recorded.
-        made = [
-            (one.obj, document_status(one, previous=status_of(one.obj), now=now))
-            for one in standings
+        statuses = [
+            (eligibility.obj, document_status(eligibility, previous=status_of(eligibility.obj), now=now))
+            for eligibility in eligibilities
         ]
-        return await self._writes.statuses(
-            (obj, after) for obj, after in made if not unchanged(status_of(obj), after)
+        return await self._writer.statuses(
+            (obj, after) for obj, after in statuses if not unchanged(status_of(obj), after)
         )
 
     async def _release(
@@ -85,21 +85,21 @@ class LostWork:
             return set()
         if cluster_id:
             owned = await inventory.refresh(cluster_id)
-            left = finalizers.orphaned(leaving, owned)
-            if left and inventory.has_ledger:
-                staying = [one for one in documents if one not in leaving]
-                await inventory.write(cluster_id, left)
-                await inventory.flush(live=staying)
-        return await self._writes.patches(
+            left_behind = finalizers.orphaned(leaving, owned)
+            if left_behind and inventory.has_ledger:
+                staying_documents = [document for document in documents if document not in leaving]
+                await inventory.write(cluster_id, left_behind)
+                await inventory.flush(live=staying_documents)
+        return await self._writer.patches(
             (obj, finalizers.removing(obj)) for obj in leaving.values()
         )
 
 
 def _by_cluster_id(documents: Mapping[str, Obj]) -> dict[str, dict[str, Obj]]:
     """Documents by the id of the cluster that holds what they own; "" = they never had one."""
-    made: dict[str, dict[str, Obj]] = {}
+    objects_by_cluster_id: dict[str, dict[str, Obj]] = {}
     for document, obj in documents.items():
         cluster_id = status_of(obj).get("clusterId")
         name = cluster_id if isinstance(cluster_id, str) else ""
-        made.setdefault(name, {})[document] = obj
-    return made
+        objects_by_cluster_id.setdefault(name, {})[document] = obj
+    return objects_by_cluster_id

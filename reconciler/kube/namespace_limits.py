@@ -113,18 +113,18 @@ class NamespaceUse:
             self._size -= place[2]
 
     def _balanced(self) -> frozenset[str]:
-        moved: set[str] = set()
+        moved_documents: set[str] = set()
         while self._served and not self._fits(0, 0):
             place = self._served.pop()
             self._size -= place[2]
             self._excess.insert(0, place)
-            moved ^= {place[1]}
+            moved_documents ^= {place[1]}
         while self._excess and self._fits(1, self._excess[0][2]):
             place = self._excess.pop(0)
             self._served.append(place)
             self._size += place[2]
-            moved ^= {place[1]}
-        return frozenset(moved)
+            moved_documents ^= {place[1]}
+        return frozenset(moved_documents)
 
     def _fits(self, documents: int, size: int) -> bool:
         return (
@@ -180,8 +180,8 @@ def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
     status = status_of(obj)
     spec: dict[str, Any] = {"clusterRef": {"name": cluster_name_of(obj)}}
     if status.get("keys"):
-        written = spec_of(obj)
-        spec |= {name: written[name] for name in _OF_RECORDS if name in written}
+        current_spec = spec_of(obj)
+        spec |= {name: current_spec[name] for name in _OF_RECORDS if name in current_spec}
     return {
         "apiVersion": obj.get("apiVersion", API_VERSION),
         "kind": obj.get("kind", QUOTA),

@@ -20,20 +20,20 @@ from reconciler.client.clock import SystemClock
 from reconciler.errors import LeaseLost
 from reconciler.inventory.audit import StreamAuditLog
 from reconciler.kube import watching
-from reconciler.kube.api import Api
-from reconciler.kube.cache import Cache
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.cache import ResourceCache
 from reconciler.kube.cluster_file import read_clusters
 from reconciler.kube.cluster_state import SecretUse
-from reconciler.kube.cluster_work import ClusterWork, Surroundings
+from reconciler.kube.cluster_work import ClusterReconciler, OperatorContext
 from reconciler.kube.event_buffer import Taken
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
-from reconciler.kube.keepers import Keepers
-from reconciler.kube.leader import Election
+from reconciler.kube.keepers import ClusterAssignments
+from reconciler.kube.leader import ElectionSettings
 from reconciler.kube.leading_store import LeadingSessions
 from reconciler.kube.lease_thread import LeaseThread
-from reconciler.kube.listing import Everything
-from reconciler.kube.loops import LOST, Loops
-from reconciler.kube.lost_work import LostWork
+from reconciler.kube.listing import FullListing
+from reconciler.kube.loops import LOST, ClusterLoops
+from reconciler.kube.lost_work import MissingClusterReconciler
 from reconciler.kube.removals import DefinitionGuard
 from reconciler.kube.resources import (
     CLIENT_QUOTAS,
@@ -46,16 +46,16 @@ from reconciler.kube.resources import (
     operator_class_of,
 )
 from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 from reconciler.kube.watchdog import Watchdog
-from reconciler.kube.writes import Writes
-from reconciler.loop import Pace, Passes, RemovalWindow, supervise
+from reconciler.kube.writes import ResourceWriter
+from reconciler.loop import LoopIntervals, ReconcileRunner, RemovalWindow, supervise
 from reconciler.loop.cluster_loop import Work
 from reconciler.loop.removals import WINDOW_SECONDS
 from reconciler.manifest.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
 from reconciler.ports import Clock
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -66,7 +66,7 @@ DEAF_AFTER_INTERVALS: Final = 3
 """Without any listing or event for so many intervals the watch counts as dead."""
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: OperatorSettings) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises:
@@ -78,7 +78,7 @@ async def run(settings: Settings) -> None:
     _stop_on_signals(stop)
     if settings.kubeconfig is not None:
         os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf looks nowhere else.
-    api = await Api.connect(settings.kubeconfig, clock=clock, on_request=partial(_counted, metrics))
+    api = await KubernetesApi.connect(settings.kubeconfig, clock=clock, on_request=partial(_count_request, metrics))
     async with contextlib.AsyncExitStack() as stack:
         _ = await stack.enter_async_context(api)
         sessions = await stack.enter_async_context(
@@ -113,8 +113,8 @@ class Operator:
 
     def __init__(
         self,
-        settings: Settings,
-        api: Api,
+        settings: OperatorSettings,
+        api: KubernetesApi,
         sessions: SessionKeeper,
         *,
         clock: Clock,
@@ -122,17 +122,17 @@ class Operator:
     ) -> None:
         self._settings, self._api, self._sessions = settings, api, sessions
         self._clock, self._metrics = clock, metrics
-        self._cache = Cache(settings.namespace_limits)
-        self._writes = Writes(api, cache=self._cache, clock=clock, identity=settings.identity)
-        self._loops = Loops(
+        self._cache = ResourceCache(settings.namespace_limits)
+        self._writer = ResourceWriter(api, cache=self._cache, clock=clock, identity=settings.identity)
+        self._loops = ClusterLoops(
             self._cache,
-            ours=self._is_ours,
+            is_own=self._is_ours,
             work_of=self._work_of,
             pace_of=self._pace_of,
             clock=clock,
             on_end=self._forget,
         )
-        self._list = Everything(
+        self._list = FullListing(
             api,
             self._cache,
             namespaces=settings.namespaces,
@@ -140,11 +140,11 @@ class Operator:
             if settings.quota_clusters is None
             else read_clusters(settings.quota_clusters),
             wake=self._loops.wake,
-            heard=partial(self._heard, "listing"),
+            on_listed=partial(self._record_watch_event, "listing"),
         )
         self._leader: LeaseThread | None = None
         self._heard_at: float | None = None
-        self._keepers = Keepers(self._cache)
+        self._keepers = ClusterAssignments(self._cache)
         self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
 
@@ -157,7 +157,7 @@ class Operator:
         if not self._settings.leader_elect:
             await self._lead(stop)
             return
-        election = Election(
+        election = ElectionSettings(
             namespace=self._settings.operator_namespace,
             name=self._settings.lease_name,
             identity=self._settings.identity,
@@ -170,9 +170,9 @@ class Operator:
         holding = asyncio.ensure_future(leader.run(resign))
         try:
             with Watchdog(lambda: leader.certain_until, clock=self._clock):
-                await _first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
+                await _wait_for_first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
                 if leader.elected.is_set() and not stop.is_set():
-                    await self._lead(stop, leader.lost)
+                    await self._lead(stop, leader.leadership_lost)
         finally:
             resign.set()
             await asyncio.wait({holding}, timeout=5)
@@ -180,15 +180,15 @@ class Operator:
         if holding.done() and not holding.cancelled():
             holding.result()
 
-    async def _connect(self) -> Api:
+    async def _connect(self) -> KubernetesApi:
         """A connection of the Lease's own: it waits for no other request."""
-        return await Api.connect(
+        return await KubernetesApi.connect(
             self._settings.kubeconfig,
             clock=self._clock,
-            on_request=partial(_counted, self._metrics),
+            on_request=partial(_count_request, self._metrics),
         )
 
-    async def _lead(self, stop: asyncio.Event, lost: asyncio.Event | None = None) -> None:
+    async def _lead(self, stop: asyncio.Event, lease_lost: asyncio.Event | None = None) -> None:
         ended = asyncio.Event()
         await self._list_until_it_works(stop)
         parts = {
@@ -203,12 +203,12 @@ class Operator:
             ),
             "stop": _stopped(stop, ended),
         }
-        if lost is not None:
-            parts["lease"] = _lost(lost)
+        if lease_lost is not None:
+            parts["lease"] = _raise_when_lost(lease_lost)
         await supervise(parts, ended)
 
     async def _list_until_it_works(self, stop: asyncio.Event) -> None:
-        pace, failures = Pace(), 0
+        pace, failures = LoopIntervals(), 0
         while not stop.is_set() and not await self._list():
             failures += 1
             if failures >= LISTING_TRIES and self._cache.clusters:
@@ -216,25 +216,25 @@ class Operator:
             await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
 
     def _watched(self) -> dict[tuple[str, str, str], Taken]:
-        made: dict[tuple[str, str, str], Taken] = {
+        handlers: dict[tuple[str, str, str], Taken] = {
             (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
         }
         if self._settings.quota_clusters is None:
-            made[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
-        return made
+            handlers[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
+        return handlers
 
     # ---- what Kopf tells ---------------------------------------------------------------------
 
     def _client_quota(self, kind: str, obj: Obj) -> None:
-        self._heard("clientquotas")
-        woken = self._cache.gone(obj) if kind == "DELETED" else self._cache.seen(obj)
+        self._record_watch_event("clientquotas")
+        woken = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
         self._loops.wake(woken, document_of(obj))
         for name in woken:
             if (loop := self._loops.loops.get(name)) is not None:
                 self._metrics.queue(name, loop.mailbox.depth)
 
     def _quota_cluster(self, kind: str, obj: Obj) -> None:
-        self._heard("quotaclusters")
+        self._record_watch_event("quotaclusters")
         name = name_of(obj)
         deleted = kind == "DELETED"
         woken = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
@@ -247,13 +247,13 @@ class Operator:
         self._loops.wake(
             [
                 cluster
-                for cluster, one in self._cache.clusters.items()
-                if one["spec"].get("secretRef", {}).get("name") == name
+                for cluster, cluster_obj in self._cache.clusters.items()
+                if cluster_obj["spec"].get("secretRef", {}).get("name") == name
             ],
             f"secret {name}",
         )
 
-    def _heard(self, kind: str) -> None:
+    def _record_watch_event(self, kind: str) -> None:
         self._heard_at = self._clock.now()
         self._metrics.watched(kind, self._heard_at)
 
@@ -265,19 +265,19 @@ class Operator:
 
     def _work_of(self, name: str) -> Work:
         if name == LOST:
-            return LostWork(
+            return MissingClusterReconciler(
                 self._cache,
-                writes=self._writes,
+                writes=self._writer,
                 clock=self._clock,
                 inventory_of=self._inventory_of,
             )
         inventory = self._inventory_of(name)
         window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
-        return ClusterWork(
+        return ClusterReconciler(
             name,
             self._surroundings(),
             inventory=inventory,
-            passes=Passes(name, clock=self._clock, window=window),
+            passes=ReconcileRunner(name, clock=self._clock, window=window),
         )
 
     def _inventory_of(self, name: str) -> KubeInventory:
@@ -285,14 +285,14 @@ class Operator:
             self._api, self._cache, name=name, namespace=self._settings.operator_namespace
         )
 
-    def _surroundings(self) -> Surroundings:
+    def _surroundings(self) -> OperatorContext:
         leader = self._leader
-        return Surroundings(
+        return OperatorContext(
             settings=self._settings,
             cache=self._cache,
             list_everything=self._list,
             sessions=LeadingSessions(self._sessions, lambda: leader is None or leader.leading),
-            writes=self._writes,
+            writes=self._writer,
             clock=self._clock,
             audit=StreamAuditLog(sys.stdout),
             refuses_removals=self._definition.refusal,
@@ -302,17 +302,17 @@ class Operator:
             passed=self._passed,
         )
 
-    def _pace_of(self, name: str) -> Pace:
+    def _pace_of(self, name: str) -> LoopIntervals:
         if name == LOST:
-            return Pace()
+            return LoopIntervals()
         interval = self._interval_of(name)
         self._metrics.interval(name, interval)
-        return Pace(interval=interval)
+        return LoopIntervals(interval=interval)
 
     def _interval_of(self, name: str) -> float:
         text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
-        found = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
-        return max(found, 1.0)
+        interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
+        return max(interval, 1.0)
 
     def _secret_of(self, name: str) -> SecretUse | None:
         state = self._sessions.state(name)
@@ -322,10 +322,10 @@ class Operator:
             version=state.version,
             rotated_at=state.rotated_at,
             rejected_version=state.rejected_version,
-            why="" if state.problem is None else str(state.problem),
+            reason="" if state.problem is None else str(state.problem),
         )
 
-    def _passed(self, report: Pass, conflicts: int) -> None:
+    def _passed(self, report: Reconciliation, conflicts: int) -> None:
         self._metrics.passed(report, conflicts=conflicts)
 
     def _forget(self, name: str) -> None:
@@ -340,12 +340,12 @@ class Operator:
     def unhealthy(self) -> list[str]:
         """What only a new process can mend: a loop whose pass never ends."""
         now = self._clock.now()
-        found = []
+        problems = []
         for name, loop in self._loops.loops.items():
             begun, ended = loop.last_started, loop.last_ended
             if begun is not None and (ended is None or ended < begun) and now - begun > 1800:
-                found.append(f"the pass over {name} has been running for {now - begun:.0f} s")
-        return found
+                problems.append(f"the pass over {name} has been running for {now - begun:.0f} s")
+        return problems
 
     def unready(self) -> list[str]:
         """What keeps it from doing its work; a standby is ready to take over."""
@@ -353,35 +353,35 @@ class Operator:
             return []
         if self._heard_at is None:
             return ["nothing was listed yet"]
-        now, found = self._clock.now(), []
+        now, problems = self._clock.now(), []
         intervals = [self._interval_of(name) for name in self._loops.loops]
         patience = DEAF_AFTER_INTERVALS * max(intervals, default=DEFAULT_INTERVAL) + 60
         if now - self._heard_at > patience:
-            found.append(f"nothing was heard of the API server for {now - self._heard_at:.0f} s")
+            problems.append(f"nothing was heard of the API server for {now - self._heard_at:.0f} s")
         for name, loop in self._loops.loops.items():
             if loop.last_ended is None:
-                found.append(f"{name} was not looked at yet")
+                problems.append(f"{name} was not looked at yet")
             elif now - loop.last_ended > DEAF_AFTER_INTERVALS * self._interval_of(name) + 120:
-                found.append(f"{name} was not looked at for {now - loop.last_ended:.0f} s")
-        return found
+                problems.append(f"{name} was not looked at for {now - loop.last_ended:.0f} s")
+        return problems
 
 
-def _counted(metrics: Metrics, verb: str, resource: str, code: str) -> None:
+def _count_request(metrics: Metrics, verb: str, resource: str, code: str) -> None:
     metrics.kubernetes(verb, resource, int(code) if code.isdigit() else 0)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop.set)
 
 
-async def _first(*work: Awaitable[object]) -> None:
+async def _wait_for_first(*work: Awaitable[object]) -> None:
     """Until one of these is done; the others are cancelled."""
-    tasks = {asyncio.ensure_future(one) for one in work}
+    tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
     _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for one in tasks:
-        _ = one.cancel()
+    for task in tasks:
+        _ = task.cancel()
 
 
 async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
@@ -390,6 +390,6 @@ async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
     ended.set()
 
 
-async def _lost(lost: asyncio.Event) -> None:
-    _ = await lost.wait()
+async def _raise_when_lost(lease_lost: asyncio.Event) -> None:
+    _ = await lease_lost.wait()
     raise LeaseLost("the Lease was lost: another operator may lead by now")

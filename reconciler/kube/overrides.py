@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube import asking, shelf
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.records import entity_of
 from reconciler.kube.resources import Obj, cluster_name_of, is_terminating, spec_of, status_of
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
-from reconciler.kube.shards import Kept
+from reconciler.kube.shards import StoredRecords
 from reconciler.ports import Clock
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import FIELDS, Key, same_value
@@ -26,7 +26,7 @@ _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class OverrideLedger:
     """Where the overrides of one Kafka cluster are.
 
     Attributes:
@@ -36,13 +36,13 @@ class Ledger:
         cluster_id: Id of the Kafka cluster, as the operator pinned it.
     """
 
-    api: Api
+    api: KubernetesApi
     namespace: str
     cluster: str
     cluster_id: str
 
 
-async def ledger(api: Api, *, namespace: str, cluster: str) -> Ledger:
+async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> OverrideLedger:
     """The ledger of a QuotaCluster.
 
     Raises:
@@ -55,45 +55,45 @@ async def ledger(api: Api, *, namespace: str, cluster: str) -> Ledger:
         raise UsageError(
             f"there is no QuotaCluster {cluster}", hint="kubectl get quotaclusters lists them"
         ) from None
-    found = spec_of(obj).get("expectedClusterId") or status_of(obj).get("clusterId")
-    if not isinstance(found, str):
+    cluster_id = spec_of(obj).get("expectedClusterId") or status_of(obj).get("clusterId")
+    if not isinstance(cluster_id, str):
         raise ConfigError(
             f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
             hint="kquota operator check says why",
         )
-    return Ledger(api=api, namespace=namespace, cluster=cluster, cluster_id=found)
+    return OverrideLedger(api=api, namespace=namespace, cluster=cluster, cluster_id=cluster_id)
 
 
-async def overrides(where: Ledger) -> Mapping[Pair, Override]:
+async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
     """Overrides that are in force, and those whose value was not replaced yet.
 
     Raises:
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """
-    return (await shelf.read(where.api, where.namespace, where.cluster_id)).rest.overrides
+    return (await shelf.read(ledger.api, ledger.namespace, ledger.cluster_id)).remainder.overrides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class OverrideRequest:
     """An override as it was asked for.
 
     Attributes:
         entity: Whose quota.
         values: By key; ``None`` = not set.
         until: Seconds since the epoch.
-        who: Who asks.
+        author: Who asks.
         reason: Why.
     """
 
     entity: Entity
     values: Mapping[Key, float | None]
     until: float
-    who: str
+    author: str
     reason: str
 
 
-async def begin(where: Ledger, wanted: Wanted) -> Sequence[Override]:
+async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:
     """Write overrides down; they are in force from the operator's next pass on.
 
     Raises:
@@ -101,27 +101,27 @@ async def begin(where: Ledger, wanted: Wanted) -> Sequence[Override]:
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """
-    listing = await where.api.list(CLIENT_QUOTAS)
+    listing = await ledger.api.list(CLIENT_QUOTAS)
     documents = [
-        one
-        for one in listing.items
-        if cluster_name_of(one) == where.cluster
-        and not is_terminating(one)
-        and entity_of(one) == wanted.entity
+        obj
+        for obj in listing.items
+        if cluster_name_of(obj) == ledger.cluster
+        and not is_terminating(obj)
+        and entity_of(obj) == request.entity
     ]
-    made: list[Override] = []
+    overrides_begun: list[Override] = []
 
-    def work(kept: Kept) -> Kept:
-        made[:] = [
-            _made(kept, wanted, key, value, documents) for key, value in wanted.values.items()
+    def work(stored: StoredRecords) -> StoredRecords:
+        overrides_begun[:] = [
+            _build_override(stored, request, key, value, documents) for key, value in request.values.items()
         ]
-        return _with(kept, made)
+        return _with_overrides(stored, overrides_begun)
 
-    _ = await shelf.change(where.api, where.namespace, where.cluster_id, work)
-    return made
+    _ = await shelf.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
+    return overrides_begun
 
 
-async def end(where: Ledger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
+async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
     """End overrides now; what they replaced comes back with the operator's next pass.
 
     Raises:
@@ -129,62 +129,62 @@ async def end(where: Ledger, pairs: frozenset[Pair], *, now: float) -> Sequence[
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """
-    made: list[Override] = []
+    overrides_ended: list[Override] = []
 
-    def work(kept: Kept) -> Kept:
-        missing = sorted(entity_text(pair[0]) for pair in pairs - kept.rest.overrides.keys())
+    def work(stored: StoredRecords) -> StoredRecords:
+        missing = sorted(entity_text(pair[0]) for pair in pairs - stored.remainder.overrides.keys())
         if missing:
             raise UsageError(f"there is no override of {missing[0]} to end")
-        made[:] = [
-            replace(one, until=min(one.until, now))
-            for pair, one in kept.rest.overrides.items()
+        overrides_ended[:] = [
+            replace(override, until=min(override.until, now))
+            for pair, override in stored.remainder.overrides.items()
             if pair in pairs
         ]
-        return _with(kept, made)
+        return _with_overrides(stored, overrides_ended)
 
-    _ = await shelf.change(where.api, where.namespace, where.cluster_id, work)
-    return made
+    _ = await shelf.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
+    return overrides_ended
 
 
-async def carried_out(where: Ledger, *, seconds: float, clock: Clock) -> bool:
+async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: Clock) -> bool:
     """Ask the operator for a pass, and whether one was made in time.
 
     Raises:
         KubernetesError: The QuotaCluster may not be patched, or cannot be read.
     """
-    place = (where.api, QUOTA_CLUSTERS, None, where.cluster)
+    place = (ledger.api, QUOTA_CLUSTERS, None, ledger.cluster)
     value = await asking.request(*place, clock=clock)
     return (await asking.wait(*place, value=value, seconds=seconds, clock=clock)).handled
 
 
-def _with(kept: Kept, made: Sequence[Override]) -> Kept:
-    changes = [OverrideSet(override=one) for one in made]
-    return replace(kept, rest=kept.rest.with_changes(changes))
+def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:
+    changes = [OverrideSet(override=override) for override in new_overrides]
+    return replace(stored, remainder=stored.remainder.with_changes(changes))
 
 
-def _made(
-    kept: Kept, wanted: Wanted, key: Key, value: float | None, documents: Sequence[Obj]
+def _build_override(
+    stored: StoredRecords, request: OverrideRequest, key: Key, value: float | None, documents: Sequence[Obj]
 ) -> Override:
-    earlier = kept.rest.overrides.get((wanted.entity, key))
-    declaring = [one for one in documents if _FIELD_OF[key] in spec_of(one).get("limits", {})]
-    if not declaring and earlier is None:
+    previous = stored.remainder.overrides.get((request.entity, key))
+    declaring = [document for document in documents if _FIELD_OF[key] in spec_of(document).get("limits", {})]
+    if not declaring and previous is None:
         raise UsageError(
-            f"no ClientQuota declares {key} of {entity_text(wanted.entity)}",
+            f"no ClientQuota declares {key} of {entity_text(request.entity)}",
             hint="declare it, or run kquota override against the brokers themselves",
         )
     item = _item(declaring, key)
     live, declared = _number(item.get("live")), _number(item.get("desired"))
     # An override of an override still replaces what stood there before the first one.
-    chained = earlier is not None and (not declaring or same_value(key, earlier.value, live))
+    chained = previous is not None and (not declaring or same_value(key, previous.value, live))
     return Override(
-        entity=wanted.entity,
+        entity=request.entity,
         key=key,
         value=value,
-        until=wanted.until,
-        who=wanted.who,
-        reason=wanted.reason,
-        before=earlier.before if chained and earlier is not None else live,
-        declared=declared if earlier is None or declaring else earlier.declared,
+        until=request.until,
+        author=request.author,
+        reason=request.reason,
+        before=previous.before if chained and previous is not None else live,
+        declared=declared if previous is None or declaring else previous.declared,
     )
 
 

@@ -9,18 +9,18 @@ from reconciler.kube.records import entries_of
 from reconciler.kube.resources import Obj
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.owned import NO_RECORD, Backing, Intent, Owned, Pair
+from reconciler.quota.owned import NO_RECORD, IntentBacking, Intent, OwnershipRecords, Pair
 
 
-def beside(before: Owned, after: Owned) -> Owned:
+def merge_previous_records(before: OwnershipRecords, after: OwnershipRecords) -> OwnershipRecords:
     """The part that ConfigMaps keep, with what they kept until now and no status has taken over yet."""
     records = dict(before.records)
     for subject, record in after.records.items():
-        made = records.get(subject, NO_RECORD)
+        combined = records.get(subject, NO_RECORD)
         for key, owner in record.pairs():
-            made = made.with_pair(key, record.applied[COLUMN_OF[key]], owner)
-        records[subject] = made
-    renewed = {(subject, key) for subject, one in after.records.items() for key, _ in one.pairs()}
+            combined = combined.with_pair(key, record.applied[COLUMN_OF[key]], owner)
+        records[subject] = combined
+    renewed = {(subject, key) for subject, record in after.records.items() for key, _ in record.pairs()}
     return replace(
         after,
         records=records,
@@ -30,38 +30,38 @@ def beside(before: Owned, after: Owned) -> Owned:
     )
 
 
-def with_news(mine: Owned, before: Owned, now: Owned) -> Owned:
+def merge_concurrent_changes(own_records: OwnershipRecords, before: OwnershipRecords, now: OwnershipRecords) -> OwnershipRecords:
     """Our records with what somebody else put into the ConfigMaps meanwhile; what both of us changed is ours.
 
     Args:
-        mine: All records, as we know them.
+        own_records: All records, as we know them.
         before: What the ConfigMaps held when we read them, or what we wrote last.
         now: What they hold now.
     """
-    records, orphaned = dict(mine.records), set(mine.orphaned)
+    records, orphaned = dict(own_records.records), set(own_records.orphaned)
     for subject, record in now.records.items():
-        was, ours = before.records.get(subject, NO_RECORD), records.get(subject, NO_RECORD)
-        made = ours
+        was, own_record = before.records.get(subject, NO_RECORD), records.get(subject, NO_RECORD)
+        combined = own_record
         for key, owner in record.pairs():
             column = COLUMN_OF[key]
             news = record.applied[column], owner
-            earlier = was.applied[column], was.owners[column]
-            if news != earlier and (ours.applied[column], ours.owners[column]) == earlier:
-                made = made.with_pair(key, *news)
-            if made.owners[column] == owner and (subject, key) in now.orphaned - before.orphaned:
+            previous_pair = was.applied[column], was.owners[column]
+            if news != previous_pair and (own_record.applied[column], own_record.owners[column]) == previous_pair:
+                combined = combined.with_pair(key, *news)
+            if combined.owners[column] == owner and (subject, key) in now.orphaned - before.orphaned:
                 orphaned.add((subject, key))
-        if made != NO_RECORD:
-            records[subject] = made
-    return replace(mine, records=records, orphaned=frozenset(orphaned))
+        if combined != NO_RECORD:
+            records[subject] = combined
+    return replace(own_records, records=records, orphaned=frozenset(orphaned))
 
 
-def owed(
-    before: Owned,
-    after: Owned,
+def pending_intents(
+    before: OwnershipRecords,
+    after: OwnershipRecords,
     objects: Mapping[str, Obj],
     live: Mapping[str, Entity],
     *,
-    listed: bool,
+    is_listed: bool,
 ) -> dict[Pair, Intent]:
     """Records of live documents that their statuses do not show yet, as intents that carry them.
 
@@ -73,9 +73,9 @@ def owed(
         after: The records now.
         objects: The ClientQuotas as they are by now, by name.
         live: Documents whose status goes on holding their records, with their entities.
-        listed: Whether the ledger lists what live documents hold. Else a status has to show the value, too.
+        is_listed: Whether the ledger lists what live documents hold. Else a status has to show the value, too.
     """
-    made: dict[Pair, Intent] = {}
+    intents: dict[Pair, Intent] = {}
     for subject, record in after.records.items():
         if before.records.get(subject) is record:
             continue
@@ -83,21 +83,21 @@ def owed(
             applied = record.applied[COLUMN_OF[key]]
             if applied is None or live.get(owner.document) != subject:
                 continue
-            shown: list[float | None] = []
+            entry_values: list[float | None] = []
             with contextlib.suppress(InventoryError):
-                shown = [
-                    one.applied
-                    for one in entries_of(after.cluster_id, objects[owner.document])
-                    if one.key is key and one.applied is not None
+                entry_values = [
+                    entry.applied
+                    for entry in entries_of(after.cluster_id, objects[owner.document])
+                    if entry.key is key and entry.applied is not None
                 ]
-            if applied in shown or (listed and shown):
+            if applied in entry_values or (is_listed and entry_values):
                 continue
             intent = after.intents.get((subject, key)) or Intent(value=applied, owner=owner)
-            made[subject, key] = replace(intent, backing=Backing(applied=applied, owner=owner))
-    return made
+            intents[subject, key] = replace(intent, backing=IntentBacking(applied=applied, owner=owner))
+    return intents
 
 
-def restored(owned: Owned, documents: Collection[str]) -> Owned:
+def restored(owned: OwnershipRecords, documents: Collection[str]) -> OwnershipRecords:
     """The records with those that intents carry, where no status shows one.
 
     Args:

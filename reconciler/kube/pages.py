@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import AnswerTooLarge, KubernetesError
-from reconciler.kube.exchange import Request
+from reconciler.kube.exchange import ApiRequest
 
 Obj: TypeAlias = dict[str, Any]
 Keep: TypeAlias = Callable[[Obj], Mapping[str, Any]]
 """What is kept of an object of a listing."""
 
 
-def whole(obj: Obj) -> Mapping[str, Any]:
+def full_object(obj: Obj) -> Mapping[str, Any]:
     """All of it."""
     return obj
 
@@ -25,13 +25,13 @@ LARGEST_PAGE: Final = 4 * 1024 * 1024
 
 
 async def read_pages(
-    ask: Callable[[Request], Awaitable[Obj]], wanted: Request, *, limit: int, keep: Keep
+    ask: Callable[[ApiRequest], Awaitable[Obj]], first_request: ApiRequest, *, limit: int, keep: Keep
 ) -> tuple[list[Obj], str]:
     """All objects of a collection at one moment, and the resource version of that moment.
 
     Args:
         ask: Answers one request.
-        wanted: The listing.
+        first_request: The listing.
         limit: Objects per page; fewer where they are large.
         keep: What is kept of each object.
 
@@ -42,8 +42,8 @@ async def read_pages(
     items: list[Obj] = []
     token = ""
     while True:
-        more = {"limit": str(limit), **({"continue": token} if token else {})}
-        request = replace(wanted, query={**wanted.query, **more}, largest=LARGEST_PAGE)
+        query = {"limit": str(limit), **({"continue": token} if token else {})}
+        request = replace(first_request, query={**first_request.query, **query}, largest=LARGEST_PAGE)
         try:
             page = await ask(request)
         except AnswerTooLarge:
@@ -51,10 +51,10 @@ async def read_pages(
                 raise
             limit = max(limit // 4, 1)
             continue
-        found = page.get("items", "")
-        if not isinstance(found, list | None) or not isinstance(page.get("metadata"), dict):
-            raise KubernetesError(f"{wanted}: the answer is no listing")
-        for item in found or ():  # Go writes an empty list as null
+        page_items = page.get("items", "")
+        if not isinstance(page_items, list | None) or not isinstance(page.get("metadata"), dict):
+            raise KubernetesError(f"{first_request}: the answer is no listing")
+        for item in page_items or ():  # Go writes an empty list as null
             _ = item.get("metadata", {}).pop("managedFields", None)
             items.append(dict(keep(item)))
         token = page["metadata"].get("continue") or ""

@@ -13,10 +13,10 @@ from typing import Final
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
-from reconciler.inventory.writers import KnownWriter
-from reconciler.kube.layouts import Layout, part_of
+from reconciler.inventory.writers import RecordedWriter
+from reconciler.kube.layouts import SeriesLayout, part_of
 from reconciler.quota.entity import Entity
-from reconciler.quota.owned import Intent, Override, Owned, Pair, Record
+from reconciler.quota.owned import Intent, Override, OwnershipRecords, Pair, OwnershipRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class PartLimits:
     unpacked: int = 16 * 1024 * 1024
     parts: int = 1024
 
-    def allows(self, part: "Part") -> bool:
+    def allows(self, part: "SeriesPart") -> bool:
         """Whether a part is small enough."""
         return 4 * ((len(part.packed) + 2) // 3) <= self.packed and part.size <= self.unpacked
 
@@ -54,7 +54,7 @@ OVERHEAD: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SeriesPart:
     """One part as it is stored.
 
     Attributes:
@@ -73,13 +73,13 @@ def gzip_of(content: bytes) -> bytes:
 
 
 def lay_out(
-    owned: Owned,
-    writers: Mapping[str, KnownWriter],
-    present: Layout,
+    owned: OwnershipRecords,
+    writers: Mapping[str, RecordedWriter],
+    present: SeriesLayout,
     *,
     limits: PartLimits = PART_LIMITS,
     pack: Callable[[bytes], bytes] = gzip_of,
-) -> tuple[Layout, Sequence[Part]]:
+) -> tuple[SeriesLayout, Sequence[SeriesPart]]:
     """The layout of a series and its parts: the present one if it fits and is not far too large.
 
     Args:
@@ -108,11 +108,11 @@ def lay_out(
     )
 
 
-def _next(present: Layout, parts: int) -> Layout:
-    return Layout(serial=present.serial + 1, parts=parts)
+def _next(present: SeriesLayout, parts: int) -> SeriesLayout:
+    return SeriesLayout(serial=present.serial + 1, parts=parts)
 
 
-def _is_far_too_large(present: Layout, parts: Sequence[Part], limits: PartLimits) -> bool:
+def _is_far_too_large(present: SeriesLayout, parts: Sequence[SeriesPart], limits: PartLimits) -> bool:
     """Whether one part would be filled to a quarter: much less, so that a layout does not change to and fro."""
     return (
         present.parts > 1
@@ -131,16 +131,16 @@ class _Sizes:
     part is the remainder of a hash.
     """
 
-    def __init__(self, owned: Owned, present: int, most: int) -> None:
+    def __init__(self, owned: OwnershipRecords, present: int, max_bytes: int) -> None:
         self._present = present
         self._counts = [present]
-        while self._counts[-1] * 2 <= most:
+        while self._counts[-1] * 2 <= max_bytes:
             self._counts.append(self._counts[-1] * 2)
         self._finest = [0] * self._counts[-1]
         for subject, size in sizes_of(owned).items():
             self._finest[part_of(subject, len(self._finest))] += size
 
-    def candidates(self, parts: Sequence[Part], limits: PartLimits) -> Sequence[int]:
+    def candidates(self, parts: Sequence[SeriesPart], limits: PartLimits) -> Sequence[int]:
         """Numbers of parts to try, at most three: by the compression seen, without any compression, the largest."""
         ratios = [
             GROWTH * len(part.packed) / max(size, 1)
@@ -169,7 +169,7 @@ class _Sizes:
         return sums
 
 
-def sizes_of(owned: Owned) -> Mapping[Entity, int]:
+def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
     """At least so many bytes as the rows of each entity have in the text, worked out in one go over the names."""
     sizes: dict[Entity, int] = {}
     names: dict[Entity, int] = {}
@@ -189,7 +189,7 @@ def sizes_of(owned: Owned) -> Mapping[Entity, int]:
         for subject, _ in pairs:
             add(subject, 0)
     for (subject, _), override in owned.overrides.items():
-        add(subject, _escaped(override.who) + _escaped(override.reason) + _ROW)
+        add(subject, _escaped(override.author) + _escaped(override.reason) + _ROW)
     return sizes
 
 
@@ -208,10 +208,10 @@ def _escaped(text: str) -> int:
 
 
 @dataclass(slots=True)
-class _Share:
+class _PartShare:
     """What one part holds of a series."""
 
-    records: dict[Entity, Record] = field(default_factory=dict)
+    records: dict[Entity, OwnershipRecord] = field(default_factory=dict)
     intents: dict[Pair, Intent] = field(default_factory=dict)
     drift_since: dict[Pair, float] = field(default_factory=dict)
     orphaned: set[Pair] = field(default_factory=set)
@@ -219,24 +219,24 @@ class _Share:
 
 
 def _parts(
-    owned: Owned, writers: Mapping[str, KnownWriter], count: int, pack: Callable[[bytes], bytes]
-) -> Sequence[Part]:
+    owned: OwnershipRecords, writers: Mapping[str, RecordedWriter], count: int, pack: Callable[[bytes], bytes]
+) -> Sequence[SeriesPart]:
     parts = []
     for number, share in enumerate(split(owned, count)):
         records = ClusterRecords(owned=share, writers={} if number else writers)
         content = records_format.encode({owned.cluster_id: records})
-        parts.append(Part(packed=pack(content), size=len(content)))
+        parts.append(SeriesPart(packed=pack(content), size=len(content)))
     return parts
 
 
-def split(owned: Owned, count: int) -> Sequence[Owned]:
+def split(owned: OwnershipRecords, count: int) -> Sequence[OwnershipRecords]:
     """What each of so many parts holds; every record is looked at once."""
     if count == 1:
         return (owned,)
-    shares = [_Share() for _ in range(count)]
-    places: dict[Entity, _Share] = {}
+    shares = [_PartShare() for _ in range(count)]
+    places: dict[Entity, _PartShare] = {}
 
-    def share_of(subject: Entity) -> _Share:
+    def share_of(subject: Entity) -> _PartShare:
         share = places.get(subject)
         if share is None:
             share = places[subject] = shares[part_of(subject, count)]
@@ -253,7 +253,7 @@ def split(owned: Owned, count: int) -> Sequence[Owned]:
     for pair, override in owned.overrides.items():
         share_of(pair[0]).overrides[pair] = override
     return tuple(
-        Owned(
+        OwnershipRecords(
             cluster_id=owned.cluster_id,
             records=share.records,
             intents=share.intents,

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
-from reconciler.kube.conditions import Trouble, trouble_of
+from reconciler.kube.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.reasons import Reason
 from reconciler.kube.resources import time_text
-from reconciler.quota.change import Change, Finding
-from reconciler.quota.claims import Settled
+from reconciler.quota.change import QuotaChange, Finding
+from reconciler.quota.claims import ResolvedClaims
 from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.owned import NO_RECORD, Owned, Pair
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords, Pair
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
-from reconciler.quota.report import PairOutcome, Pass, Seen, Withheld
-from reconciler.quota.vigil import Sighting
+from reconciler.quota.report import PairOutcome, Reconciliation, PairVisibility, WithheldChange
+from reconciler.quota.vigil import DriftObservation
 from reconciler.render.names import escaped
 from reconciler.render.units import number
 
-_T = TypeVar("_T", Change, Finding)
+_T = TypeVar("_T", QuotaChange, Finding)
 
 _NO_RIGHT: Final = frozenset({29, 30, 31})
 """TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: a right of ours is missing, the document is in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyReading:
+class KeyStatus:
     """What a pass means for one pair.
 
     Attributes:
@@ -51,7 +51,7 @@ class KeyReading:
     drifts: bool = False
 
 
-class Reading:
+class KeyStatusIndex:
     """A pass, filed by pair.
 
     Args:
@@ -60,19 +60,19 @@ class Reading:
         owned: The records after the pass.
     """
 
-    def __init__(self, report: Pass, *, settled: Settled, owned: Owned) -> None:
+    def __init__(self, report: Reconciliation, *, settled: ResolvedClaims, owned: OwnershipRecords) -> None:
         self.report, self.settled, self.owned = report, settled, owned
-        self.trouble: Trouble | None = None if report.error is None else trouble_of(report.error)
+        self.trouble: ReconcileFailure | None = None if report.error is None else trouble_of(report.error)
         plan = None if report.preview is None else report.preview.plan
-        self._changes: dict[Pair, Change] = _filed(plan.changes if plan else ())
+        self._changes: dict[Pair, QuotaChange] = _filed(plan.changes if plan else ())
         self._findings: dict[Pair, Finding] = _filed(plan.findings if plan else ())
-        self._waiting: dict[Pair, Change] = _filed(report.waiting)
+        self._waiting: dict[Pair, QuotaChange] = _filed(report.waiting)
         self._outcomes: dict[Pair, PairOutcome] = {
-            (one.change.entity, one.change.key): one
-            for one in (() if report.outcome is None else report.outcome.pairs)
+            (pair_outcome.change.entity, pair_outcome.change.key): pair_outcome
+            for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
         }
-        self._withheld: dict[Pair, Withheld] = {
-            (one.change.entity, one.change.key): one for one in report.withheld
+        self._withheld: dict[Pair, WithheldChange] = {
+            (withheld.change.entity, withheld.change.key): withheld for withheld in report.withheld
         }
 
     @property
@@ -81,9 +81,9 @@ class Reading:
         return self.report.preview is not None
 
     @cached_property
-    def sightings(self) -> Mapping[Pair, Sighting]:
+    def observations_by_key(self) -> Mapping[Pair, DriftObservation]:
         """Drift with its past."""
-        return {(one.entity, one.key): one for one in self.report.sightings}
+        return {(observation.entity, observation.key): observation for observation in self.report.observations}
 
     @property
     def observes(self) -> bool:
@@ -96,8 +96,8 @@ class Reading:
         if self.report.live is not None:
             return self.report.live.value(*pair)
         outcome = self._outcomes.get(pair)
-        if outcome is not None and outcome.seen is not Seen.UNCHECKED:
-            return outcome.found
+        if outcome is not None and outcome.visibility is not PairVisibility.UNCHECKED:
+            return outcome.observed_value
         change, finding = self._changes.get(pair), self._findings.get(pair)
         if change is not None:
             return change.before
@@ -107,7 +107,7 @@ class Reading:
         """The value last applied."""
         return self.owned.records.get(pair[0], NO_RECORD).applied[COLUMN_OF[pair[1]]]
 
-    def of(self, pair: Pair, document: str, *, tenanted: bool) -> KeyReading:
+    def of(self, pair: Pair, document: str, *, tenanted: bool) -> KeyStatus:
         """What the pass means for a pair of a document.
 
         Args:
@@ -116,10 +116,10 @@ class Reading:
             tenanted: Whether other namespaces' documents must not be named.
         """
         live = self.live(pair)
-        rival = self.settled.losses.get(document, {}).get(pair)
-        if rival is not None:
-            message = f"{_named(rival, document, tenanted=tenanted)} has it"
-            return KeyReading(reason=Reason.CONFLICT, cause="Conflict", message=message, live=live)
+        winner = self.settled.losses.get(document, {}).get(pair)
+        if winner is not None:
+            message = f"{_winner_text(winner, document, tenanted=tenanted)} has it"
+            return KeyStatus(reason=Reason.CONFLICT, cause="Conflict", message=message, live=live)
         withheld, finding = self._withheld.get(pair), self._findings.get(pair)
         if withheld is not None:
             return _withheld_reading(withheld, live)
@@ -127,22 +127,22 @@ class Reading:
             return self._drifting(pair, live)
         if pair in self._changes:
             return self._changed(self._changes[pair], live)
-        return self._quiet(pair, live) if finding is None else self._found(finding, live)
+        return self._quiet(pair, live) if finding is None else self._status_of_finding(finding, live)
 
     # ---- changes -----------------------------------------------------------------------------
 
-    def _changed(self, change: Change, live: float | None) -> KeyReading:
+    def _changed(self, change: QuotaChange, live: float | None) -> KeyStatus:
         outcome = self._outcomes.get((change.entity, change.key))
         if outcome is None or outcome.result is None:
             return self._not_sent(change, live)
-        return self._sent(outcome, live)
+        return self._status_of_outcome(outcome, live)
 
-    def _sent(self, outcome: PairOutcome, live: float | None) -> KeyReading:
+    def _status_of_outcome(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
         cause = outcome.change.cause
         drifts = cause is Cause.DRIFT
 
-        def reading(reason: Reason, message: str, result: str) -> KeyReading:
-            return KeyReading(
+        def reading(reason: Reason, message: str, result: str) -> KeyStatus:
+            return KeyStatus(
                 reason=reason,
                 cause=cause.value,
                 message=message,
@@ -151,9 +151,9 @@ class Reading:
                 drifts=drifts,
             )
 
-        match outcome.result, outcome.seen:
-            case Applied() | Unknown(), Seen.VISIBLE:
-                return self._done(outcome, live)
+        match outcome.result, outcome.visibility:
+            case Applied() | Unknown(), PairVisibility.VISIBLE:
+                return self._status_when_applied(outcome, live)
             case Rejected(code=code, message=words, name=name), _:
                 reason = (
                     Reason.AUTHORIZATION_FAILED if code in _NO_RIGHT else Reason.BROKER_REJECTED
@@ -163,11 +163,11 @@ class Reading:
                 return reading(
                     Reason.HELD, "waits for other limits that have to be in force first", "Held"
                 )
-            case Applied(), Seen.CHANGED:
+            case Applied(), PairVisibility.CHANGED:
                 message = (
                     f"written, and changed by somebody else right afterwards to {number(live)}"
                 )
-                return KeyReading(
+                return KeyStatus(
                     reason=Reason.DRIFTED,
                     cause=Cause.DRIFT.value,
                     message=message,
@@ -188,9 +188,9 @@ class Reading:
                     "Unknown",
                 )
 
-    def _done(self, outcome: PairOutcome, live: float | None) -> KeyReading:
+    def _status_when_applied(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
         overriding = outcome.change.cause is Cause.OVERRIDE
-        return KeyReading(
+        return KeyStatus(
             reason=Reason.OVERRIDE_ACTIVE if overriding else Reason.SYNCED,
             cause=Cause.OVERRIDE.value if overriding else Cause.IN_SYNC.value,
             message=_OVERRIDDEN if overriding else "",
@@ -198,9 +198,9 @@ class Reading:
             live=live,
         )
 
-    def _not_sent(self, change: Change, live: float | None) -> KeyReading:
+    def _not_sent(self, change: QuotaChange, live: float | None) -> KeyStatus:
         reason = Reason.PENDING if self.trouble is None else self.trouble.reason
-        return KeyReading(
+        return KeyStatus(
             reason=reason,
             cause=change.cause.value,
             message="not written yet",
@@ -210,98 +210,98 @@ class Reading:
 
     # ---- findings ----------------------------------------------------------------------------
 
-    def _found(self, one: Finding, live: float | None) -> KeyReading:
-        pair = one.entity, one.key
-        if one.action in {Action.RECORD, Action.ORPHAN}:
-            return KeyReading(reason=Reason.SYNCED, live=live)
-        if one.ignored:
-            return KeyReading(
-                reason=Reason.SYNCED, cause=one.cause.value, message=one.note, live=live
+    def _status_of_finding(self, finding: Finding, live: float | None) -> KeyStatus:
+        pair = finding.entity, finding.key
+        if finding.action in {Action.RECORD, Action.ORPHAN}:
+            return KeyStatus(reason=Reason.SYNCED, live=live)
+        if finding.ignored:
+            return KeyStatus(
+                reason=Reason.SYNCED, cause=finding.cause.value, message=finding.note, live=live
             )
-        if one.cause is Cause.DRIFT:
+        if finding.cause is Cause.DRIFT:
             return self._drifting(pair, live)
-        reason, message = self._left_alone(one)
-        return KeyReading(reason=reason, cause=one.cause.value, message=message, live=live)
+        reason, message = self._reason_left_unchanged(finding)
+        return KeyStatus(reason=reason, cause=finding.cause.value, message=message, live=live)
 
-    def _left_alone(self, one: Finding) -> tuple[Reason, str]:
+    def _reason_left_unchanged(self, finding: Finding) -> tuple[Reason, str]:
         """What is reported and not written, but for drift."""
-        agrees = one.cause in {Cause.ADOPT, Cause.CONVERGED}
-        unsettled = agrees or (one.entity, one.key) in self.owned.intents
-        removal = one.cause in {Cause.PRUNE, Cause.GONE}
+        agrees = finding.cause in {Cause.ADOPT, Cause.CONVERGED}
+        unsettled = agrees or (finding.entity, finding.key) in self.owned.intents
+        removal = finding.cause in {Cause.PRUNE, Cause.GONE}
         cases: tuple[tuple[bool, Reason, str], ...] = (
-            (one.cause is Cause.OVERRIDE and one.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
-            (one.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
-            (one.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
+            (finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
+            (finding.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
+            (finding.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
              "no longer declared, but somebody else changed it since, so it is not removed"),
             (self.observes and agrees, Reason.SYNCED, "as declared; nothing is recorded under Observe"),
-            (self.observes, Reason.OBSERVE_ONLY, _difference(one)),
+            (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
             (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
             (removal and not self._is_complete, Reason.HELD, "not every document was read, so nothing is removed"),
         )  # fmt: skip
-        found = ((reason, words) for holds, reason, words in cases if holds)
-        return next(found, (Reason.POLICY_RESTRICTED, _difference(one)))
+        matches = ((reason, words) for holds, reason, words in cases if holds)
+        return next(matches, (Reason.POLICY_RESTRICTED, _difference(finding)))
 
     @property
     def _is_complete(self) -> bool:
         preview = self.report.preview
         return preview is not None and preview.plan.complete
 
-    def _drifting(self, pair: Pair, live: float | None) -> KeyReading:
-        seen = self.sightings.get(pair)
-        message = f"{number(self.applied(pair))} was applied, {_found_text(live)} is live"
-        if seen is not None and seen.fought:
-            message += f"; {_fight(seen)}"
-        return KeyReading(
-            reason=Reason.FOUGHT_OVER if seen is not None and seen.fought else Reason.DRIFTED,
+    def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
+        observation = self.observations_by_key.get(pair)
+        message = f"{number(self.applied(pair))} was applied, {_finding_text(live)} is live"
+        if observation is not None and observation.fought:
+            message += f"; {_correction_history(observation)}"
+        return KeyStatus(
+            reason=Reason.FOUGHT_OVER if observation is not None and observation.fought else Reason.DRIFTED,
             cause=Cause.DRIFT.value,
             message=message,
             live=live,
             drifts=True,
         )
 
-    def _quiet(self, pair: Pair, live: float | None) -> KeyReading:
+    def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
         """Nothing was said of it: in sync, or drift that nobody wants to hear of, or that does not count yet."""
         applied, preview = self.applied(pair), self.report.preview
-        twins = () if preview is None else preview.plan.shadowing_twins
-        shadowed = [twin.shadow_message for twin in twins if twin.entity == pair[0]]
+        aliases = () if preview is None else preview.plan.shadowing_ip_aliases
+        shadowed = [alias.shadow_message for alias in aliases if alias.entity == pair[0]]
         if shadowed:
-            return KeyReading(
+            return KeyStatus(
                 reason=Reason.TWIN_SPELLING,
                 cause=Cause.IN_SYNC.value,
                 message=escaped("; ".join(shadowed)),
                 live=live,
             )
         if applied is None or same_value(pair[1], applied, live):
-            return KeyReading(reason=Reason.SYNCED, live=live)
+            return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
         message = "changed by somebody else; driftDetection is Disabled" if disabled else ""
-        return KeyReading(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
+        return KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
 
 
 _OVERRIDDEN: Final = "an override is in force"
 
 
-def _filed(found: Iterable[_T]) -> dict[Pair, _T]:
-    return {(one.entity, one.key): one for one in found}
+def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
+    return {(item.entity, item.key): item for item in items}
 
 
-def _withheld_reading(one: Withheld, live: float | None) -> KeyReading:
-    guards = {violation.guard for violation in one.violations}
+def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
+    guards = {violation.guard for violation in withheld.violations}
     if Guard.TWIN_SPELLING in guards:
         reason = Reason.TWIN_SPELLING
-    elif one.change.cause is Cause.TAKEOVER:
+    elif withheld.change.cause is Cause.TAKEOVER:
         reason = Reason.TAKEOVER_PENDING
     else:
         reason = Reason.GUARD_REFUSED
-    said = dict.fromkeys(
-        f"{violation.message} (allowed with {violation.allow_with})" for violation in one.violations
+    sentences = dict.fromkeys(
+        f"{violation.message} (allowed with {violation.allow_with})" for violation in withheld.violations
     )
-    return KeyReading(
+    return KeyStatus(
         reason=reason,
-        cause=one.change.cause.value,
-        message=escaped("; ".join(said)),
+        cause=withheld.change.cause.value,
+        message=escaped("; ".join(sentences)),
         live=live,
-        drifts=one.change.cause is Cause.DRIFT,
+        drifts=withheld.change.cause is Cause.DRIFT,
     )
 
 
@@ -312,30 +312,30 @@ def violation_text(violation: Violation) -> str:
     return violation.message + allowed
 
 
-def _named(rival: str, document: str, *, tenanted: bool) -> str:
+def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
     """The document that won, as far as the loser's author may know it."""
-    if tenanted and rival.partition("/")[0] != document.partition("/")[0]:
+    if tenanted and winner.partition("/")[0] != document.partition("/")[0]:
         return "another document"
-    return f"ClientQuota {rival}"
+    return f"ClientQuota {winner}"
 
 
-def _fight(seen: Sighting) -> str:
+def _correction_history(observation: DriftObservation) -> str:
     """When we wrote the value back, and over what each time."""
     times = ", ".join(
-        f"{time_text(at)} over {_found_text(value)}"
-        for at, value in zip(seen.corrected_at, seen.overwritten, strict=True)
+        f"{time_text(at)} over {_finding_text(value)}"
+        for at, value in zip(observation.corrected_at, observation.overwritten, strict=True)
     )
-    told = f" ({times})" if times else ""
-    return f"it was written back {seen.corrections} times{told} and changed again each time"
+    history = f" ({times})" if times else ""
+    return f"it was written back {observation.corrections} times{history} and changed again each time"
 
 
-def _found_text(live: float | None) -> str:
+def _finding_text(live: float | None) -> str:
     return "nothing" if live is None else number(live)
 
 
-def _difference(one: Finding) -> str:
-    wanted = "no value" if one.desired is None else number(one.desired)
-    return f"{wanted} is declared, {_found_text(one.live)} is live"
+def _difference(finding: Finding) -> str:
+    desired_text = "no value" if finding.desired is None else number(finding.desired)
+    return f"{desired_text} is declared, {_finding_text(finding.live)} is live"
 
 
 def key_text(key: Key, message: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.kube.events import MOST_BYTES
-from reconciler.kube.reasons import ROWS, Row
+from reconciler.kube.reasons import ROWS, ReasonRow
 
 PATH: Final = Path("docs/troubleshooting.md")
 
@@ -84,9 +84,9 @@ def text() -> str:
     return _HEAD + rows + _CONDITIONS.format(bytes=MOST_BYTES) + sections
 
 
-def _row(row: Row) -> str:
+def _row(row: ReasonRow) -> str:
     link = f"[{row.reason}](#{row.reason.lower()})"
-    others = [
+    other_conditions = [
         name
         for name, holds in (
             ("Stalled", row.stalled),
@@ -97,18 +97,18 @@ def _row(row: Row) -> str:
         if holds
     ]
     cells = (
-        link, _kinds(row), row.ready, ", ".join(others), row.kstatus, row.argo, row.event,
+        link, _kinds(row), row.ready, ", ".join(other_conditions), row.kstatus, row.argo, row.event,
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |\n"
 
 
-def _kinds(row: Row) -> str:
+def _kinds(row: ReasonRow) -> str:
     return {"Q": "ClientQuota", "C": "QuotaCluster", "QC": "both"}[row.on]
 
 
-def _section(row: Row) -> str:
-    says = row.says[0].upper() + row.says[1:]
-    return f"\n## {row.reason}\n\n*{says}.* {row.helps}\n"
+def _section(row: ReasonRow) -> str:
+    sentence = row.message[0].upper() + row.message[1:]
+    return f"\n## {row.reason}\n\n*{sentence}.* {row.helps}\n"
 
 
 def _main(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.kube.confirmation import EVERYTHING, Confirmation, declared_entity
+from reconciler.kube.confirmation import EVERYTHING, StatusConfirmation, declared_entity
 from reconciler.kube.last_words import was_given_up
 from reconciler.kube.resources import (
     Obj,
@@ -22,7 +22,7 @@ from reconciler.kube.resources import (
 )
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
-from reconciler.quota.owned import NO_RECORD, Intent, Owned, Owner, Pair, Record
+from reconciler.quota.owned import NO_RECORD, Intent, OwnershipRecords, Owner, Pair, OwnershipRecord
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.render.names import read_entity
 from reconciler.render.units import json_number
@@ -32,7 +32,7 @@ DEPARTED: Final = " (deleted)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class StatusEntry:
     """What one item of ``status.keys`` records.
 
     Attributes:
@@ -68,7 +68,7 @@ def entity_of(obj: Obj) -> Entity | None:
 # ---- reading ---------------------------------------------------------------------------------
 
 
-def entries_of(cluster_id: str, obj: Obj) -> tuple[Entry, ...]:
+def entries_of(cluster_id: str, obj: Obj) -> tuple[StatusEntry, ...]:
     """What the status of a ClientQuota records for this cluster.
 
     Raises:
@@ -76,14 +76,14 @@ def entries_of(cluster_id: str, obj: Obj) -> tuple[Entry, ...]:
     """
     status = status_of(obj)
     try:
-        found = tuple(_entries(document_of(obj), _items(status, "keys")))
-        if not found:
+        entries = tuple(_entries(document_of(obj), _items(status, "keys")))
+        if not entries:
             return ()
     except (ValueError, TypeError, KeyError) as error:
         raise damaged(obj, error) from error
     if not isinstance(status.get("clusterId"), str):
         raise damaged(obj, "it has records and no clusterId")
-    return found if status["clusterId"] == cluster_id else ()
+    return entries if status["clusterId"] == cluster_id else ()
 
 
 def drift_of(cluster_id: str, obj: Obj) -> Mapping[Key, float]:
@@ -96,32 +96,32 @@ def drift_of(cluster_id: str, obj: Obj) -> Mapping[Key, float]:
     if status.get("clusterId") != cluster_id:
         return {}
     try:
-        return {Key(one["key"]): _time(one["firstSeen"]) for one in _items(status, "drift")}
+        return {Key(item["key"]): _time(item["firstSeen"]) for item in _items(status, "drift")}
     except (ValueError, TypeError, KeyError) as error:
         raise damaged(obj, error) from error
 
 
-def damaged(obj: Obj, why: object) -> InventoryError:
+def damaged(obj: Obj, reason: object) -> InventoryError:
     """The error about a status that cannot be read."""
     return InventoryError(
-        f"the status of ClientQuota {document_of(obj)} is damaged: {why}",
+        f"the status of ClientQuota {document_of(obj)} is damaged: {reason}",
         hint="restore it from a backup, or delete and create the resource with deletionPolicy Retain;"
         " it is never taken for empty",
     )
 
 
 def _items(status: Obj, name: str) -> list[Mapping[str, Any]]:
-    found = status.get(name)
-    if found is None:
+    items = status.get(name)
+    if items is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise ValueError(f"{name} should be a list of objects")
-    if len({one.get("key") for one in found}) != len(found):
+    if len({item.get("key") for item in items}) != len(items):
         raise ValueError(f"{name} has a key twice")
-    return found
+    return items
 
 
-def _entries(document: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+def _entries(document: str, items: Iterable[Mapping[str, Any]]) -> Iterator[StatusEntry]:
     for item in items:
         key = Key(item["key"])
         applied = _number(item["applied"]) if "applied" in item else None
@@ -134,7 +134,7 @@ def _entries(document: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Entr
             deletion_policy=None if policy is None else DeletionPolicy(policy),
             since=_time(item["since"]) if "since" in item else 0.0,
         )
-        yield Entry(
+        yield StatusEntry(
             key=key,
             applied=applied,
             owner=owner,
@@ -158,10 +158,10 @@ def _number(value: object) -> float:
 
 
 def _time(value: object) -> float:
-    found = read_time(value) if isinstance(value, str) else None
-    if found is None:
+    seconds = read_time(value) if isinstance(value, str) else None
+    if seconds is None:
         raise ValueError(f"{value!r} should be a time")
-    return found
+    return seconds
 
 
 # ---- all documents ---------------------------------------------------------------------------
@@ -170,12 +170,12 @@ def _time(value: object) -> float:
 def owned_from(
     cluster_id: str,
     objects: Iterable[Obj],
-    rest: Owned,
+    remainder: OwnershipRecords,
     *,
     unreadable: MutableMapping[str, InventoryError] | None = None,
-    gone: bool = False,
-    confirmation: Confirmation = EVERYTHING,
-) -> Owned:
+    is_gone: bool = False,
+    confirmation: StatusConfirmation = EVERYTHING,
+) -> OwnershipRecords:
     """The records of a cluster: those of live documents, and the rest that no live document holds.
 
     A live document's own record beats one in the rest. What a document left that is gone stays its own, even where
@@ -184,147 +184,147 @@ def owned_from(
     Args:
         cluster_id: Whose records.
         objects: The live ClientQuotas, those on their way out included; each once.
-        rest: Released and orphaned records, intents, overrides.
+        remainder: Released and orphaned records, intents, overrides.
         unreadable: Takes note of documents whose status cannot be read, and why; they are passed over then, and
             whoever asks has to leave alone what they may own. ``None`` = the first one is an error.
-        gone: Whether the objects are documents that are gone already, as they were last seen.
+        is_gone: Whether the objects are documents that are gone already, as they were last seen.
         confirmation: Which of the statuses' records count.
 
     Raises:
         InventoryError: A status cannot be read.
     """
-    held: dict[Pair, Entry] = {}
+    entries_by_pair: dict[Pair, StatusEntry] = {}
     intents: dict[Pair, Intent] = {}
-    drift = dict(rest.drift_since)
+    drift = dict(remainder.drift_since)
     names: set[str] = set()
     everything = tuple(objects)
     for obj in everything:
         try:
-            found = _said(cluster_id, obj)
+            status_records = _status_records(cluster_id, obj)
         except InventoryError as error:
             if unreadable is None:
                 raise
             unreadable[document_of(obj)] = error
             continue
         names.add(document_of(obj))
-        if found is None:
+        if status_records is None:
             continue
-        subject, entries, since = found
-        leaving = gone or is_terminating(obj)
+        subject, entries, since = status_records
+        leaving = is_gone or is_terminating(obj)
         counting = tuple(_confirmed(entries, obj, subject, confirmation, leaving=leaving))
-        for one in counting:
-            rival = held.get((subject, one.key))
-            if rival is None or _rank(one) > _rank(rival):
-                held[subject, one.key] = one
-            if one.intent is not None:
-                intents[subject, one.key] = one.intent
-        counted = {one.key for one in counting}
-        drift.update({(subject, key): at for key, at in since.items() if key in counted})
+        for entry in counting:
+            previous_entry = entries_by_pair.get((subject, entry.key))
+            if previous_entry is None or _rank(entry) > _rank(previous_entry):
+                entries_by_pair[subject, entry.key] = entry
+            if entry.intent is not None:
+                intents[subject, entry.key] = entry.intent
+        counted_keys = {counting_entry.key for counting_entry in counting}
+        drift.update({(subject, key): at for key, at in since.items() if key in counted_keys})
     records = {
-        subject: _departed(record, subject, names, held) for subject, record in rest.records.items()
+        subject: _departed(record, subject, names, entries_by_pair) for subject, record in remainder.records.items()
     }
-    for (subject, key), one in held.items():
-        if one.applied is not None:
+    for (subject, key), entry in entries_by_pair.items():
+        if entry.applied is not None:
             record = records.get(subject, NO_RECORD)
-            records[subject] = record.with_pair(key, one.applied, one.owner)
+            records[subject] = record.with_pair(key, entry.applied, entry.owner)
     return replace(
-        rest,
+        remainder,
         cluster_id=cluster_id,
         records=records,
-        intents=intents | _intents(rest, everything),
+        intents=intents | _intents(remainder, everything),
         drift_since=drift,
-        orphaned=frozenset(pair for pair in rest.orphaned if _is_still_orphaned(pair, held, rest)),
-        known=rest.known or bool(held),
+        orphaned=frozenset(pair for pair in remainder.orphaned if _is_still_orphaned(pair, entries_by_pair, remainder)),
+        is_known=remainder.is_known or bool(entries_by_pair),
     )
 
 
-def _said(
+def _status_records(
     cluster_id: str, obj: Obj
-) -> tuple[Entity, tuple[Entry, ...], Mapping[Key, float]] | None:
+) -> tuple[Entity, tuple[StatusEntry, ...], Mapping[Key, float]] | None:
     """All that a status records for this cluster, and of which entity; ``None`` = nothing."""
-    found = entries_of(cluster_id, obj)
-    if not found:
+    entries = entries_of(cluster_id, obj)
+    if not entries:
         return None
     subject = entity_of(obj)
     if subject is None:
         raise damaged(obj, "it has records and no entity that can be read")
-    return subject, found, drift_of(cluster_id, obj)
+    return subject, entries, drift_of(cluster_id, obj)
 
 
 def _confirmed(
-    entries: Iterable[Entry],
+    entries: Iterable[StatusEntry],
     obj: Obj,
     subject: Entity,
-    confirmation: Confirmation,
+    confirmation: StatusConfirmation,
     *,
     leaving: bool,
-) -> Iterator[Entry]:
+) -> Iterator[StatusEntry]:
     """The entries that count, with what the ledger knows of them; intents are in the ledger, too."""
     granted = confirmation.holdings is None and confirmation.has_grant(obj)
     for entry in entries:
-        known = confirmation.record(obj, subject, entry.key)
-        if known is not None:
-            one = replace(entry, applied=known[0], owner=known[1], intent=None)
+        known_record = confirmation.record(obj, subject, entry.key)
+        if known_record is not None:
+            confirmed = replace(entry, applied=known_record[0], owner=known_record[1], intent=None)
         elif granted:
-            one = entry
+            confirmed = entry
         elif confirmation.holdings is None and leaving and entry.applied is not None:
-            one = replace(
+            confirmed = replace(
                 entry, intent=None
             )  # Kept as orphaned: without a right it removes nothing.
         else:
             continue
-        yield replace(one, owner=confirmation.leaving(one.owner, obj)) if leaving else one
+        yield replace(confirmed, owner=confirmation.leaving(confirmed.owner, obj)) if leaving else confirmed
 
 
-def _rank(one: Entry) -> tuple[bool, float, float, str]:
-    return one.applied is not None, one.applied_at, one.owner.since, one.owner.document
+def _rank(entry: StatusEntry) -> tuple[bool, float, float, str]:
+    return entry.applied is not None, entry.applied_at, entry.owner.since, entry.owner.document
 
 
 def _departed(
-    record: Record, subject: Entity, names: set[str], held: Mapping[Pair, Entry]
-) -> Record:
+    record: OwnershipRecord, subject: Entity, names: set[str], entries_by_pair: Mapping[Pair, StatusEntry]
+) -> OwnershipRecord:
     """The record with owners that are gone told from documents that bear their name now."""
-    made = record
+    updated = record
     for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
-        if owner is not None and owner.document in names and (subject, key) not in held:
-            gone = replace(owner, document=owner.document + DEPARTED)
-            made = made.with_pair(key, value, gone)
-    return made
+        if owner is not None and owner.document in names and (subject, key) not in entries_by_pair:
+            departed_owner = replace(owner, document=owner.document + DEPARTED)
+            updated = updated.with_pair(key, value, departed_owner)
+    return updated
 
 
-def _intents(rest: Owned, objects: Iterable[Obj]) -> dict[Pair, Intent]:
+def _intents(remainder: OwnershipRecords, objects: Iterable[Obj]) -> dict[Pair, Intent]:
     """The intents, with owners that are gone told from documents of their name that speak of another entity."""
-    made = dict(rest.intents)
-    writing = {one.owner.document for one in made.values()}
-    there = ((document_of(obj), obj) for obj in objects) if writing else ()
-    subjects = {document: entity_of(obj) for document, obj in there if document in writing}
-    for pair, one in rest.intents.items():
-        document = one.owner.document
+    intents = dict(remainder.intents)
+    writing = {known_intent.owner.document for known_intent in intents.values()}
+    live_objects = ((document_of(obj), obj) for obj in objects) if writing else ()
+    subjects = {document: entity_of(obj) for document, obj in live_objects if document in writing}
+    for pair, intent in remainder.intents.items():
+        document = intent.owner.document
         if subjects.get(document, pair[0]) not in {pair[0], None}:
-            made[pair] = replace(one, owner=replace(one.owner, document=document + DEPARTED))
-    return made
+            intents[pair] = replace(intent, owner=replace(intent.owner, document=document + DEPARTED))
+    return intents
 
 
-def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> bool:
+def _is_still_orphaned(pair: Pair, entries_by_pair: Mapping[Pair, StatusEntry], remainder: OwnershipRecords) -> bool:
     """A live document ends orphanhood, unless it is the one that was released and is still on its way out."""
-    one = held.get(pair)
-    if one is None or one.applied is None:
+    entry = entries_by_pair.get(pair)
+    if entry is None or entry.applied is None:
         return True
-    owner = rest.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
-    return owner is None or owner.document == one.owner.document
+    owner = remainder.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
+    return owner is None or owner.document == entry.owner.document
 
 
 def release(
-    rest: Owned,
+    remainder: OwnershipRecords,
     objects: Iterable[Obj],
     *,
     unreadable: MutableMapping[str, InventoryError] | None = None,
-    confirmation: Confirmation = EVERYTHING,
-) -> Owned:
+    confirmation: StatusConfirmation = EVERYTHING,
+) -> OwnershipRecords:
     """The rest with the records of documents that are gone, so that the planner can judge them.
 
     Args:
-        rest: What the ConfigMaps hold.
+        remainder: What the ConfigMaps hold.
         objects: The documents as they were last seen.
         unreadable: As in :func:`owned_from`.
         confirmation: Likewise.
@@ -332,54 +332,54 @@ def release(
     Raises:
         InventoryError: A status cannot be read.
     """
-    gone = tuple(objects)
-    nobody = Owned(cluster_id=rest.cluster_id, known=False)
-    left = owned_from(
-        rest.cluster_id, gone, nobody, unreadable=unreadable, gone=True, confirmation=confirmation
+    departed = tuple(objects)
+    nobody = OwnershipRecords(cluster_id=remainder.cluster_id, is_known=False)
+    released = owned_from(
+        remainder.cluster_id, departed, nobody, unreadable=unreadable, is_gone=True, confirmation=confirmation
     )
-    records = dict(rest.records)
-    for subject, record in left.records.items():
-        made = records.get(subject, NO_RECORD)
+    records = dict(remainder.records)
+    for subject, record in released.records.items():
+        updated = records.get(subject, NO_RECORD)
         for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
-            if value is not None and not was_given_up(rest, (subject, key), owner):
-                made = made.with_pair(key, value, owner)
-        records[subject] = made
+            if value is not None and not was_given_up(remainder, (subject, key), owner):
+                updated = updated.with_pair(key, value, owner)
+        records[subject] = updated
     return replace(
-        rest,
+        remainder,
         records=records,
-        intents=dict(left.intents) | dict(rest.intents),
-        drift_since=dict(left.drift_since) | dict(rest.drift_since),
-        known=rest.known or left.known,
+        intents=dict(released.intents) | dict(remainder.intents),
+        drift_since=dict(released.drift_since) | dict(remainder.drift_since),
+        is_known=remainder.is_known or released.is_known,
     )
 
 
 # ---- writing ---------------------------------------------------------------------------------
 
 
-def written(owned: Owned, document: str, subject: Entity, key: Key) -> dict[str, Any]:
+def key_record_fields(owned: OwnershipRecords, document: str, subject: Entity, key: Key) -> dict[str, Any]:
     """The fields of ``status.keys`` that record one pair; empty where nothing of it is this document's.
 
     ``appliedAt`` is not among them: records do not know it.
     """
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     record = owned.records.get(subject, NO_RECORD)
     column = COLUMN_OF[key]
     owner, applied = record.owners[column], record.applied[column]
     if owner is not None and applied is not None and owner.document == document:
-        made |= {"applied": json_number(applied)} | _owner_fields(owner)
+        fields |= {"applied": json_number(applied)} | _owner_fields(owner)
     intent = owned.intents.get((subject, key))
     if intent is not None and intent.owner.document == document:
-        made = made or _owner_fields(intent.owner)
-        made |= (
+        fields = fields or _owner_fields(intent.owner)
+        fields |= (
             {"intendedRemoval": True}
             if intent.value is None
             else {"intended": json_number(intent.value)}
         )
-    return made
+    return fields
 
 
 def _owner_fields(owner: Owner) -> dict[str, Any]:
-    made: dict[str, Any] = {"since": time_text(owner.since)}
+    fields: dict[str, Any] = {"since": time_text(owner.since)}
     if owner.deletion_policy is not None:
-        made["deletionPolicy"] = owner.deletion_policy.value
-    return made
+        fields["deletionPolicy"] = owner.deletion_policy.value
+    return fields

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.client.config_keys import KEYS, Kind
+from reconciler.client.config_keys import KEYS, ValueKind
 from reconciler.kube.resources import API_VERSION, Obj, name_of, spec_of
 from reconciler.manifest import explain, nodes, verdict
 from reconciler.manifest.schema_names import CLUSTER
@@ -28,8 +28,8 @@ def schema_problems(obj: Obj) -> tuple[str, ...]:
     root = nodes.from_json(bare)
     if verdict.accepted(CLUSTER, nodes.to_json(root)):
         return ()
-    found = explain.problems(CLUSTER, root, "")
-    return tuple(one.message for one in found) or ("it does not fit the schema",)
+    problems = explain.problems(CLUSTER, root, "")
+    return tuple(problem.message for problem in problems) or ("it does not fit the schema",)
 
 
 def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
@@ -40,31 +40,31 @@ def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str
         allow_references: Whether the operator was started to allow references, file paths and token URLs.
     """
     spec = spec_of(obj)
-    found: list[str] = []
+    faults: list[str] = []
     if "propertiesFile" in spec:
-        found.append(
+        faults.append(
             "spec.propertiesFile: a file is for project files; use properties and secretRef"
         )
     if not allow_references and REFERENCE.search(str(spec.get("bootstrapServers", ""))):
-        found.append(f"spec.bootstrapServers: {_NO_REFERENCE}")
+        faults.append(f"spec.bootstrapServers: {_NO_REFERENCE}")
     properties = spec.get("properties")
     if isinstance(properties, Mapping):
-        found.extend(_refused(properties, allow_references=allow_references))
-    return tuple(found)
+        faults.extend(_property_faults(properties, allow_references=allow_references))
+    return tuple(faults)
 
 
-def _refused(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:
+def _property_faults(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:
     for name, value in sorted(properties.items()):
         text, rule = str(value), KEYS.get(name)
-        why = ""
+        reason = ""
         refers = REFERENCE.search(text) is not None
         if not allow_references:
-            why = _way_out(name if rule is None else rule.name, text)
-        if not why and rule is not None and rule.kind is Kind.HIDDEN and not refers:
+            reason = _way_out(name if rule is None else rule.name, text)
+        if not reason and rule is not None and rule.kind is ValueKind.HIDDEN and not refers:
             # A proxy is a secret only where its URL carries a password.
-            why = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
-        if why:
-            yield f"spec.properties[{name!r}]: {why}"
+            reason = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
+        if reason:
+            yield f"spec.properties[{name!r}]: {reason}"
 
 
 def _way_out(name: str, text: str) -> str:

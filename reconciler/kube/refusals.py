@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from reconciler import foreign_json
 from reconciler.errors import (
-    Conflict,
+    KubernetesConflict,
     Forbidden,
     Gone,
-    KubernetesAway,
+    KubernetesUnavailable,
     KubernetesError,
     NotFound,
 )
@@ -24,9 +24,9 @@ LONGEST_WAIT: Final = 10.0
 _KINDS: Final[Mapping[int, type[KubernetesError]]] = {
     403: Forbidden,
     404: NotFound,
-    409: Conflict,
+    409: KubernetesConflict,
     410: Gone,
-    429: KubernetesAway,
+    429: KubernetesUnavailable,
 }
 _HINTS: Final = {
     401: "the token or certificate is not valid any more, or belongs to another cluster",
@@ -34,35 +34,35 @@ _HINTS: Final = {
 }
 
 
-def refusal(what: str, status: int, body: bytes) -> KubernetesError:
+def refusal(action: str, status: int, body: bytes) -> KubernetesError:
     """The error that an answer of 300 or more means.
 
     Args:
-        what: The request in words, for example ``get secrets kafka/prod``.
+        action: The request in words, for example ``get secrets kafka/prod``.
         status: HTTP status.
         body: The answer's body, however it looks.
     """
-    said = _status_object(body)
-    words = " ".join(str(said.get("message") or "").split())[:LONGEST_MESSAGE]
-    kind = _KINDS.get(status, KubernetesAway if status >= 500 else KubernetesError)
+    status_fields = _status_object(body)
+    words = " ".join(str(status_fields.get("message") or "").split())[:LONGEST_MESSAGE]
+    kind = _KINDS.get(status, KubernetesUnavailable if status >= 500 else KubernetesError)
     return kind(
-        f"{what}: {words}" if words else f"{what}: the API server answered {status}",
+        f"{action}: {words}" if words else f"{action}: the API server answered {status}",
         status=status,
-        reason=str(said.get("reason") or ""),
+        reason=str(status_fields.get("reason") or ""),
         hint=_HINTS.get(status, ""),
     )
 
 
 def _status_object(body: bytes) -> Mapping[str, Any]:
     try:
-        said = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
+        document = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+    return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
 
 
 def wait_asked(header: str | None, otherwise: float) -> float:
     """Seconds to wait before another try: ``Retry-After`` where it is a number, never more than the limit."""
     text = (header or "").strip()
-    wanted = float(text) if text.isascii() and text.isdigit() else otherwise
-    return min(wanted, LONGEST_WAIT)
+    seconds = float(text) if text.isascii() and text.isdigit() else otherwise
+    return min(seconds, LONGEST_WAIT)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reconciler.errors import (
-    Conflict,
+    KubernetesConflict,
     InventoryError,
     KquotaError,
     KubernetesError,
     NotFound,
 )
 from reconciler.kube import finalizers, shelf
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.confirmation import confirmation_of
 from reconciler.kube.records import release as released_records
 from reconciler.kube.resources import (
@@ -30,8 +30,8 @@ from reconciler.kube.resources import (
     status_of,
 )
 from reconciler.kube.served import CLIENT_QUOTAS
-from reconciler.kube.shards import Kept
-from reconciler.quota.owned import Owned, Pair
+from reconciler.kube.shards import StoredRecords
+from reconciler.quota.owned import OwnershipRecords, Pair
 
 IN_FLIGHT: Final = 16
 TRIES: Final = 3
@@ -41,7 +41,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class ReleaseResult:
     """What became of a release.
 
     Attributes:
@@ -58,12 +58,12 @@ class Released:
 
 
 async def release(
-    api: Api,
+    api: KubernetesApi,
     *,
     namespaces: Sequence[str],
     operator_namespace: str,
     progress: Progress,
-) -> Released:
+) -> ReleaseResult:
     """Take our finalizer off every ClientQuota that has it.
 
     Args:
@@ -75,50 +75,50 @@ async def release(
     Raises:
         KubernetesError: ClientQuotas could not be listed; nothing was changed.
     """
-    held = await _held(api, namespaces)
-    pairs, unkept = await _keep(api, operator_namespace, held, progress)
-    failed = await _let_go(api, held, progress)
+    held_objects = await _documents_with_finalizer(api, namespaces)
+    pairs, unkept = await _keep(api, operator_namespace, held_objects, progress)
+    failed = await _remove_finalizers(api, held_objects, progress)
     # An operator that still runs puts its finalizer back.
-    again = {document_of(one) for one in await _held(api, namespaces)} - failed.keys()
+    again = {document_of(obj) for obj in await _documents_with_finalizer(api, namespaces)} - failed.keys()
     failed |= dict.fromkeys(again, "its finalizer came back: an operator is running")
-    free = sorted({document_of(one) for one in held} - failed.keys())
-    return Released(documents=tuple(free), pairs=pairs, unkept=unkept, failed=failed)
+    free = sorted({document_of(obj) for obj in held_objects} - failed.keys())
+    return ReleaseResult(documents=tuple(free), pairs=pairs, unkept=unkept, failed=failed)
 
 
-async def _held(api: Api, namespaces: Sequence[str]) -> list[Obj]:
-    found: list[Obj] = []
+async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str]) -> list[Obj]:
+    held_objects: list[Obj] = []
     for namespace in namespaces or (None,):
         listing = await api.list(CLIENT_QUOTAS, namespace)
-        found += [one for one in listing.items if has_finalizer(one)]
-    return found
+        held_objects += [obj for obj in listing.items if has_finalizer(obj)]
+    return held_objects
 
 
 # ---- records ---------------------------------------------------------------------------------
 
 
 async def _keep(
-    api: Api, namespace: str, held: Sequence[Obj], progress: Progress
+    api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
 ) -> tuple[int, dict[str, str]]:
     """Records of the documents to the ConfigMaps; how many pairs, and what could not be kept."""
     by_cluster: dict[str, list[Obj]] = {}
     unkept: dict[str, str] = {}
-    for one in held:
-        cluster_id = status_of(one).get("clusterId")
+    for obj in held_objects:
+        cluster_id = status_of(obj).get("clusterId")
         if isinstance(cluster_id, str):
-            by_cluster.setdefault(cluster_id, []).append(one)
-        elif status_of(one).get("keys"):
-            unkept[document_of(one)] = "its status does not say which Kafka cluster it is about"
+            by_cluster.setdefault(cluster_id, []).append(obj)
+        elif status_of(obj).get("keys"):
+            unkept[document_of(obj)] = "its status does not say which Kafka cluster it is about"
     pairs = 0
     for number, (cluster_id, documents) in enumerate(sorted(by_cluster.items()), 1):
         readable, faults = _readable(cluster_id, documents)
         unkept |= faults
         try:
-            change = _Orphaned(documents=readable)
+            change = _OrphanUpdate(documents=readable)
             if readable and any(status_of(document).get("keys") for document in readable):
                 _ = await shelf.change(api, namespace, cluster_id, change)
                 pairs += len(change.pairs)
         except KquotaError as error:
-            unkept |= {document_of(one): str(error) for one in readable}
+            unkept |= {document_of(readable_obj): str(error) for readable_obj in readable}
         progress("records", number, len(by_cluster))
     return pairs, unkept
 
@@ -127,18 +127,18 @@ def _readable(cluster_id: str, documents: Iterable[Obj]) -> tuple[list[Obj], dic
     """The documents whose status can be read, and the faults of the others."""
     readable: list[Obj] = []
     faults: dict[str, str] = {}
-    for one in documents:
+    for document in documents:
         try:
-            _ = released_records(Owned(cluster_id=cluster_id), [one])
+            _ = released_records(OwnershipRecords(cluster_id=cluster_id), [document])
         except InventoryError as error:
-            faults[document_of(one)] = str(error)
+            faults[document_of(document)] = str(error)
         else:
-            readable.append(one)
+            readable.append(document)
     return readable, faults
 
 
 @dataclass(slots=True, kw_only=True)
-class _Orphaned:
+class _OrphanUpdate:
     """What is done to the records of one cluster id; callable, so that it can be done again after a conflict.
 
     Attributes:
@@ -149,53 +149,53 @@ class _Orphaned:
     documents: Sequence[Obj]
     pairs: frozenset[Pair] = frozenset()
 
-    def __call__(self, kept: Kept) -> Kept:
-        confirmation = confirmation_of(kept.holdings, None)
-        left = released_records(
-            Owned(cluster_id=kept.rest.cluster_id), self.documents, confirmation=confirmation
+    def __call__(self, stored: StoredRecords) -> StoredRecords:
+        confirmation = confirmation_of(stored.holdings, None)
+        kept_records = released_records(
+            OwnershipRecords(cluster_id=stored.remainder.cluster_id), self.documents, confirmation=confirmation
         )
         self.pairs = frozenset(
-            (subject, key) for subject, record in left.records.items() for key, _ in record.pairs()
+            (subject, key) for subject, record in kept_records.records.items() for key, _ in record.pairs()
         )
-        rest = released_records(kept.rest, self.documents, confirmation=confirmation)
-        return replace(kept, rest=replace(rest, orphaned=rest.orphaned | self.pairs))
+        remainder = released_records(stored.remainder, self.documents, confirmation=confirmation)
+        return replace(stored, remainder=replace(remainder, orphaned=remainder.orphaned | self.pairs))
 
 
 # ---- finalizers ------------------------------------------------------------------------------
 
 
-async def _let_go(api: Api, held: Sequence[Obj], progress: Progress) -> dict[str, str]:
+async def _remove_finalizers(api: KubernetesApi, held_objects: Sequence[Obj], progress: Progress) -> dict[str, str]:
     """Take the finalizers off; the documents that still have theirs, with the reason."""
     failed: dict[str, str] = {}
     slots = asyncio.Semaphore(IN_FLIGHT)
-    done = 0
+    release_count = 0
 
     async def one(obj: Obj) -> None:
-        nonlocal done
+        nonlocal release_count
         async with slots:
             try:
-                await _free(api, obj)
+                await _remove_finalizer(api, obj)
             except KubernetesError as error:
                 failed[document_of(obj)] = str(error)
-        done += 1
-        progress("finalizers", done, len(held))
+        release_count += 1
+        progress("finalizers", release_count, len(held_objects))
 
-    _ = await asyncio.gather(*(one(obj) for obj in held))
+    _ = await asyncio.gather(*(one(obj) for obj in held_objects))
     return failed
 
 
-async def _free(api: Api, obj: Obj) -> None:
+async def _remove_finalizer(api: KubernetesApi, obj: Obj) -> None:
     namespace, name = namespace_of(obj), name_of(obj)
     present: Mapping[str, Any] = obj
-    for left in reversed(range(TRIES)):
+    for tries_left in reversed(range(TRIES)):
         try:
             _ = await api.patch_json(CLIENT_QUOTAS, namespace, name, finalizers.removing(present))
         except NotFound:
             return
         except KubernetesError as error:
             # Other finalizers came or went, so that ours stands elsewhere.
-            moved = isinstance(error, Conflict) or error.status == _TEST_FAILED
-            if not moved or not left:
+            has_moved = isinstance(error, KubernetesConflict) or error.status == _TEST_FAILED
+            if not has_moved or not tries_left:
                 raise
             try:
                 present = await api.get(CLIENT_QUOTAS, namespace, name)

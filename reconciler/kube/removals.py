@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from reconciler.errors import Forbidden, KubernetesError, NotFound
-from reconciler.kube.cache import Cache
+from reconciler.kube.cache import ResourceCache
 from reconciler.kube.resources import is_terminating
-from reconciler.kube.served import CLIENT_QUOTA_DEFINITION, DEFINITIONS, Resource
-from reconciler.quota.change import Change, Plan
-from reconciler.quota.claims import Settled
+from reconciler.kube.served import CLIENT_QUOTA_DEFINITION, DEFINITIONS, ApiResource
+from reconciler.quota.change import QuotaChange, Plan
+from reconciler.quota.claims import ResolvedClaims
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 
 BEING_DELETED: Final = (
     f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or is gone, so no limit is removed from Kafka; apply the"
@@ -30,7 +30,7 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 class DefinitionApi(Protocol):
     """What is needed of :class:`reconciler.kube.api.Api`."""
 
-    async def get(self, resource: Resource, namespace: str | None, name: str) -> Mapping[str, Any]:
+    async def get(self, resource: ApiResource, namespace: str | None, name: str) -> Mapping[str, Any]:
         """One object."""
         ...
 
@@ -43,7 +43,7 @@ class DefinitionGuard:
         cache: The documents as they are.
     """
 
-    def __init__(self, api: DefinitionApi, cache: Cache) -> None:
+    def __init__(self, api: DefinitionApi, cache: ResourceCache) -> None:
         self._api, self._cache = api, cache
         self._forbidden = False
 
@@ -73,22 +73,22 @@ class DefinitionGuard:
             return UNREAD
         return BEING_DELETED if is_terminating(definition) else ""
 
-    def _is_of_deleted_document(self, name: str, change: Change) -> bool:
+    def _is_of_deleted_document(self, name: str, change: QuotaChange) -> bool:
         if not change.removes:
             return False
         obj = None if change.owner is None else self._cache.of(name).get(change.owner.document)
         return obj is None or is_terminating(obj)
 
 
-def might_remove(owned: Owned, settled: Settled) -> bool:
+def might_remove(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
     """Whether we own something that nobody asks for any more; what is orphaned or frozen stays anyway."""
     desired = settled.desired
     frozen = desired.frozen
     for subject, record in owned.records.items():
         limits = desired.limits.get(subject)
         if limits is not None and not any(
-            applied is not None and wanted is None
-            for applied, wanted in zip(record.applied, limits, strict=True)
+            applied is not None and limit is None
+            for applied, limit in zip(record.applied, limits, strict=True)
         ):
             continue
         for key, owner in record.pairs():

@@ -27,20 +27,20 @@ Obj: TypeAlias = Mapping[str, Any]
 
 def metadata_of(obj: Obj) -> Obj:
     """The metadata, empty if there is none."""
-    found = obj.get("metadata")
-    return found if isinstance(found, Mapping) else {}
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def spec_of(obj: Obj) -> Obj:
     """The spec, empty if there is none."""
-    found = obj.get("spec")
-    return found if isinstance(found, Mapping) else {}
+    spec = obj.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
 
 
 def status_of(obj: Obj) -> Obj:
     """The status, empty if there is none."""
-    found = obj.get("status")
-    return found if isinstance(found, Mapping) else {}
+    status = obj.get("status")
+    return status if isinstance(status, Mapping) else {}
 
 
 def name_of(obj: Obj) -> str:
@@ -65,8 +65,8 @@ def uid_of(obj: Obj) -> str:
 
 def generation_of(obj: Obj) -> int:
     """The generation of the spec; 0 if the object does not say."""
-    found = metadata_of(obj).get("generation", 0)
-    return found if isinstance(found, int) else 0
+    generation = metadata_of(obj).get("generation", 0)
+    return generation if isinstance(generation, int) else 0
 
 
 def resource_version_of(obj: Obj) -> str:
@@ -135,28 +135,28 @@ def finalizer_place(obj: Obj) -> int:
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
     """Its labels; guards may ask for some. A change of theirs is no new generation."""
-    found = metadata_of(obj).get("labels")
-    return found if isinstance(found, Mapping) else _NO_LABELS
+    labels = metadata_of(obj).get("labels")
+    return labels if isinstance(labels, Mapping) else _NO_LABELS
 
 
 def requested_at(obj: Obj) -> str | None:
     """The value of the annotation that asks for a pass."""
     annotations = metadata_of(obj).get("annotations")
-    found = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
-    return found if isinstance(found, str) else None
+    requested = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
+    return requested if isinstance(requested, str) else None
 
 
 def cluster_name_of(obj: Obj) -> str:
     """Name of the QuotaCluster that a ClientQuota refers to, "" if it does not say."""
     reference = spec_of(obj).get("clusterRef")
-    found = reference.get("name") if isinstance(reference, Mapping) else None
-    return found if isinstance(found, str) else ""
+    cluster_name = reference.get("name") if isinstance(reference, Mapping) else None
+    return cluster_name if isinstance(cluster_name, str) else ""
 
 
 def operator_class_of(obj: Obj) -> str:
     """Which operator serves a QuotaCluster; "" = the one without a class."""
-    found = spec_of(obj).get("operatorClass", "")
-    return found if isinstance(found, str) else ""
+    operator_class = spec_of(obj).get("operatorClass", "")
+    return operator_class if isinstance(operator_class, str) else ""
 
 
 def time_text(seconds: float) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ApiResource:
     """One kind of object, as it stands in paths.
 
     Attributes:
@@ -43,27 +43,27 @@ class Resource:
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _ours(plural: str, *, namespaced: bool) -> Resource:
-    return Resource(
+def _own_resource(plural: str, *, namespaced: bool) -> ApiResource:
+    return ApiResource(
         group="kafka-quotas.io", version="v1alpha1", plural=plural, namespaced=namespaced
     )
 
 
-CLIENT_QUOTAS: Final = _ours("clientquotas", namespaced=True)
-QUOTA_CLUSTERS: Final = _ours("quotaclusters", namespaced=False)
-CONFIG_MAPS: Final = Resource(group="", version="v1", plural="configmaps", namespaced=True)
-SECRETS: Final = Resource(group="", version="v1", plural="secrets", namespaced=True)
-NAMESPACES: Final = Resource(group="", version="v1", plural="namespaces", namespaced=False)
-DEFINITIONS: Final = Resource(
+CLIENT_QUOTAS: Final = _own_resource("clientquotas", namespaced=True)
+QUOTA_CLUSTERS: Final = _own_resource("quotaclusters", namespaced=False)
+CONFIG_MAPS: Final = ApiResource(group="", version="v1", plural="configmaps", namespaced=True)
+SECRETS: Final = ApiResource(group="", version="v1", plural="secrets", namespaced=True)
+NAMESPACES: Final = ApiResource(group="", version="v1", plural="namespaces", namespaced=False)
+DEFINITIONS: Final = ApiResource(
     group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", namespaced=False
 )
 CLIENT_QUOTA_DEFINITION: Final = f"{CLIENT_QUOTAS.plural}.{CLIENT_QUOTAS.group}"
 """Name of the CustomResourceDefinition of ClientQuota."""
-LEASES: Final = Resource(
+LEASES: Final = ApiResource(
     group="coordination.k8s.io", version="v1", plural="leases", namespaced=True
 )
-EVENTS: Final = Resource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
-ACCESS_REVIEWS: Final = Resource(
+EVENTS: Final = ApiResource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
+ACCESS_REVIEWS: Final = ApiResource(
     group="authorization.k8s.io",
     version="v1",
     plural="selfsubjectaccessreviews",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from reconciler.client import ClientConfig, Events, QuotaClient
+from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.errors import (
     AuthenticationError,
     ClientError,
@@ -30,9 +30,9 @@ from reconciler.kube.credentials import (
     client_config,
     granted_credentials,
 )
-from reconciler.kube.exchange import Patience
-from reconciler.kube.served import SECRETS, Resource
-from reconciler.kube.settings import Settings
+from reconciler.kube.exchange import RequestTimeouts
+from reconciler.kube.served import SECRETS, ApiResource
+from reconciler.kube.settings import OperatorSettings
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Clock
 
@@ -53,17 +53,17 @@ class SecretApi(Protocol):
 
     async def get(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str | None,
         name: str,
         *,
-        patience: Patience | None = None,
+        patience: RequestTimeouts | None = None,
     ) -> Mapping[str, Any]:
         """One object."""
         ...
 
 
-class Requests(Protocol):
+class RequestCounter(Protocol):
     """What is needed of ``metrics.Metrics``."""
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
@@ -89,7 +89,7 @@ class SecretState:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Session:
+class _ClientSession:
     """A client, and what it was made from."""
 
     client: QuotaClient
@@ -101,7 +101,7 @@ class _Session:
 
 
 @dataclass(frozen=True, slots=True)
-class _Retired:
+class _RetiredClient:
     """A client that was replaced, of which QuotaCluster, and when (monotonic seconds)."""
 
     name: str
@@ -123,16 +123,16 @@ class SessionKeeper:
         self,
         api: SecretApi,
         *,
-        settings: Settings,
+        settings: OperatorSettings,
         clock: Clock,
-        metrics: Requests | None = None,
+        metrics: RequestCounter | None = None,
     ) -> None:
         self._api = api
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        self._sessions: dict[str, _Session] = {}
-        self._retired: list[_Retired] = []
+        self._sessions: dict[str, _ClientSession] = {}
+        self._retired: list[_RetiredClient] = []
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def __aenter__(self) -> Self:
@@ -148,10 +148,10 @@ class SessionKeeper:
 
     async def close(self) -> None:
         """Close every client."""
-        clients = [one.client for one in self._sessions.values()]
-        clients += [one.client for one in self._retired]
+        clients = [session.client for session in self._sessions.values()]
+        clients += [retired.client for retired in self._retired]
         self._sessions, self._retired = {}, []
-        _ = await asyncio.gather(*(one.close() for one in clients), return_exceptions=True)
+        _ = await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
 
     async def forget(self, name: str) -> None:
         """Close the client of a QuotaCluster that is gone."""
@@ -207,7 +207,7 @@ class SessionKeeper:
     async def _first(self, cluster: QuotaCluster) -> QuotaClient:
         credentials = await self._credentials(cluster)
         config = self._config(cluster, credentials)
-        self._sessions[cluster.name] = _Session(
+        self._sessions[cluster.name] = _ClientSession(
             client=self._client(cluster, config),
             config=config,
             properties=cluster.properties,
@@ -216,8 +216,8 @@ class SessionKeeper:
         return self._sessions[cluster.name].client
 
     async def _rotated(
-        self, cluster: QuotaCluster, session: _Session, credentials: Credentials
-    ) -> _Session:
+        self, cluster: QuotaCluster, session: _ClientSession, credentials: Credentials
+    ) -> _ClientSession:
         """The session with these credentials, or the old one that keeps in mind why not."""
         now = self._clock.monotonic()
         rejected = session.state.rejected_version == credentials.version
@@ -247,15 +247,15 @@ class SessionKeeper:
             _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
             return session
         self._retire(cluster.name)
-        made = _Session(
+        new_session = _ClientSession(
             client=client,
             config=config,
             properties=cluster.properties,
             state=SecretState(version=credentials.version, rotated_at=self._clock.now()),
         )
-        self._sessions[cluster.name] = made
+        self._sessions[cluster.name] = new_session
         _log.info("%s: new credentials are in use", cluster.name)
-        return made
+        return new_session
 
     async def _tried(self, cluster: QuotaCluster, config: ClientConfig) -> QuotaClient:
         """A client that got an answer with this configuration."""
@@ -267,13 +267,13 @@ class SessionKeeper:
             raise
         return client
 
-    def _unless_refused(self, cluster: QuotaCluster, session: _Session) -> QuotaClient:
+    def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
         """The client, unless its login was refused for good; after a while another one tries the same again.
 
         Raises:
             AuthenticationError: It was refused lately.
         """
-        refusal = session.client.refused
+        refusal = session.client.login_error
         if refusal is None:
             session.refused_at = None
             return session.client
@@ -282,7 +282,7 @@ class SessionKeeper:
             session.refused_at = now
         if now - session.refused_at < REFUSED_AGAIN_SECONDS:
             raise refusal
-        self._retired.append(_Retired(cluster.name, session.client, now))
+        self._retired.append(_RetiredClient(cluster.name, session.client, now))
         session.client = self._client(cluster, session.config)
         session.refused_at = None
         return session.client
@@ -299,7 +299,7 @@ class SessionKeeper:
         metrics = self._metrics
         if metrics is None:
             return QuotaClient(config, clock=self._clock)
-        events = Events(response=lambda one: metrics.kafka(cluster.name, one.api, one.seconds))
+        events = ClientEvents(response=lambda response: metrics.kafka(cluster.name, response.api, response.seconds))
         return QuotaClient(config, events=events, clock=self._clock)
 
     async def _credentials(self, cluster: QuotaCluster) -> Credentials:
@@ -307,14 +307,14 @@ class SessionKeeper:
             return NONE
         namespace = self._settings.operator_namespace
         try:
-            found = await self._api.get(SECRETS, namespace, cluster.secret_name)
+            secret = await self._api.get(SECRETS, namespace, cluster.secret_name)
         except NotFound:
             raise CredentialsError(
                 f"there is no Secret {namespace}/{cluster.secret_name}",
                 reason=NOT_FOUND,
                 hint="create it in the operator's own namespace; Secrets elsewhere are not read",
             ) from None
-        return granted_credentials(found, cluster.name)
+        return granted_credentials(secret, cluster.name)
 
     # ---- closing ----------------------------------------------------------------------------
 
@@ -322,19 +322,19 @@ class SessionKeeper:
         """Close the clients of a cluster now, those that were replaced as well."""
         session = self._sessions.pop(name, None)
         clients = [] if session is None else [session.client]
-        clients += [one.client for one in self._retired if one.name == name]
-        self._retired = [one for one in self._retired if one.name != name]
+        clients += [retired.client for retired in self._retired if retired.name == name]
+        self._retired = [retired for retired in self._retired if retired.name != name]
         for client in clients:
             await client.close()
 
     def _retire(self, name: str) -> None:
         session = self._sessions.pop(name, None)
         if session is not None:
-            self._retired.append(_Retired(name, session.client, self._clock.monotonic()))
+            self._retired.append(_RetiredClient(name, session.client, self._clock.monotonic()))
 
     async def _close_retired(self) -> None:
         now = self._clock.monotonic()
-        old = [one.client for one in self._retired if now - one.at >= RETIRED_SECONDS]
-        self._retired = [one for one in self._retired if now - one.at < RETIRED_SECONDS]
+        old = [retired.client for retired in self._retired if now - retired.at >= RETIRED_SECONDS]
+        self._retired = [retired for retired in self._retired if now - retired.at < RETIRED_SECONDS]
         for client in old:
             await client.close()

@@ -8,7 +8,7 @@ from reconciler.kube.namespace_limits import NamespaceLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class OperatorSettings:
     """How one operator process runs. Times are seconds.
 
     Attributes:
@@ -50,8 +50,8 @@ class Settings:
     kubeconfig: Path | None = None
 
     def __post_init__(self) -> None:
-        given = [self.webhook_address, self.webhook_cert, self.webhook_key]
-        if None in given and any(one is not None for one in given):
+        webhook_options = [self.webhook_address, self.webhook_cert, self.webhook_key]
+        if None in webhook_options and any(option is not None for option in webhook_options):
             raise UsageError(
                 "--webhook-address, --webhook-cert and --webhook-key belong together",
                 hint="the API server calls webhooks over TLS only",

@@ -23,12 +23,12 @@ from typing import Any, Final
 from reconciler import foreign_json
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.writers import KnownWriter
-from reconciler.kube.layouts import ONE, Layout, current, name_of_part
+from reconciler.inventory.writers import RecordedWriter
+from reconciler.kube.layouts import ONE, SeriesLayout, current, name_of_part
 from reconciler.kube.parts import PART_LIMITS, PartLimits, lay_out
 from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, metadata_of
 from reconciler.quota.budgets import RemovalCount, count_of, row_of
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 
 UNPACKED_BYTES: Final = 64 * 1024 * 1024
 """Most bytes that a part may unpack to when it is read: a small one could announce any number."""
@@ -41,11 +41,11 @@ CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredRecords:
     """What the ConfigMaps of one cluster id hold.
 
     Attributes:
-        rest: Records that no live document holds, orphans, drift of those pairs; all intents and overrides.
+        remainder: Records that no live document holds, orphans, drift of those pairs; all intents and overrides.
         removals: Removals within the guard's window.
         writers: Who writes to this cluster, by writer id.
         layouts: How each series is laid out at present.
@@ -53,15 +53,15 @@ class Kept:
             ever written for this cluster.
     """
 
-    rest: Owned
+    remainder: OwnershipRecords
     removals: Sequence[RemovalCount] = ()
-    writers: Mapping[str, KnownWriter] = field(default_factory=dict[str, KnownWriter])
-    layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
-    holdings: Owned | None = None
+    writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
+    layouts: Mapping[str, SeriesLayout] = field(default_factory=dict[str, SeriesLayout])
+    holdings: OwnershipRecords | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ConfigMapChanges:
     """What to write, in this order: a crash in between then loses nothing.
 
     Attributes:
@@ -94,8 +94,8 @@ def selector(cluster_id: str) -> str:
 
 
 def config_maps(
-    kept: Kept, *, namespace: str, limits: PartLimits = PART_LIMITS
-) -> tuple[Kept, dict[str, Obj]]:
+    stored: StoredRecords, *, namespace: str, limits: PartLimits = PART_LIMITS
+) -> tuple[StoredRecords, dict[str, Obj]]:
     """The ConfigMaps that hold all this, by name; and what is kept, with the layouts that they have.
 
     Equal content gives equal bytes, so that what did not change is not written. Everything is encoded and compressed:
@@ -104,49 +104,49 @@ def config_maps(
     Raises:
         InventoryError: There is more than even the largest layout takes.
     """
-    rest = kept.rest
+    remainder = stored.remainder
     halves = {
-        RECORDS: replace(rest, intents={}, overrides={}, known=True),
-        LEDGER: Owned(
-            cluster_id=rest.cluster_id,
-            records={} if kept.holdings is None else kept.holdings.records,
-            intents=rest.intents,
-            overrides=rest.overrides,
+        RECORDS: replace(remainder, intents={}, overrides={}, is_known=True),
+        LEDGER: OwnershipRecords(
+            cluster_id=remainder.cluster_id,
+            records={} if stored.holdings is None else stored.holdings.records,
+            intents=remainder.intents,
+            overrides=remainder.overrides,
         ),
     }
-    made: dict[str, Obj] = {}
-    layouts: dict[str, Layout] = {}
+    objects: dict[str, Obj] = {}
+    layouts: dict[str, SeriesLayout] = {}
     for series, owned in halves.items():
-        writers = kept.writers if series == LEDGER else {}
-        layout, parts = lay_out(owned, writers, kept.layouts.get(series, ONE), limits=limits)
+        writers = stored.writers if series == LEDGER else {}
+        layout, parts = lay_out(owned, writers, stored.layouts.get(series, ONE), limits=limits)
         layouts[series] = layout
         if series == RECORDS and layout == ONE and not _holds_records(owned):
             continue
         for number, part in enumerate(parts):
-            name = name_of_part(f"kquota-{hash_of(rest.cluster_id)}-{series}", layout, number)
-            one = _config_map(rest.cluster_id, series, part.packed, name=name, namespace=namespace)
+            name = name_of_part(f"kquota-{hash_of(remainder.cluster_id)}-{series}", layout, number)
+            config_map = _config_map(remainder.cluster_id, series, part.packed, name=name, namespace=namespace)
             if series == LEDGER and number == 0:
-                one |= _beside(kept)
-            made[name] = one
-    return replace(kept, layouts=layouts), made
+                config_map |= _extra_data(stored)
+            objects[name] = config_map
+    return replace(stored, layouts=layouts), objects
 
 
-def _beside(kept: Kept) -> dict[str, Any]:
+def _extra_data(stored: StoredRecords) -> dict[str, Any]:
     """What the first part of the ledger says in plain text."""
     texts: dict[str, str] = {}
-    if kept.removals:
+    if stored.removals:
         together: dict[float, int] = {}
-        for one in kept.removals:
-            together[one.at] = together.get(one.at, 0) + one.count
+        for removal in stored.removals:
+            together[removal.at] = together.get(removal.at, 0) + removal.count
         # What an earlier version reads, should it come back.
         texts[REMOVALS] = json.dumps(sorted(together.items()))
-        texts[BUDGETS] = json.dumps([row_of(one) for one in kept.removals])
-    if kept.holdings is not None:
+        texts[BUDGETS] = json.dumps([row_of(removal_count) for removal_count in stored.removals])
+    if stored.holdings is not None:
         texts[HOLDINGS] = "complete"
     return {"data": texts} if texts else {}
 
 
-def _holds_records(owned: Owned) -> bool:
+def _holds_records(owned: OwnershipRecords) -> bool:
     return bool(owned.records or owned.drift_since or owned.orphaned)
 
 
@@ -173,102 +173,102 @@ def _config_map(
 # ---- reading ---------------------------------------------------------------------------------
 
 
-def read(cluster_id: str, found: Iterable[Obj]) -> Kept:
+def read(cluster_id: str, config_maps_found: Iterable[Obj]) -> StoredRecords:
     """What the ConfigMaps of a cluster id hold; nothing known where there is none.
 
     Args:
         cluster_id: Whose.
-        found: All ConfigMaps that :func:`selector` selects, in any order.
+        config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
 
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
     """
     series: dict[str, list[Obj]] = {RECORDS: [], LEDGER: []}
-    for one in found:
-        label = metadata_of(one).get("labels", {}).get(SERIES_LABEL)
+    for config_map in config_maps_found:
+        label = metadata_of(config_map).get("labels", {}).get(SERIES_LABEL)
         if label not in series:
-            raise _damaged(one, f"{SERIES_LABEL} is {label!r}")
-        series[label].append(one)
-    kept = Kept(rest=Owned(cluster_id=cluster_id, known=any(series.values())))
-    for name, several in series.items():
-        by_name = {str(metadata_of(one).get("name", "")): one for one in several}
+            raise _damaged(config_map, f"{SERIES_LABEL} is {label!r}")
+        series[label].append(config_map)
+    stored = StoredRecords(remainder=OwnershipRecords(cluster_id=cluster_id, is_known=any(series.values())))
+    for name, series_objects in series.items():
+        by_name = {str(metadata_of(series_object).get("name", "")): series_object for series_object in series_objects}
         layout, names = current(f"kquota-{hash_of(cluster_id)}-{name}", by_name)
-        kept = replace(kept, layouts={**kept.layouts, name: layout})
+        stored = replace(stored, layouts={**stored.layouts, name: layout})
         if name == LEDGER and any(HOLDINGS in _texts(by_name[part]) for part in names):
-            kept = replace(kept, holdings=Owned(cluster_id=cluster_id))
+            stored = replace(stored, holdings=OwnershipRecords(cluster_id=cluster_id))
         for part in names:
-            kept = _with_part(kept, by_name[part], series=name)
-    return kept
+            stored = _with_part(stored, by_name[part], series=name)
+    return stored
 
 
-def _texts(one: Obj) -> Mapping[str, Any]:
-    found = one.get("data")
-    return found if isinstance(found, Mapping) else {}
+def _texts(config_map: Obj) -> Mapping[str, Any]:
+    data = config_map.get("data")
+    return data if isinstance(data, Mapping) else {}
 
 
-def _with_part(kept: Kept, one: Obj, *, series: str) -> Kept:
-    rest, holdings = kept.rest, kept.holdings
-    where = f"ConfigMap {metadata_of(one).get('name')}"
-    held = records_format.decode(unpacked(one), where=where)
-    if held.keys() != {rest.cluster_id}:
-        raise _damaged(one, "it belongs to another cluster id")
-    part = held[rest.cluster_id]
+def _with_part(stored: StoredRecords, config_map: Obj, *, series: str) -> StoredRecords:
+    remainder, holdings = stored.remainder, stored.holdings
+    location = f"ConfigMap {metadata_of(config_map).get('name')}"
+    clusters = records_format.decode(unpacked(config_map), location=location)
+    if clusters.keys() != {remainder.cluster_id}:
+        raise _damaged(config_map, "it belongs to another cluster id")
+    part = clusters[remainder.cluster_id]
     if series == LEDGER and holdings is not None:
-        known = _joined(one, holdings.records, part.owned.records)
-        holdings = replace(holdings, records=known)
+        records = _joined(config_map, holdings.records, part.owned.records)
+        holdings = replace(holdings, records=records)
         part = replace(part, owned=replace(part.owned, records={}))
     return replace(
-        kept,
+        stored,
         holdings=holdings,
-        rest=replace(
-            rest,
-            records=_joined(one, rest.records, part.owned.records),
-            intents=_joined(one, rest.intents, part.owned.intents),
-            drift_since=_joined(one, rest.drift_since, part.owned.drift_since),
-            overrides=_joined(one, rest.overrides, part.owned.overrides),
-            orphaned=rest.orphaned | part.owned.orphaned,
+        remainder=replace(
+            remainder,
+            records=_joined(config_map, remainder.records, part.owned.records),
+            intents=_joined(config_map, remainder.intents, part.owned.intents),
+            drift_since=_joined(config_map, remainder.drift_since, part.owned.drift_since),
+            overrides=_joined(config_map, remainder.overrides, part.owned.overrides),
+            orphaned=remainder.orphaned | part.owned.orphaned,
         ),
-        removals=(*kept.removals, *_removals(one)),
-        writers={**kept.writers, **part.writers},
+        removals=(*stored.removals, *_removals(config_map)),
+        writers={**stored.writers, **part.writers},
     )
 
 
-def _joined(one: Obj, some: Mapping[Any, Any], more: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    if not some.keys().isdisjoint(more.keys()):
-        raise _damaged(one, "it repeats what another one holds")
-    return {**some, **more}
+def _joined(config_map: Obj, some: Mapping[Any, Any], additional: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    if not some.keys().isdisjoint(additional.keys()):
+        raise _damaged(config_map, "it repeats what another one holds")
+    return {**some, **additional}
 
 
-def unpacked(one: Obj) -> bytes:
+def unpacked(config_map: Obj) -> bytes:
     """The content of a part.
 
     Raises:
         InventoryError: It is missing, cut off, or larger than any that we write.
     """
     try:
-        packed = base64.b64decode(one["binaryData"][CONTENT], validate=True)
+        packed = base64.b64decode(config_map["binaryData"][CONTENT], validate=True)
         reader = zlib.decompressobj(31)
         content = reader.decompress(packed, UNPACKED_BYTES)
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
-        raise _damaged(one, error) from error
+        raise _damaged(config_map, error) from error
     if not reader.eof or reader.unused_data:
-        raise _damaged(one, "its content is cut off, has something after its end, or is too large")
+        raise _damaged(config_map, "its content is cut off, has something after its end, or is too large")
     return content
 
 
-def _removals(one: Obj) -> tuple[RemovalCount, ...]:
-    texts = _texts(one)
+def _removals(config_map: Obj) -> tuple[RemovalCount, ...]:
+    texts = _texts(config_map)
     name = BUDGETS if BUDGETS in texts else REMOVALS
     try:
         rows = foreign_json.parse(texts.get(name, "[]"), most_bytes=foreign_json.DOCUMENT)
         return tuple(count_of(row) for row in rows)
     except (TypeError, ValueError) as error:
-        raise _damaged(one, f"{name}: {error}") from error
+        raise _damaged(config_map, f"{name}: {error}") from error
 
 
-def _damaged(one: Obj, why: object) -> InventoryError:
+def _damaged(config_map: Obj, reason: object) -> InventoryError:
     return InventoryError(
-        f"ConfigMap {metadata_of(one).get('name')} is damaged: {why}",
+        f"ConfigMap {metadata_of(config_map).get('name')} is damaged: {reason}",
         hint="restore it from a backup; it is never taken for empty",
     )
 
@@ -276,7 +276,7 @@ def _damaged(one: Obj, why: object) -> InventoryError:
 # ---- comparing -------------------------------------------------------------------------------
 
 
-def diff(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> Difference:
+def diff(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> ConfigMapChanges:
     """What turns the ConfigMaps that are there into those that should be.
 
     Args:
@@ -285,29 +285,29 @@ def diff(before: Mapping[str, Obj], after: Mapping[str, Obj]) -> Difference:
     """
     update = [
         {
-            **one,
+            **config_map,
             "metadata": {
-                **one["metadata"],
+                **config_map["metadata"],
                 "resourceVersion": metadata_of(before[name]).get("resourceVersion"),
             },
         }
-        for name, one in after.items()
-        if name in before and not _same(before[name], one)
+        for name, config_map in after.items()
+        if name in before and not _same(before[name], config_map)
     ]
-    return Difference(
-        create=tuple(one for name, one in after.items() if name not in before),
+    return ConfigMapChanges(
+        create=tuple(config_map for name, config_map in after.items() if name not in before),
         update=tuple(update),
         delete=tuple(name for name in before if name not in after),
     )
 
 
-def _same(one: Obj, other: Obj) -> bool:
+def _same(first: Obj, second: Obj) -> bool:
     """Whether both hold the same, however it was packed: another zlib packs otherwise."""
-    if (one.get("data") or {}) != (other.get("data") or {}):
+    if (first.get("data") or {}) != (second.get("data") or {}):
         return False
-    if one.get("binaryData") == other.get("binaryData"):
+    if first.get("binaryData") == second.get("binaryData"):
         return True
     try:
-        return unpacked(one) == unpacked(other)
+        return unpacked(first) == unpacked(second)
     except InventoryError:
         return False

@@ -8,53 +8,53 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from reconciler.errors import Conflict
+from reconciler.errors import KubernetesConflict
 from reconciler.kube import resources, shards
-from reconciler.kube.api import Listing, Obj
+from reconciler.kube.api import ListResult, Obj
 from reconciler.kube.resources import name_of
-from reconciler.kube.served import CONFIG_MAPS, Resource
+from reconciler.kube.served import CONFIG_MAPS, ApiResource
 
 TRIES: Final = 5
 
 
-class ShelfApi(Protocol):
+class ConfigMapApi(Protocol):
     """What is needed of :class:`reconciler.kube.api.Api`."""
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, *, labels: str = ""
-    ) -> Listing:
+        self, resource: ApiResource, namespace: str | None = None, *, labels: str = ""
+    ) -> ListResult:
         """A collection."""
         ...
 
-    async def create(self, resource: Resource, namespace: str | None, body: Obj) -> Obj:
+    async def create(self, resource: ApiResource, namespace: str | None, body: Obj) -> Obj:
         """A new object."""
         ...
 
-    async def replace(self, resource: Resource, namespace: str | None, name: str, body: Obj) -> Obj:
+    async def replace(self, resource: ApiResource, namespace: str | None, name: str, body: Obj) -> Obj:
         """An object, if nobody changed it."""
         ...
 
-    async def delete(self, resource: Resource, namespace: str | None, name: str) -> None:
+    async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
         """Delete an object."""
         ...
 
 
-async def read(api: ShelfApi, namespace: str, cluster_id: str) -> shards.Kept:
+async def read(api: ConfigMapApi, namespace: str, cluster_id: str) -> shards.StoredRecords:
     """What the ConfigMaps of a cluster id hold.
 
     Raises:
         InventoryError: One of them is damaged or missing.
         KubernetesError: They cannot be read.
     """
-    found = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
-    return shards.read(cluster_id, found.items)
+    listing = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
+    return shards.read(cluster_id, listing.items)
 
 
 async def put(
-    api: ShelfApi,
+    api: ConfigMapApi,
     namespace: str,
     stored: dict[str, resources.Obj],
-    wanted: Mapping[str, resources.Obj],
+    wanted_objects: Mapping[str, resources.Obj],
 ) -> None:
     """Make them as wanted, in the order in which a crash in between loses nothing; ``stored`` follows each write.
 
@@ -62,25 +62,25 @@ async def put(
         api: The way to the API server.
         namespace: The operator's own.
         stored: What is there, by name, as the API server gave it.
-        wanted: From :func:`shards.config_maps`.
+        wanted_objects: From :func:`shards.config_maps`.
 
     Raises:
         Conflict: Somebody else wrote meanwhile.
         KubernetesError: They cannot be written.
     """
-    todo = shards.diff(stored, wanted)
-    for one in todo.create:
-        stored[name_of(one)] = await api.create(CONFIG_MAPS, namespace, dict(one))
-    for one in todo.update:
-        stored[name_of(one)] = await api.replace(CONFIG_MAPS, namespace, name_of(one), dict(one))
-    for name in todo.delete:
+    changes = shards.diff(stored, wanted_objects)
+    for config_map in changes.create:
+        stored[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
+    for config_map in changes.update:
+        stored[name_of(config_map)] = await api.replace(CONFIG_MAPS, namespace, name_of(config_map), dict(config_map))
+    for name in changes.delete:
         await api.delete(CONFIG_MAPS, namespace, name)
         del stored[name]
 
 
 async def change(
-    api: ShelfApi, namespace: str, cluster_id: str, work: Callable[[shards.Kept], shards.Kept]
-) -> shards.Kept:
+    api: ConfigMapApi, namespace: str, cluster_id: str, work: Callable[[shards.StoredRecords], shards.StoredRecords]
+) -> shards.StoredRecords:
     """Change what they hold; what did not change is not written.
 
     Args:
@@ -94,16 +94,16 @@ async def change(
         Conflict: Somebody else was quicker, again and again.
         KubernetesError: They cannot be read or written.
     """
-    for left in reversed(range(TRIES)):
-        found = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
-        before: dict[str, resources.Obj] = {name_of(one): one for one in found.items}
-        wanted = work(shards.read(cluster_id, found.items))
-        kept, after = await asyncio.to_thread(shards.config_maps, wanted, namespace=namespace)
+    for tries_left in reversed(range(TRIES)):
+        listing = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
+        before: dict[str, resources.Obj] = {name_of(config_map): config_map for config_map in listing.items}
+        changed = work(shards.read(cluster_id, listing.items))
+        stored, after = await asyncio.to_thread(shards.config_maps, changed, namespace=namespace)
         try:
             await put(api, namespace, before, after)
-        except Conflict:
-            if not left:
+        except KubernetesConflict:
+            if not tries_left:
                 raise
         else:
-            return kept
+            return stored
     raise AssertionError("unreachable")

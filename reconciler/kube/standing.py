@@ -29,13 +29,13 @@ from reconciler.kube.resources import (
 )
 from reconciler.manifest import explain, nodes
 from reconciler.manifest.cluster import QuotaCluster
-from reconciler.manifest.document import ClientQuota, Declined, from_resource
+from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
 from reconciler.manifest.schema_names import QUOTA
-from reconciler.quota.claims import Claim, Settled, settle
+from reconciler.quota.claims import Claim, ResolvedClaims, resolve_claims
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.owned import Owned, Pair
+from reconciler.quota.owned import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.state import set_values
 from reconciler.quota.tenancy import judge
@@ -44,7 +44,7 @@ MOST_PROBLEMS: Final = 8
 """So many faults of a document are listed; further ones are counted."""
 
 
-class Kind(StrEnum):
+class EligibilityKind(StrEnum):
     """How a document stands; the first that applies, in this order."""
 
     TERMINATING = "Terminating"
@@ -59,12 +59,12 @@ class Kind(StrEnum):
     ACCEPTED = "Accepted"
 
 
-_GONE: Final = frozenset({Kind.TERMINATING})
-_CLAIMING: Final = frozenset({Kind.ACCEPTED, Kind.CLUSTER_SUSPENDED})
+_GONE: Final = frozenset({EligibilityKind.TERMINATING})
+_CLAIMING: Final = frozenset({EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Eligibility:
     """One document, judged.
 
     Attributes:
@@ -83,7 +83,7 @@ class Standing:
 
     document: str
     obj: Obj = field(repr=False)
-    kind: Kind
+    kind: EligibilityKind
     declaration: Declaration | None = None
     claim: Claim | None = None
     halted: frozenset[Pair] = frozenset()
@@ -105,9 +105,9 @@ class Standing:
         return self.kind not in _GONE | _CLAIMING
 
 
-def stand(
+def assess_eligibility(
     obj: Obj, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
-) -> Standing:
+) -> Eligibility:
     """How a ClientQuota stands.
 
     Args:
@@ -118,21 +118,21 @@ def stand(
     document = document_of(obj)
     excess = excess_of(obj)
     if excess:
-        kind = Kind.TERMINATING if is_terminating(obj) else Kind.NAMESPACE_LIMIT
-        return Standing(document=document, obj=obj, kind=kind, messages=(excess,))
+        kind = EligibilityKind.TERMINATING if is_terminating(obj) else EligibilityKind.NAMESPACE_LIMIT
+        return Eligibility(document=document, obj=obj, kind=kind, messages=(excess,))
     read = _read(obj)
     declaration = None if isinstance(read, tuple) else read.declaration
     if is_terminating(obj):
-        return Standing(document=document, obj=obj, kind=Kind.TERMINATING, declaration=declaration)
+        return Eligibility(document=document, obj=obj, kind=EligibilityKind.TERMINATING, declaration=declaration)
     if isinstance(read, tuple):
-        return Standing(document=document, obj=obj, kind=Kind.INVALID, messages=read)
+        return Eligibility(document=document, obj=obj, kind=EligibilityKind.INVALID, messages=read)
     cluster = clusters.get(read.cluster)
     if cluster is None:
         exists = read.cluster in unusable
-        return Standing(
+        return Eligibility(
             document=document,
             obj=obj,
-            kind=Kind.CLUSTER_INVALID if exists else Kind.CLUSTER_NOT_FOUND,
+            kind=EligibilityKind.CLUSTER_INVALID if exists else EligibilityKind.CLUSTER_NOT_FOUND,
             declaration=declaration,
             messages=(
                 f"QuotaCluster {read.cluster} cannot be used as it is; its own status says why"
@@ -144,7 +144,7 @@ def stand(
 
 
 def grounds_of(obj: Obj) -> tuple[object, ...]:
-    """All of a ClientQuota that :func:`stand` goes by, short: what is equal stands the same by the same QuotaCluster.
+    """All of a ClientQuota that :func:`assess_eligibility` goes by, short: what is equal stands the same by the same QuotaCluster.
 
     Labels are no part of the generation, and guards may ask for some.
     """
@@ -157,37 +157,37 @@ def grounds_of(obj: Obj) -> tuple[object, ...]:
     )
 
 
-def gather(
-    standings: Iterable[Standing],
-    owned: Owned,
+def resolve_desired_state(
+    eligibilities: Iterable[Eligibility],
+    owned: OwnershipRecords,
     *,
     waiting: Collection[str] = (),
     untouched: Collection[Entity] = (),
-) -> Settled:
+) -> ResolvedClaims:
     """What all documents of one cluster together ask for, rivals settled.
 
     Args:
-        standings: Each document once; those on their way out count as deleted.
+        eligibilities: Each document once; those on their way out count as deleted.
         owned: The records, which tell who holds a pair at present.
         waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
             nobody else's to remove.
         untouched: Entities of which nobody can tell whose their limits are: who asks for any of them waits, too.
     """
-    everything = tuple(standings)
+    everything = tuple(eligibilities)
     held_up = [
-        one.claim.declaration
-        for one in everything
-        if one.claim is not None
-        and (one.document in waiting or one.claim.declaration.entity in untouched)
+        eligibility.claim.declaration
+        for eligibility in everything
+        if eligibility.claim is not None
+        and (eligibility.document in waiting or eligibility.claim.declaration.entity in untouched)
     ]
-    silent = {*waiting, *(one.document for one in held_up)}
-    return settle(
-        [one.claim for one in everything if one.claim is not None and one.document not in silent],
+    silent = {*waiting, *(declaration.document for declaration in held_up)}
+    return resolve_claims(
+        [eligibility.claim for eligibility in everything if eligibility.claim is not None and eligibility.document not in silent],
         owned=owned,
-        frozen=[one.document for one in everything if one.freezes or one.document in silent],
+        frozen=[eligibility.document for eligibility in everything if eligibility.freezes or eligibility.document in silent],
         halted=frozenset().union(
-            *(one.halted for one in everything),
-            ((one.entity, key) for one in held_up for key, _ in set_values(one.limits)),
+            *(eligibility.halted for eligibility in everything),
+            ((declaration.entity, key) for declaration in held_up for key, _ in set_values(declaration.limits)),
             ((subject, key) for subject in untouched for key in COLUMNS),
         ),
     )
@@ -208,13 +208,13 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
         "spec": dict(spec_of(obj)),
     }
     try:
-        found = from_resource(bare, path=f"clientquotas/{document_of(obj)}")
-    except Declined:
+        quota = from_resource(bare, path=f"clientquotas/{document_of(obj)}")
+    except DocumentDeclined:
         problems = explain.problems(QUOTA, nodes.from_json(bare), "")
-        return shortened([one.message for one in problems]) or ("it does not fit the schema",)
+        return shortened([problem.message for problem in problems]) or ("it does not fit the schema",)
     labels = labels_of(obj)
-    return replace(found, labels=labels, declaration=replace(
-        found.declaration, labels=tuple(sorted(labels.items()))
+    return replace(quota, labels=labels, declaration=replace(
+        quota.declaration, labels=tuple(sorted(labels.items()))
     ))  # fmt: skip
 
 
@@ -226,25 +226,25 @@ def shortened(messages: Collection[str]) -> tuple[str, ...]:
     return (*once[:MOST_PROBLEMS], f"and {len(once) - MOST_PROBLEMS} more")
 
 
-def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Standing:
+def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
     """A readable document of a usable cluster, by the cluster's tenants, scope and switches."""
     verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
     declared, messages = verdict.declaration, verdict.messages
-    kind = Kind.ACCEPTED
+    kind = EligibilityKind.ACCEPTED
     if not verdict.granted:
-        kind = Kind.NOT_GRANTED
+        kind = EligibilityKind.NOT_GRANTED
     elif not cluster.rules().in_scope(declared.entity):
-        kind = Kind.OUT_OF_SCOPE
+        kind = EligibilityKind.OUT_OF_SCOPE
         shape = form(declared.entity)
         messages = (
             f"an entity of the form {shape} like this one is outside the scope of QuotaCluster {cluster.name}",
         )
     elif declared.suspended:
-        kind = Kind.SUSPENDED
+        kind = EligibilityKind.SUSPENDED
     elif cluster.suspend:
-        kind = Kind.CLUSTER_SUSPENDED
+        kind = EligibilityKind.CLUSTER_SUSPENDED
     claims = kind in _CLAIMING
-    return Standing(
+    return Eligibility(
         document=declaration.document,
         obj=obj,
         kind=kind,
@@ -253,16 +253,16 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Standi
         if claims
         else None,
         halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
-        if kind is Kind.SUSPENDED
+        if kind is EligibilityKind.SUSPENDED
         else frozenset(),
         tenanted=bool(cluster.grants),
         messages=messages,
     )
 
 
-def refers_to(standing: Standing) -> str:
+def refers_to(eligibility: Eligibility) -> str:
     """Name of the QuotaCluster that the document refers to, "" if it does not say."""
-    return cluster_name_of(standing.obj)
+    return cluster_name_of(eligibility.obj)
 
 
 def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:

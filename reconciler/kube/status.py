@@ -13,17 +13,17 @@ from reconciler.kube.cluster_state import cluster_status as cluster_status  # no
 from reconciler.kube.cluster_state import pending_cluster as pending_cluster  # noqa: PLC0414 - the same
 from reconciler.kube.comparing import unchanged as unchanged  # noqa: PLC0414 - for both kinds
 from reconciler.kube.conditions import bounded, condition_of, conditions
-from reconciler.kube.reading import KeyReading, Reading
+from reconciler.kube.reading import KeyStatus, KeyStatusIndex
 from reconciler.kube.reasons import PRECEDENCE, TABLE, Reason, worst
 from reconciler.kube.records import entity_of
 from reconciler.kube.resources import Obj, cluster_name_of, generation_of, requested_at
-from reconciler.kube.sheet import Sheet, kept_keys, sentence
-from reconciler.kube.standing import Kind, Standing
-from reconciler.quota.claims import Settled
+from reconciler.kube.sheet import StatusEntries, previous_keys, sentence
+from reconciler.kube.standing import EligibilityKind, Eligibility
+from reconciler.quota.claims import ResolvedClaims
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.owned import Owned
-from reconciler.quota.report import Pass
+from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.report import Reconciliation
 from reconciler.render.names import entity_text
 
 MOST_ENTITY: Final = 2048
@@ -34,26 +34,26 @@ GRACE_SECONDS: Final = 60.0
 
 _Status = dict[str, Any]
 
-_STANDS: Final[Mapping[Kind, Reason]] = {
-    Kind.TERMINATING: Reason.DELETING,
-    Kind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
-    Kind.INVALID: Reason.INVALID,
-    Kind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
-    Kind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,
-    Kind.NOT_GRANTED: Reason.NOT_GRANTED,
-    Kind.OUT_OF_SCOPE: Reason.OUT_OF_SCOPE,
-    Kind.SUSPENDED: Reason.SUSPENDED,
-    Kind.CLUSTER_SUSPENDED: Reason.CLUSTER_SUSPENDED,
+_STANDS: Final[Mapping[EligibilityKind, Reason]] = {
+    EligibilityKind.TERMINATING: Reason.DELETING,
+    EligibilityKind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
+    EligibilityKind.INVALID: Reason.INVALID,
+    EligibilityKind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
+    EligibilityKind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,
+    EligibilityKind.NOT_GRANTED: Reason.NOT_GRANTED,
+    EligibilityKind.OUT_OF_SCOPE: Reason.OUT_OF_SCOPE,
+    EligibilityKind.SUSPENDED: Reason.SUSPENDED,
+    EligibilityKind.CLUSTER_SUSPENDED: Reason.CLUSTER_SUSPENDED,
 }
 
 
-class _Memo:
+class _KeyStatusMemo:
     """The last pass that was read: one reading serves all documents of a cluster."""
 
     def __init__(self) -> None:
-        self._last: Reading | None = None
+        self._last: KeyStatusIndex | None = None
 
-    def read(self, report: Pass, settled: Settled, owned: Owned) -> Reading:
+    def read(self, report: Reconciliation, settled: ResolvedClaims, owned: OwnershipRecords) -> KeyStatusIndex:
         last = self._last
         if (
             last is None
@@ -61,7 +61,7 @@ class _Memo:
             or last.settled is not settled
             or last.owned is not owned
         ):
-            last = self._last = Reading(report, settled=settled, owned=owned)
+            last = self._last = KeyStatusIndex(report, settled=settled, owned=owned)
         return last
 
     def forget(self) -> None:
@@ -69,17 +69,17 @@ class _Memo:
         self._last = None
 
 
-_MEMO: Final = _Memo()
-told: Final = _MEMO.forget
+_MEMO: Final = _KeyStatusMemo()
+forget_memo: Final = _MEMO.forget
 """Call it when every status of a pass was made."""
 
 
 def document_status(
-    standing: Standing,
+    eligibility: Eligibility,
     *,
-    settled: Settled | None = None,
-    report: Pass | None = None,
-    owned: Owned | None = None,
+    settled: ResolvedClaims | None = None,
+    report: Reconciliation | None = None,
+    owned: OwnershipRecords | None = None,
     previous: Obj,
     now: float,
     outage: float = math.inf,
@@ -87,7 +87,7 @@ def document_status(
     """The status of a document.
 
     Args:
-        standing: How it stands.
+        eligibility: How it stands.
         settled: Who asks for what and does not get it; with ``report``.
         report: The pass; ``None`` where there was none, because none was due or none is possible.
         owned: The records after the pass; with ``report``.
@@ -95,65 +95,65 @@ def document_status(
         now: Seconds since the epoch.
         outage: For how many seconds passes have failed by now.
     """
-    reading = None
+    key_statuses = None
     if report is not None and settled is not None and owned is not None:
-        reading = _MEMO.read(report, settled, owned)
-    if reading is not None and _may_wait(standing, reading, previous, outage):
+        key_statuses = _MEMO.read(report, settled, owned)
+    if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
-    subject = _entity(standing)
-    made: _Status = {"observedGeneration": generation_of(standing.obj)}
-    handled = requested_at(standing.obj) if reading is not None or standing.freezes else None
+    subject = _entity(eligibility)
+    status: _Status = {"observedGeneration": generation_of(eligibility.obj)}
+    handled = requested_at(eligibility.obj) if key_statuses is not None or eligibility.freezes else None
     handled = handled or previous.get("lastHandledReconcileAt")
     if handled is not None:
-        made["lastHandledReconcileAt"] = handled[:128]
+        status["lastHandledReconcileAt"] = handled[:128]
     text = previous.get("entity") if subject is None else entity_text(subject)
     if text is not None:
-        made["entity"] = bounded(text, MOST_ENTITY)
-    sheet = None
-    if reading is not None and reading.compared and subject is not None:
-        sheet = Sheet(
-            standing=standing, subject=subject, reading=reading, previous=previous, now=now
+        status["entity"] = bounded(text, MOST_ENTITY)
+    status_entries = None
+    if key_statuses is not None and key_statuses.compared and subject is not None:
+        status_entries = StatusEntries(
+            eligibility=eligibility, subject=subject, key_statuses=key_statuses, previous=previous, now=now
         )
-        made["clusterId"] = reading.owned.cluster_id
-        keys, drift = sheet.keys(), sheet.drift()
+        status["clusterId"] = key_statuses.owned.cluster_id
+        keys, drift = status_entries.keys(), status_entries.drift()
     else:
         if "clusterId" in previous:
-            made["clusterId"] = previous["clusterId"]
-        keys, drift = kept_keys(standing, previous), list(previous.get("drift", ()))
+            status["clusterId"] = previous["clusterId"]
+        keys, drift = previous_keys(eligibility, previous), list(previous.get("drift", ()))
     if keys:
-        made["keys"] = keys
+        status["keys"] = keys
     if drift:
-        made["drift"] = drift
-    reason, message = _reason(standing, reading, sheet)
-    spoken_of = None if standing.freezes else sheet
-    made["conditions"] = conditions(
+        status["drift"] = drift
+    reason, message = _reason(eligibility, key_statuses, status_entries)
+    spoken_of = None if eligibility.freezes else status_entries
+    status["conditions"] = conditions(
         reason,
         message,
-        generation=generation_of(standing.obj),
+        generation=generation_of(eligibility.obj),
         previous=previous.get("conditions", ()),
         now=now,
         drifted=None if spoken_of is None else spoken_of.drifted(),
         conflict=None if spoken_of is None else spoken_of.conflict(),
-        keep=reading is not None and not reading.compared and not standing.freezes,
+        keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,
     )
-    return made
+    return status
 
 
-def pending_status(standing: Standing, *, now: float) -> _Status:
+def pending_status(eligibility: Eligibility, *, now: float) -> _Status:
     """What a document without any status says while the first pass takes long; a fault is told at once."""
-    return document_status(standing, previous={}, now=now)
+    return document_status(eligibility, previous={}, now=now)
 
 
-def _entity(standing: Standing) -> Entity | None:
-    return entity_of(standing.obj) if standing.declaration is None else standing.declaration.entity
+def _entity(eligibility: Eligibility) -> Entity | None:
+    return entity_of(eligibility.obj) if eligibility.declaration is None else eligibility.declaration.entity
 
 
-def _may_wait(standing: Standing, reading: Reading, previous: Obj, outage: float) -> bool:
+def _may_wait(eligibility: Eligibility, key_statuses: KeyStatusIndex, previous: Obj, outage: float) -> bool:
     """Whether a document that was in order says nothing yet of a pass that failed."""
-    trouble = reading.trouble
-    if reading.compared or trouble is None or standing.kind is not Kind.ACCEPTED:
+    trouble = key_statuses.trouble
+    if key_statuses.compared or trouble is None or eligibility.kind is not EligibilityKind.ACCEPTED:
         return False
-    if previous.get("observedGeneration") != generation_of(standing.obj):
+    if previous.get("observedGeneration") != generation_of(eligibility.obj):
         return False
     if trouble.reason is Reason.PENDING:
         return bool(condition_of(previous, "Ready"))
@@ -164,44 +164,44 @@ def _may_wait(standing: Standing, reading: Reading, previous: Obj, outage: float
 # ---- the one reason --------------------------------------------------------------------------
 
 
-def _reason(standing: Standing, reading: Reading | None, sheet: Sheet | None) -> tuple[Reason, str]:
+def _reason(eligibility: Eligibility, key_statuses: KeyStatusIndex | None, status_entries: StatusEntries | None) -> tuple[Reason, str]:
     """The reason that the document shows, and its sentence."""
-    stands = _STANDS.get(standing.kind)
+    stands = _STANDS.get(eligibility.kind)
     if stands is Reason.DELETING:
-        return stands, _said(stands, _waits_for(reading, sheet), ())
+        return stands, _message_text(stands, _waits_for(key_statuses, status_entries), ())
     if stands is Reason.INVALID:
-        return stands, "; ".join(standing.messages)
+        return stands, "; ".join(eligibility.messages)
     if stands is not None:
-        return stands, _said(stands, "; ".join(standing.messages), ())
-    if sheet is not None:
-        return _of_keys(standing, sheet)
-    if reading is None or reading.trouble is None:
-        return Reason.PENDING, _said(Reason.PENDING, "", standing.messages)
-    reason = _for_documents(reading.trouble.reason)
-    cluster = f"QuotaCluster {cluster_name_of(standing.obj)}"
-    return reason, _said(reason, "", (cluster, *standing.messages))
+        return stands, _message_text(stands, "; ".join(eligibility.messages), ())
+    if status_entries is not None:
+        return _of_keys(eligibility, status_entries)
+    if key_statuses is None or key_statuses.trouble is None:
+        return Reason.PENDING, _message_text(Reason.PENDING, "", eligibility.messages)
+    reason = _for_documents(key_statuses.trouble.reason)
+    cluster = f"QuotaCluster {cluster_name_of(eligibility.obj)}"
+    return reason, _message_text(reason, "", (cluster, *eligibility.messages))
 
 
-def _of_keys(standing: Standing, sheet: Sheet) -> tuple[Reason, str]:
+def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[Reason, str]:
     """The worst of the keys; what is said of them, worst first."""
-    shown = {key: _shown(sheet, key, found) for key, found in sheet.readings.items()}
-    reason = worst(*shown.values())
-    told = sorted(
+    displayed = {key: _displayed_reason(status_entries, key, key_status) for key, key_status in status_entries.statuses_by_key.items()}
+    reason = worst(*displayed.values())
+    statuses = sorted(
         (
-            (key, found)
-            for key, found in sheet.readings.items()
-            if found.message and (shown[key] is not Reason.SYNCED or not found.drifts)
+            (key, key_status)
+            for key, key_status in status_entries.statuses_by_key.items()
+            if key_status.message and (displayed[key] is not Reason.SYNCED or not key_status.drifts)
         ),
-        key=lambda item: (PRECEDENCE[shown[item[0]]], COLUMN_OF[item[0]]),
+        key=lambda item: (PRECEDENCE[displayed[item[0]]], COLUMN_OF[item[0]]),
     )
-    return reason, _said(reason, sentence(told), standing.messages)
+    return reason, _message_text(reason, sentence(statuses), eligibility.messages)
 
 
-def _shown(sheet: Sheet, key: Key, found: KeyReading) -> Reason:
+def _displayed_reason(status_entries: StatusEntries, key: Key, key_status: KeyStatus) -> Reason:
     """The reason of a key; drift that does not count yet is none."""
-    if found.reason is Reason.DRIFTED and not sheet.counts_as_drift(key):
+    if key_status.reason is Reason.DRIFTED and not status_entries.counts_as_drift(key):
         return Reason.SYNCED
-    return _for_documents(found.reason)
+    return _for_documents(key_status.reason)
 
 
 def _for_documents(reason: Reason) -> Reason:
@@ -211,16 +211,16 @@ def _for_documents(reason: Reason) -> Reason:
     return reason
 
 
-def _waits_for(reading: Reading | None, sheet: Sheet | None) -> str:
+def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntries | None) -> str:
     """What keeps the limits of a deleted document from being removed; "" = nothing that is known."""
-    if sheet is not None:
-        return sentence((key, found) for key, found in sheet.readings.items() if found.message)
-    if reading is None or reading.trouble is None:
+    if status_entries is not None:
+        return sentence((key, key_status) for key, key_status in status_entries.statuses_by_key.items() if key_status.message)
+    if key_statuses is None or key_statuses.trouble is None:
         return ""
-    says = TABLE[_for_documents(reading.trouble.reason)].says
-    return f"{TABLE[Reason.DELETING].says}, but {says}"
+    message = TABLE[_for_documents(key_statuses.trouble.reason)].message
+    return f"{TABLE[Reason.DELETING].message}, but {message}"
 
 
-def _said(reason: Reason, detail: str, more: Iterable[str]) -> str:
+def _message_text(reason: Reason, detail: str, remarks: Iterable[str]) -> str:
     """What is known in detail, or the row's sentence; and remarks."""
-    return "; ".join((detail or TABLE[reason].says, *more))
+    return "; ".join((detail or TABLE[reason].message, *remarks))

@@ -7,13 +7,13 @@ good, the operator has to be gone: what a chart's uninstallation and an administ
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.errors import KubernetesAway, NotFound
-from reconciler.kube.api import Api
-from reconciler.kube.served import Resource
+from reconciler.errors import KubernetesUnavailable, NotFound
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.served import ApiResource
 from reconciler.ports import Clock
 
-DEPLOYMENTS: Final = Resource(group="apps", version="v1", plural="deployments", namespaced=True)
-PODS: Final = Resource(group="", version="v1", plural="pods", namespaced=True)
+DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments", namespaced=True)
+PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)
 
 LONGEST_STOP: Final = 150.0
 """Seconds: a pod has 75 to end (a broker may take 65 to answer an alter), and the same again for its node to say so."""
@@ -23,7 +23,7 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 async def stop_deployment(
-    api: Api, namespace: str, name: str, *, clock: Clock, longest: float = LONGEST_STOP
+    api: KubernetesApi, namespace: str, name: str, *, clock: Clock, longest: float = LONGEST_STOP
 ) -> bool:
     """Scale a Deployment to no replicas and return when none of its pods runs any more.
 
@@ -42,17 +42,17 @@ async def stop_deployment(
         KubernetesError: A right is missing.
     """
     try:
-        found = await api.get(DEPLOYMENTS, namespace, name)
+        deployment = await api.get(DEPLOYMENTS, namespace, name)
     except NotFound:
         return False
     _ = await api.patch_merge(
         DEPLOYMENTS, namespace, name, {"spec": {"replicas": 0}}, subresource="scale"
     )
-    labels = _selector(found)
+    labels = _selector(deployment)
     until = clock.monotonic() + longest
     while running := await _running(api, namespace, labels):
         if clock.monotonic() >= until:
-            raise KubernetesAway(
+            raise KubernetesUnavailable(
                 f"after {longest:.0f} s these pods still run: {', '.join(running)}",
                 hint="delete them, then release again",
             )
@@ -62,11 +62,11 @@ async def stop_deployment(
 
 def _selector(deployment: Mapping[str, Any]) -> str:
     """The Deployment's labels as a query; ours selects by equality alone."""
-    wanted: Mapping[str, str] = deployment["spec"]["selector"]["matchLabels"]
-    return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
+    match_labels: Mapping[str, str] = deployment["spec"]["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in sorted(match_labels.items()))
 
 
-async def _running(api: Api, namespace: str, labels: str) -> list[str]:
+async def _running(api: KubernetesApi, namespace: str, labels: str) -> list[str]:
     pods = (await api.list(PODS, namespace, labels=labels)).items
     return sorted(
         pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") not in ENDED

@@ -15,13 +15,13 @@ from reconciler.kube.budget_wait import waited_for_budget
 from reconciler.kube.cluster_state import cluster_status
 from reconciler.kube.comparing import unchanged
 from reconciler.kube.events import (
-    Happening,
+    ResourceEvent,
     cluster_transitions,
     released,
     released_more,
     transitions,
 )
-from reconciler.kube.found import Found, next_sync, report_for, spoken_of, token, was_leaving
+from reconciler.kube.found import ReconcileResult, next_sync, report_for, mentioned_documents, token, was_leaving
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.resources import (
     Obj,
@@ -30,12 +30,12 @@ from reconciler.kube.resources import (
     is_terminating,
     status_of,
 )
-from reconciler.kube.standing import Standing
-from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status, told
-from reconciler.kube.writes import Writes
+from reconciler.kube.standing import Eligibility
+from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status, forget_memo
+from reconciler.kube.writes import ResourceWriter
 from reconciler.ports import Clock
 from reconciler.quota.policy import Policy
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -46,7 +46,7 @@ MOST_EVENTS: Final = 100
 GAVE_UP: Final = "they could not be removed within the deletion timeout"
 
 
-class Telling:
+class StatusPublisher:
     """Tells of the passes over one cluster.
 
     Args:
@@ -61,12 +61,12 @@ class Telling:
         self,
         name: str,
         *,
-        writes: Writes,
+        writes: ResourceWriter,
         inventory: KubeInventory,
         clock: Clock,
         deletion_timeout: float,
     ) -> None:
-        self._name, self._writes, self._inventory, self._clock = name, writes, inventory, clock
+        self._name, self._writer, self._inventory, self._clock = name, writes, inventory, clock
         self._deletion_timeout = deletion_timeout
         # Documents whose status was worked out by a pass that had nothing to say of them, and from what.
         self._quiet: dict[str, tuple[object, ...]] = {}
@@ -74,20 +74,20 @@ class Telling:
         # When documents on their way out waited for a removal budget last: their timeout begins after that.
         self._waited: Mapping[str, float] = {}
 
-    async def pending(self, standings: Mapping[str, Standing]) -> None:
+    async def pending(self, eligibilities: Mapping[str, Eligibility]) -> None:
         """Documents without any status say that they wait."""
         now = self._clock.now()
-        _ = await self._writes.statuses(
-            (one.obj, pending_status(one, now=now))
-            for one in standings.values()
-            if not status_of(one.obj).get("conditions")
+        _ = await self._writer.statuses(
+            (eligibility.obj, pending_status(eligibility, now=now))
+            for eligibility in eligibilities.values()
+            if not status_of(eligibility.obj).get("conditions")
         )
 
-    async def tell(self, found: Found, *, everything: bool) -> str:
+    async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
         """Write whatever changed.
 
         Args:
-            found: What the pass left.
+            result: What the pass left.
             everything: Look at every document, whether or not the pass spoke of it.
 
         Returns:
@@ -97,35 +97,35 @@ class Telling:
             KquotaError: The records could not be written; the QuotaCluster says so.
         """
         try:
-            return await self._tell(found, everything=everything)
+            return await self._publish(result, everything=everything)
         except KquotaError as error:
-            failed = replace(found.report, error=found.report.error or error)
-            await self._cluster(replace(found, report=failed), {})
+            failed = replace(result.report, error=result.report.error or error)
+            await self._cluster(replace(result, report=failed), {})
             raise
 
-    async def _tell(self, found: Found, *, everything: bool) -> str:
+    async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
         leaving = {
             document: obj
-            for document, obj in found.documents.items()
+            for document, obj in result.documents.items()
             # Who is on his way out only since the pass was begun is the next one's.
-            if is_terminating(obj) and has_finalizer(obj) and was_leaving(found, document)
+            if is_terminating(obj) and has_finalizer(obj) and was_leaving(result, document)
         }
-        held, gave_up = await self._held_back(leaving, found)
-        await self._left_elsewhere(found, leaving)
-        happened: list[tuple[Obj, Happening]] = []
-        unsaved = await self._statuses(found, held, happened, everything=everything)
-        released = {document: obj for document, obj in leaving.items() if document not in held}
+        held_documents, gave_up = await self._held_back(leaving, result)
+        await self._orphan_records_elsewhere(result, leaving)
+        events: list[tuple[Obj, ResourceEvent]] = []
+        unsaved = await self._statuses(result, held_documents, events, everything=everything)
+        released = {document: obj for document, obj in leaving.items() if document not in held_documents}
         await self._inventory.flush(
-            live=[one for one in found.documents if one not in released],
-            complete=found.report.preview is not None and found.report.preview.plan.complete,
+            live=[document for document in result.documents if document not in released],
+            complete=result.report.preview is not None and result.report.preview.plan.complete,
         )
-        stuck = await self._finalizers(found, released)
-        await self._cluster(found, gave_up)
-        if found.report.error is None:
-            await self._writes.events(happened[:MOST_EVENTS], otherwise=found.obj)
-        return _left(found, unsaved, stuck, held)
+        stuck = await self._finalizers(result, released)
+        await self._cluster(result, gave_up)
+        if result.report.error is None:
+            await self._writer.events(events[:MOST_EVENTS], otherwise=result.obj)
+        return _pending_text(result, unsaved, stuck, held_documents)
 
-    def _outage(self, report: Pass) -> float:
+    def _outage(self, report: Reconciliation) -> float:
         """For how many seconds passes have failed."""
         if report.error is None:
             self._failing_since = None
@@ -135,173 +135,173 @@ class Telling:
         return self._clock.now() - self._failing_since
 
     async def _held_back(
-        self, leaving: Mapping[str, Obj], found: Found
+        self, leaving: Mapping[str, Obj], result: ReconcileResult
     ) -> tuple[frozenset[str], Mapping[str, int]]:
         """Documents that have to wait for a removal; and those that waited too long, whose quotas stay."""
-        if not found.records_known:
+        if not result.records_known:
             return frozenset(leaving), {}
         now, owned = self._clock.now(), self._inventory.owned
-        held = dict(finalizers.holds_back(leaving, owned, found.report))
+        held_pairs = dict(finalizers.holds_back(leaving, owned, result.report))
         # Another cluster answers, or is meant, than the one that they were applied to.
-        legible = {one: obj for one, obj in leaving.items() if one not in found.unreadable}
+        legible = {document: obj for document, obj in leaving.items() if document not in result.unreadable}
         strange = finalizers.applied_elsewhere(legible, owned.cluster_id)
-        if found.report.error is not None:
-            held |= {
+        if result.report.error is not None:
+            held_pairs |= {
                 document: pairs for _, some in strange.items() for document, pairs in some.items()
             }
-        for document in leaving.keys() & found.unreadable.keys():
+        for document in leaving.keys() & result.unreadable.keys():
             # Somebody may mend its status yet; if nobody does, its quotas stay.
-            _ = held.setdefault(document, set())
-        self._waited = waited_for_budget(leaving, held, found.report, self._waited, now=now)
+            _ = held_pairs.setdefault(document, set())
+        self._waited = waited_for_budget(leaving, held_pairs, result.report, self._waited, now=now)
         late = {
             document
-            for document in held
+            for document in held_pairs
             if now
             - max(deletion_requested_at(leaving[document]) or now, self._waited.get(document, 0.0))
             >= self._deletion_timeout
         }
-        waiting = frozenset(held).difference(late)
+        waiting = frozenset(held_pairs).difference(late)
         for cluster_id, some in strange.items():
-            await self._inventory.leave_behind(
-                cluster_id, [leaving[one] for one in some if one not in waiting]
+            await self._inventory.orphan_records(
+                cluster_id, [leaving[document] for document in some if document not in waiting]
             )
-        ours = late.difference(*strange.values())
-        if ours:
+        own_late = late.difference(*strange.values())
+        if own_late:
             given_up = [
-                one for document in ours for one in finalizers.given_up(held[document], owned)
+                change for document in own_late for change in finalizers.given_up(held_pairs[document], owned)
             ]
             await self._inventory.write(owned.cluster_id, given_up)
-        return waiting, {one: len(held[one]) for one in sorted(late)}
+        return waiting, {document: len(held_pairs[document]) for document in sorted(late)}
 
-    async def _left_elsewhere(self, found: Found, leaving: Mapping[str, Obj]) -> None:
+    async def _orphan_records_elsewhere(self, result: ReconcileResult, leaving: Mapping[str, Obj]) -> None:
         """Keep what statuses record of another cluster, before they speak of this one instead."""
-        if found.report.preview is None:
+        if result.report.preview is None:
             return
-        staying = {
-            document: one.obj
-            for document, one in found.standings.items()
-            if document not in leaving and document not in found.unreadable
+        staying_documents = {
+            document: eligibility.obj
+            for document, eligibility in result.eligibilities.items()
+            if document not in leaving and document not in result.unreadable
         }
-        elsewhere = finalizers.applied_elsewhere(staying, self._inventory.owned.cluster_id)
+        elsewhere = finalizers.applied_elsewhere(staying_documents, self._inventory.owned.cluster_id)
         for cluster_id, some in elsewhere.items():
             try:
-                await self._inventory.leave_behind(cluster_id, [staying[one] for one in some])
+                await self._inventory.orphan_records(cluster_id, [staying_documents[document] for document in some])
             except InventoryError as error:
                 _LOG.warning("what was applied to cluster %s is forgotten: %s", cluster_id, error)
 
     async def _statuses(
         self,
-        found: Found,
-        held: frozenset[str],
-        happened: list[tuple[Obj, Happening]],
+        result: ReconcileResult,
+        held_documents: frozenset[str],
+        events: list[tuple[Obj, ResourceEvent]],
         *,
         everything: bool,
     ) -> set[str]:
         """Write the statuses that changed; the documents whose status could not be written."""
         quiet: dict[str, tuple[object, ...]] = {}
-        failed = await self._writes.statuses(
-            self._changed(found, held, happened, quiet, everything=everything)
+        failed = await self._writer.statuses(
+            self._changed(result, held_documents, events, quiet, everything=everything)
         )
-        told()
+        forget_memo()
         self._quiet = {name: token for name, token in quiet.items() if name not in failed}
         return failed
 
     def _changed(
         self,
-        found: Found,
-        held: frozenset[str],
-        happened: list[tuple[Obj, Happening]],
+        result: ReconcileResult,
+        held_documents: frozenset[str],
+        events: list[tuple[Obj, ResourceEvent]],
         quiet: dict[str, tuple[object, ...]],
         *,
         everything: bool,
     ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
         """Documents whose status is another one now, one at a time: five thousand of them fill no memory."""
         now = self._clock.now()
-        named = spoken_of(found)
-        outage = self._outage(found.report)
-        for document, one in found.standings.items():
-            if is_terminating(one.obj) and document not in held:
+        mentioned = mentioned_documents(result)
+        outage = self._outage(result.report)
+        for document, eligibility in result.eligibilities.items():
+            if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
-            made_from = (*token(one, found), outage >= GRACE_SECONDS)
-            if document not in named:
+            made_from = (*token(eligibility, result), outage >= GRACE_SECONDS)
+            if document not in mentioned:
                 quiet[document] = made_from
                 if not everything and self._quiet.get(document) == made_from:
                     continue
-            before = status_of(one.obj)
+            before = status_of(eligibility.obj)
             after = document_status(
-                one,
-                settled=found.settled,
-                report=report_for(document, found),
+                eligibility,
+                settled=result.settled,
+                report=report_for(document, result),
                 owned=self._inventory.owned,
                 previous=before,
                 now=now,
                 outage=outage,
             )
             if not unchanged(before, after):
-                if len(happened) < MOST_EVENTS:
-                    happened.extend((one.obj, each) for each in transitions(before, after))
-                yield one.obj, after
+                if len(events) < MOST_EVENTS:
+                    events.extend((eligibility.obj, each) for each in transitions(before, after))
+                yield eligibility.obj, after
 
-    async def _finalizers(self, found: Found, released: Mapping[str, Obj]) -> set[str]:
+    async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
         """Take our finalizer off what is released, and off what no longer needs it."""
         unneeded = [
-            one.obj
-            for one in found.standings.values()
-            if one.claim is not None
-            and found.rules.in_force in {Policy.UPSERT, Policy.SYNC}
-            and not is_terminating(one.obj)
-            and has_finalizer(one.obj)
+            eligibility.obj
+            for eligibility in result.eligibilities.values()
+            if eligibility.claim is not None
+            and result.rules.in_force in {Policy.UPSERT, Policy.SYNC}
+            and not is_terminating(eligibility.obj)
+            and has_finalizer(eligibility.obj)
             and not finalizers.deletion_has_effect(
-                one.claim.declaration.deletion_policy, found.rules.in_force
+                eligibility.claim.declaration.deletion_policy, result.rules.in_force
             )
         ]
-        return await self._writes.patches(
+        return await self._writer.patches(
             (obj, finalizers.removing(obj)) for obj in (*released.values(), *unneeded)
         )
 
-    async def _cluster(self, found: Found, gave_up: Mapping[str, int]) -> None:
-        before = status_of(found.obj)
+    async def _cluster(self, result: ReconcileResult, gave_up: Mapping[str, int]) -> None:
+        before = status_of(result.obj)
         after = cluster_status(
-            found.obj,
-            report=found.report,
-            settled=found.settled,
+            result.obj,
+            report=result.report,
+            settled=result.settled,
             owned=self._inventory.owned,
-            documents=len(found.documents),
+            documents=len(result.documents),
             previous=before,
             now=self._clock.now(),
-            next_sync=next_sync(found),
-            behaves_as=found.behaves_as,
-            secret=found.secret,
+            next_sync=next_sync(result),
+            behaves_as=result.behaves_as,
+            secret=result.secret,
         )
         events = [
             *cluster_transitions(before, after),
             *_releases(gave_up),
         ]
         if not unchanged(before, after):
-            _ = await self._writes.cluster_status(found.obj, after)
-        await self._writes.events(((found.obj, one) for one in events), otherwise=None)
+            _ = await self._writer.cluster_status(result.obj, after)
+        await self._writer.events(((result.obj, event) for event in events), otherwise=None)
 
 
-def _releases(gave_up: Mapping[str, int]) -> Iterator[Happening]:
+def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:
     """One event per document, up to a number: a namespace may have held thousands."""
-    told = list(gave_up.items())
-    for document, count in told[:MOST_EVENTS]:
+    releases = list(gave_up.items())
+    for document, count in releases[:MOST_EVENTS]:
         yield released(document, count, GAVE_UP)
-    if more := told[MOST_EVENTS:]:
-        yield released_more(len(more), sum(count for _, count in more), GAVE_UP)
+    if remaining := releases[MOST_EVENTS:]:
+        yield released_more(len(remaining), sum(count for _, count in remaining), GAVE_UP)
 
 
-def _left(found: Found, unsaved: set[str], stuck: set[str], held: frozenset[str]) -> str:
+def _pending_text(result: ReconcileResult, unsaved: set[str], stuck: set[str], held_documents: frozenset[str]) -> str:
     parts = []
-    if found.unheld:
-        parts.append(f"{len(found.unheld)} documents could not be given our finalizer")
+    if result.unheld:
+        parts.append(f"{len(result.unheld)} documents could not be given our finalizer")
     if unsaved:
         parts.append(f"{len(unsaved)} statuses could not be written")
     if stuck:
         parts.append(f"{len(stuck)} finalizers could not be removed")
-    if held:
-        parts.append(f"{len(held)} deleted documents wait for their quotas to be removed")
-    outcome = found.report.outcome
+    if held_documents:
+        parts.append(f"{len(held_documents)} deleted documents wait for their quotas to be removed")
+    outcome = result.report.outcome
     if outcome is not None and not outcome.complete:
         parts.append(outcome.failure or "not every change was applied and seen")
     return "; ".join(parts)

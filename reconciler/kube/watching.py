@@ -44,18 +44,18 @@ BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 
 def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegistry:
     """Handlers for the kinds (group, version, plural) that somebody wants to hear of."""
-    made = kopf.OperatorRegistry()
-    for (group, version, plural), taken in kinds.items():
-        _ = kopf.on.event(group=group, version=version, plural=plural, registry=made)(
-            _handler(taken)
+    operator_registry = kopf.OperatorRegistry()
+    for (group, version, plural), deliver in kinds.items():
+        _ = kopf.on.event(group=group, version=version, plural=plural, registry=operator_registry)(
+            _handler(deliver)
         )
-    _ = kopf.on.login(registry=made, errors=kopf.ErrorsMode.IGNORED)(_login)
-    return made
+    _ = kopf.on.login(registry=operator_registry, errors=kopf.ErrorsMode.IGNORED)(_login)
+    return operator_registry
 
 
-def _handler(taken: Taken) -> Callable[..., Any]:
+def _handler(deliver: Taken) -> Callable[..., Any]:
     async def handle(*, event: Mapping[str, Any], **_: object) -> None:
-        taken(event["type"] or "", event["object"])
+        deliver(event["type"] or "", event["object"])
 
     return handle
 
@@ -76,22 +76,22 @@ def settings() -> kopf.OperatorSettings:
 
     It does not watch for new kinds and namespaces: the chart gives no right to, and Kopf would ask nine times.
     """
-    made = kopf.OperatorSettings()
-    made.posting.enabled = False
-    made.scanning.disabled = True
+    operator_settings = kopf.OperatorSettings()
+    operator_settings.posting.enabled = False
+    operator_settings.scanning.disabled = True
     # Kopf takes its own finalizer off whatever no handler of deletions needs it on: ours must not be its own.
-    made.persistence.diffbase_storage = NoDifferences()
-    made.persistence.progress_storage = NoProgress()
-    made.persistence.finalizer = KOPFS_FINALIZER
+    operator_settings.persistence.diffbase_storage = NoDifferences()
+    operator_settings.persistence.progress_storage = NoProgress()
+    operator_settings.persistence.finalizer = KOPFS_FINALIZER
     # Kopf reads objects whole, annotations and all; how large they are is up to their authors.
-    made.watching.chunk_size = 50
+    operator_settings.watching.chunk_size = 50
     # A worker per object, idle for 5 s by default: five thousand of them after each listing.
-    made.queueing.worker_limit = 64
-    made.queueing.idle_timeout = 0.1
-    made.networking.error_backoffs = BACKOFFS
-    made.networking.connect_timeout = 10
-    made.networking.request_timeout = 60
-    return made
+    operator_settings.queueing.worker_limit = 64
+    operator_settings.queueing.idle_timeout = 0.1
+    operator_settings.networking.error_backoffs = BACKOFFS
+    operator_settings.networking.connect_timeout = 10
+    operator_settings.networking.request_timeout = 60
+    return operator_settings
 
 
 async def watch(
@@ -114,10 +114,10 @@ async def watch(
         Exception: What Kopf died of.
     """
     logging.getLogger("kopf").setLevel(logging.CRITICAL)  # What matters of it we say ourselves.
-    ours = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = ours.create_future()
+    caller_loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = caller_loop.create_future()
     halt = threading.Event()
-    handlers = registry({kind: EventBuffer(ours, taken).put for kind, taken in kinds.items()})
+    handlers = registry({kind: EventBuffer(caller_loop, deliver).put for kind, deliver in kinds.items()})
 
     def tell_end(error: BaseException | None) -> None:
         if ended.done():
@@ -130,11 +130,11 @@ async def watch(
     def body() -> None:
         error: BaseException | None = None
         try:
-            _again_and_again(handlers, [kind[2] for kind in kinds], namespaces, halt)
+            _run_with_restarts(handlers, [kind[2] for kind in kinds], namespaces, halt)
         except BaseException as caught:  # noqa: BLE001 - whatever it died of is told in the other thread
             error = caught
         with contextlib.suppress(RuntimeError):  # Our loop may be closed by now.
-            _ = ours.call_soon_threadsafe(tell_end, error)
+            _ = caller_loop.call_soon_threadsafe(tell_end, error)
 
     threading.Thread(target=body, name="kopf", daemon=True).start()
     stopping = asyncio.ensure_future(stop.wait())
@@ -148,7 +148,7 @@ async def watch(
         ended.result()
 
 
-def _again_and_again(
+def _run_with_restarts(
     handlers: kopf.OperatorRegistry,
     plurals: Sequence[str],
     namespaces: Sequence[str],
@@ -164,14 +164,14 @@ def _again_and_again(
     while not halt.is_set():
         started = time.monotonic()
         try:
-            why = asyncio.run(_kopf(handlers, plurals, namespaces, halt))
+            reason = asyncio.run(_kopf(handlers, plurals, namespaces, halt))
         except Exception as error:  # noqa: BLE001 - of which class is Kopf's own business
-            why = f"the watch ended: {_words(error)}"
-        if halt.is_set() or not why:
+            reason = f"the watch ended: {_error_text(error)}"
+        if halt.is_set() or not reason:
             return
         if time.monotonic() - started > LONGEST_PAUSE:
             pause = FIRST_PAUSE
-        _LOG.warning("%s; everything is watched anew in %g s", why, pause)
+        _LOG.warning("%s; everything is watched anew in %g s", reason, pause)
         _ = halt.wait(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -184,7 +184,7 @@ async def _kopf(
 ) -> str:
     """Watch until it is halted or a part of it ended; which part, and why."""
     over = asyncio.Event()
-    looking = asyncio.ensure_future(_until_one_ends(plurals, halt, over))
+    looking = asyncio.ensure_future(_wait_for_task_end(plurals, halt, over))
     try:
         await kopf.operator(
             registry=handlers,
@@ -196,43 +196,43 @@ async def _kopf(
         )
     finally:
         over.set()
-        why = await looking
-    return why
+        reason = await looking
+    return reason
 
 
-async def _until_one_ends(
+async def _wait_for_task_end(
     plurals: Sequence[str], halt: threading.Event, over: asyncio.Event
 ) -> str:
     """Look at Kopf's own tasks, by their names, until it is to stop; why, "" if it was told to."""
-    known: dict[str, asyncio.Task[object]] = {}
+    tasks: dict[str, asyncio.Task[object]] = {}
     begun = time.monotonic()
-    why = ""
-    while not why and not halt.is_set() and not over.is_set():
+    reason = ""
+    while not reason and not halt.is_set() and not over.is_set():
         await asyncio.sleep(LOOK_SECONDS)
         for task in asyncio.all_tasks():
             if task.get_name().startswith(WATCHER):
-                known[task.get_name()] = task
-        why = _ended(known)
-        if not why and time.monotonic() - begun > BEGIN_SECONDS:
+                tasks[task.get_name()] = task
+        reason = _ended(tasks)
+        if not reason and time.monotonic() - begun > BEGIN_SECONDS:
             missing = [
-                one for one in plurals if not any(name.startswith(WATCHER + one) for name in known)
+                plural for plural in plurals if not any(name.startswith(WATCHER + plural) for name in tasks)
             ]
-            why = f"the API server does not serve {', '.join(missing)}" if missing else ""
+            reason = f"the API server does not serve {', '.join(missing)}" if missing else ""
     if over.is_set():
-        why = ""
+        reason = ""
     over.set()
-    return why
+    return reason
 
 
-def _ended(known: Mapping[str, "asyncio.Task[object]"]) -> str:
-    for name, task in known.items():
+def _ended(tasks: Mapping[str, "asyncio.Task[object]"]) -> str:
+    for name, task in tasks.items():
         if task.done():
             error = None if task.cancelled() else task.exception()
-            return f"the {name} ended: {_words(error)}"
+            return f"the {name} ended: {_error_text(error)}"
     return ""
 
 
-def _words(error: BaseException | None) -> str:
+def _error_text(error: BaseException | None) -> str:
     """The first sentence of what Kopf raised: the rest is the whole answer of the API server."""
     if error is None:
         return "it was cancelled"

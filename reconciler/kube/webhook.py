@@ -21,21 +21,21 @@ from reconciler.client.clock import SystemClock
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission import (
     FINE,
-    Broker,
-    Decision,
-    Malformed,
-    Request,
+    BrokerValidator,
+    AdmissionDecision,
+    MalformedReview,
+    AdmissionRequest,
     answer,
     decide,
     parse,
 )
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.cluster_file import read_clusters
-from reconciler.kube.consulting import Consultant
+from reconciler.kube.consulting import LiveBrokerValidator
 from reconciler.kube.resources import Obj, name_of
 from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import Settings
-from reconciler.metrics import Address, address
+from reconciler.kube.settings import OperatorSettings
+from reconciler.metrics import ListenAddress, address
 from reconciler.ports import Clock
 
 PATH: Final = "/validate"
@@ -59,16 +59,16 @@ AT_ONCE: Final = 64
 RELOAD_SECONDS: Final = 10.0
 
 _log = logging.getLogger("reconciler.kube")
-_BUSY: Final = Decision(
+_BUSY: Final = AdmissionDecision(
     warnings=("the broker was not asked, because too many requests are under way",)
 )
-_LATE: Final = Decision(warnings=("the broker was not asked, because it did not answer in time",))
-_FAULT: Final = Decision(warnings=("the broker was not asked, because of a fault in the operator; its log says more",))  # fmt: skip
+_LATE: Final = AdmissionDecision(warnings=("the broker was not asked, because it did not answer in time",))
+_FAULT: Final = AdmissionDecision(warnings=("the broker was not asked, because of a fault in the operator; its log says more",))  # fmt: skip
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    api: Api, settings: Settings, sessions: SessionKeeper, *, clock: Clock | None = None
+    api: KubernetesApi, settings: OperatorSettings, sessions: SessionKeeper, *, clock: Clock | None = None
 ) -> AsyncIterator["Webhook"]:
     """The webhook of an operator, listening while the context lasts.
 
@@ -79,13 +79,13 @@ async def serving(
     if settings.webhook_address is None or not settings.webhook_cert or not settings.webhook_key:
         raise UsageError("the webhook needs an address, a certificate and a key")
     objects = None if settings.quota_clusters is None else read_clusters(settings.quota_clusters)
-    broker = Consultant(
+    broker = LiveBrokerValidator(
         api,
         sessions,
         clock=clock or SystemClock(),
         operator_class=settings.operator_class,
         allow_references=settings.allow_references,
-        from_file=None if objects is None else {name_of(one): one for one in objects},
+        from_file=None if objects is None else {name_of(cluster_obj): cluster_obj for cluster_obj in objects},
     )
     certificate = Certificate(
         chain=settings.webhook_cert,
@@ -113,21 +113,21 @@ class Certificate:
         self._chain, self._key, self._client_ca = chain, key, client_ca
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._seen = self._marks()
+        self._loaded_marks = self._marks()
         try:
             self.context.load_cert_chain(chain, key)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"the webhook's certificate cannot be used: {_words(error)}",
-                where=f"{chain}, {key}",
+                f"the webhook's certificate cannot be used: {_error_text(error)}",
+                location=f"{chain}, {key}",
                 hint="it needs a PEM chain and its unencrypted PEM key",
             ) from None
         try:
             self._demand_clients()
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"the authorities of the webhook's callers cannot be used: {_words(error)}",
-                where=str(client_ca),
+                f"the authorities of the webhook's callers cannot be used: {_error_text(error)}",
+                location=str(client_ca),
                 hint="--webhook-client-ca needs PEM certificates",
             ) from None
 
@@ -139,7 +139,7 @@ class Certificate:
     def renewed(self) -> bool:
         """Whether the files changed and are in use now. A pair that does not fit yet is tried again later."""
         marks = self._marks()
-        if marks == self._seen:
+        if marks == self._loaded_marks:
             return False
         try:
             # A context of its own first: half a pair must not replace the one that works.
@@ -148,29 +148,29 @@ class Certificate:
             self.context.load_cert_chain(self._chain, self._key)
             self._demand_clients()
         except (OSError, ssl.SSLError) as error:
-            _log.warning("the webhook's new certificate cannot be used yet: %s", _words(error))
+            _log.warning("the webhook's new certificate cannot be used yet: %s", _error_text(error))
             return False
-        self._seen = marks
+        self._loaded_marks = marks
         return True
 
     def _marks(self) -> tuple[tuple[int, int, int], ...]:
         """What changes when a file does; links are followed, because the kubelet swaps a link."""
-        found = []
+        marks = []
         for path in (self._chain, self._key, *([self._client_ca] if self._client_ca else ())):
             try:
                 stat = os.stat(path)  # noqa: PTH116 - one call for all three
             except OSError:
-                found.append((0, 0, 0))
+                marks.append((0, 0, 0))
             else:
-                found.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
-        return tuple(found)
+                marks.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(marks)
 
 
-def _words(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-class _Refusal(asyncio.Protocol):
+class _RejectedConnection(asyncio.Protocol):
     """A connection too many: hung up on, so that the API server goes on without us at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -201,15 +201,15 @@ class Webhook:
 
     def __init__(
         self,
-        where: Address,
+        address: ListenAddress,
         certificate: Certificate,
-        broker: Broker,
+        broker: BrokerValidator,
         *,
         budget: float = BUDGET_SECONDS,
         idle: float = IDLE_SECONDS,
     ) -> None:
         self.port = 0
-        self._where = where
+        self._address = address
         self._certificate = certificate
         self._broker = broker
         self._budget = budget
@@ -233,15 +233,15 @@ class Webhook:
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 self._connection,
-                self._where.host or None,
-                self._where.port,
+                self._address.host or None,
+                self._address.port,
                 ssl=self._certificate.context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
             )
         except OSError as error:
             await runner.cleanup()
             raise ConfigError(
-                f"the webhook cannot listen on {self._where.host or '*'}:{self._where.port}:"
+                f"the webhook cannot listen on {self._address.host or '*'}:{self._address.port}:"
                 f" {error.strerror or 'unknown'}",
                 key="webhook-address",
             ) from None
@@ -277,10 +277,10 @@ class Webhook:
         assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
         server = self._runner.server
         if len(server.connections) >= MOST_CONNECTIONS:
-            return _Refusal()
-        made = server()
-        self._idle_since[made] = asyncio.get_running_loop().time()
-        return made
+            return _RejectedConnection()
+        connection = server()
+        self._idle_since[connection] = asyncio.get_running_loop().time()
+        return connection
 
     async def _close_idle(self) -> None:
         """Ends connections that are open and send no request, or no end of its header."""
@@ -288,12 +288,12 @@ class Webhook:
             await asyncio.sleep(self._idle / 4)
             assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
             limit = asyncio.get_running_loop().time() - self._idle
-            open_ = {one for one in self._runner.server.connections if one.transport is not None}
+            open_ = {candidate for candidate in self._runner.server.connections if candidate.transport is not None}
             for connection, since in list(self._idle_since.items()):
                 if since < limit:
                     del self._idle_since[connection]
-                    for one in open_ & {connection}:
-                        one.force_close()
+                    for idle in open_ & {connection}:
+                        idle.force_close()
 
     async def _validate(self, request: web.Request) -> web.Response:
         size = LARGEST_BODY if request.content_length is None else request.content_length
@@ -315,14 +315,14 @@ class Webhook:
 
     async def _answered(self, body: bytes) -> web.Response:
         try:
-            asked = parse(foreign_json.parse(body, most_bytes=LARGEST_BODY))
-        except (Malformed, foreign_json.UnreadableJson) as error:
-            why = str(error) if isinstance(error, Malformed) else "the body is no JSON"
-            return web.Response(status=400, text=f"{why}\n")
-        decision = FINE if asked.obj is None else await self._decided(asked, asked.obj)
-        return web.json_response(answer(asked, decision))
+            review = parse(foreign_json.parse(body, most_bytes=LARGEST_BODY))
+        except (MalformedReview, foreign_json.InvalidJson) as error:
+            reason = str(error) if isinstance(error, MalformedReview) else "the body is no JSON"
+            return web.Response(status=400, text=f"{reason}\n")
+        decision = FINE if review.obj is None else await self._decided(review, review.obj)
+        return web.json_response(answer(review, decision))
 
-    async def _decided(self, asked: Request, obj: Obj) -> Decision:
+    async def _decided(self, review: AdmissionRequest, obj: Obj) -> AdmissionDecision:
         if self._under_way >= AT_ONCE:
             return _BUSY
         self._under_way += 1
@@ -332,7 +332,7 @@ class Webhook:
         except TimeoutError:
             return _LATE
         except Exception:  # noqa: BLE001 - a fault of ours must not be the author's
-            _log.exception("admission %s failed", asked.uid)
+            _log.exception("admission %s failed", review.uid)
             return _FAULT
         finally:
             self._under_way -= 1

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from reconciler.errors import Conflict, Forbidden, KubernetesError, NotFound
-from reconciler.kube.api import Api
-from reconciler.kube.cache import Cache
-from reconciler.kube.events import Happening
+from reconciler.errors import KubernetesConflict, Forbidden, KubernetesError, NotFound
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.cache import ResourceCache
+from reconciler.kube.events import ResourceEvent
 from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, document_of, uid_of
-from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS, Resource
+from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS, ApiResource
 from reconciler.ports import Clock
 
 IN_FLIGHT: Final = 16
@@ -29,7 +29,7 @@ _OUTDATED: Final = frozenset({409, 422})
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
-class Writes:
+class ResourceWriter:
     """Writes to one API server.
 
     Args:
@@ -39,23 +39,23 @@ class Writes:
         identity: Who we are, for events.
     """
 
-    def __init__(self, api: Api, *, cache: Cache, clock: Clock, identity: str) -> None:
+    def __init__(self, api: KubernetesApi, *, cache: ResourceCache, clock: Clock, identity: str) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
 
-    async def statuses(self, written: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
+    async def statuses(self, statuses: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
         """Write statuses of ClientQuotas; the documents whose status was not written, those included that are gone."""
-        gone: set[str] = set()
+        missing: set[str] = set()
 
         async def write(obj: Obj, status: Mapping[str, Any]) -> None:
             try:
                 await self._status(CLIENT_QUOTAS, obj, status)
             except NotFound:
-                gone.add(document_of(obj))  # A DELETED event will say so, too.
+                missing.add(document_of(obj))  # A DELETED event will say so, too.
 
         failed = await self._all(
-            (document_of(obj), partial(write, obj, status)) for obj, status in written
+            (document_of(obj), partial(write, obj, status)) for obj, status in statuses
         )
-        return failed | gone
+        return failed | missing
 
     async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
         """Write the status of a QuotaCluster; whether it was written. That of one from a file is kept in the cache."""
@@ -65,18 +65,18 @@ class Writes:
         name = obj["metadata"]["name"]
         return not await self._all([(name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
 
-    async def patches(self, written: Iterable[tuple[Obj, list[dict[str, Any]]]]) -> set[str]:
+    async def patches(self, patches: Iterable[tuple[Obj, list[dict[str, Any]]]]) -> set[str]:
         """Patch ClientQuotas (their finalizers); the documents that could not be patched."""
         return await self._all(
-            (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in written
+            (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in patches
         )
 
     async def events(
-        self, happened: Iterable[tuple[Obj, Happening]], *, otherwise: Obj | None
+        self, events: Iterable[tuple[Obj, ResourceEvent]], *, otherwise: Obj | None
     ) -> None:
         """Post events; where the namespace of an object is going, on ``otherwise`` instead. Never raises."""
         _ = await self._all(
-            (one.reason, partial(self._event, obj, one, otherwise)) for obj, one in happened
+            (event.reason, partial(self._event, obj, event, otherwise)) for obj, event in events
         )
 
     async def _all(self, work: Iterable[tuple[str, Callable[[], Awaitable[None]]]]) -> set[str]:
@@ -99,7 +99,7 @@ class Writes:
                 _ = group.create_task(take_turns())
         return failed
 
-    async def _status(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> None:
+    async def _status(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> None:
         """Write a status to this very object, whatever else of it has changed meanwhile.
 
         The API server looks at the version of what is applied and not at its uid: without a version, the status of a
@@ -107,7 +107,7 @@ class Writes:
         """
         try:
             answer = await self._applied(resource, obj, status)
-        except Conflict:
+        except KubernetesConflict:
             metadata = obj["metadata"]
             fresh = await self._api.get(resource, metadata.get("namespace"), metadata["name"])
             if uid_of(fresh) != uid_of(obj):
@@ -115,9 +115,9 @@ class Writes:
             answer = await self._applied(resource, fresh, status)
         self._take(resource, answer)
 
-    async def _applied(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> Obj:
+    async def _applied(self, resource: ApiResource, obj: Obj, status: Mapping[str, Any]) -> Obj:
         metadata = obj["metadata"]
-        known = ("name", "uid", "resourceVersion")
+        owner_fields = ("name", "uid", "resourceVersion")
         return await self._api.apply_status(
             resource,
             metadata.get("namespace"),
@@ -125,7 +125,7 @@ class Writes:
             {
                 "apiVersion": resource.api_version,
                 "kind": obj["kind"],
-                "metadata": {key: metadata[key] for key in known if metadata.get(key)},
+                "metadata": {key: metadata[key] for key in owner_fields if metadata.get(key)},
                 "status": status,
             },
             field_manager=FIELD_MANAGER,
@@ -141,30 +141,30 @@ class Writes:
             raise
         self._take(CLIENT_QUOTAS, answer)
 
-    def _take(self, resource: Resource, answer: Obj) -> None:
+    def _take(self, resource: ApiResource, answer: Obj) -> None:
         """What the API server made of it, unless it is an object that is gone by now."""
         if resource is QUOTA_CLUSTERS:
             if answer["metadata"]["name"] in self._cache.clusters:
                 _ = self._cache.cluster_seen(answer)
         elif self._cache.knows(answer):
-            _ = self._cache.seen(answer)
+            _ = self._cache.observe(answer)
 
-    async def _event(self, obj: Obj, one: Happening, otherwise: Obj | None) -> None:
+    async def _event(self, obj: Obj, event: ResourceEvent, otherwise: Obj | None) -> None:
         try:
-            await self._post(obj, one)
+            await self._post(obj, event)
         except Forbidden:
             # A namespace that is going takes no events any more.
             if otherwise is None:
                 raise
-            await self._post(otherwise, replace(one, note=f"{document_of(obj)}: {one.note}"))
+            await self._post(otherwise, replace(event, note=f"{document_of(obj)}: {event.note}"))
 
-    async def _post(self, obj: Obj, one: Happening) -> None:
+    async def _post(self, obj: Obj, event: ResourceEvent) -> None:
         _ = await self._api.create_event(
             dict(obj),
-            kind=one.kind,
-            reason=one.reason,
+            kind=event.kind,
+            reason=event.reason,
             action="Reconcile",
-            note=one.note,
+            note=event.note,
             at=datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds"),
             controller=GROUP,
             instance=self._identity,

@@ -36,19 +36,19 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=//|/)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class LakeAddress:
     """A place for files.
 
     Attributes:
         scheme: One of the values of :data:`SCHEMES`.
         root: An absolute path for folders, else what follows the scheme, without a slash at its end. Of a web
-            address it may hold a password: show :attr:`shown` instead.
-        shown: The whole for people, without credentials.
+            address it may hold a password: show :attr:`redacted_text` instead.
+        redacted_text: The whole for people, without credentials.
     """
 
     scheme: str
     root: str
-    shown: str
+    redacted_text: str
 
     def spark(self, path: str, environ: Mapping[str, str] = os.environ) -> str:
         """What Spark reads this file as; Hadoop takes names as they are, so nothing is escaped.
@@ -64,23 +64,23 @@ class Address:
             case "gs":
                 return f"gs://{self.root}/{path}"
             case "az":
-                account = next((environ[one] for one in ACCOUNTS if environ.get(one)), "")
+                account = next((environ[variable] for variable in ACCOUNTS if environ.get(variable)), "")
                 if not account:
                     raise LakeError(
-                        "no storage account is known", path=self.shown, hint=f"set {ACCOUNTS[0]}"
+                        "no storage account is known", path=self.redacted_text, hint=f"set {ACCOUNTS[0]}"
                     )
                 container, _, below = self.root.partition("/")
-                inside = f"{below}/{path}" if below else path
-                return f"abfss://{container}@{account}.dfs.core.windows.net/{inside}"
+                object_path = f"{below}/{path}" if below else path
+                return f"abfss://{container}@{account}.dfs.core.windows.net/{object_path}"
             case _:
                 raise LakeError(
                     "Spark cannot read from here",
-                    path=self.shown,
+                    path=self.redacted_text,
                     hint="keep the tables in a folder, s3://, gs:// or az://",
                 )
 
 
-def parsed(uri: str) -> Address:
+def parsed(uri: str) -> LakeAddress:
     """The address that somebody typed.
 
     Raises:
@@ -88,30 +88,30 @@ def parsed(uri: str) -> Address:
     """
     if not uri.strip():
         raise LakeError("the address is empty", hint=f"give {KNOWN}")
-    found = _SCHEME.match(uri)
-    if found is None:
+    match = _SCHEME.match(uri)
+    if match is None:
         folder = str(Path(uri).expanduser().absolute())
-        return Address(scheme=FOLDER, root=folder.rstrip("/"), shown=folder)
-    scheme = SCHEMES.get(found[1].lower())
-    shown = redact_url(uri)
+        return LakeAddress(scheme=FOLDER, root=folder.rstrip("/"), redacted_text=folder)
+    scheme = SCHEMES.get(match[1].lower())
+    redacted = redact_url(uri)
     if scheme is None:
-        raise LakeError(f"{found[1]}:// is not known here", path=shown, hint=f"give {KNOWN}")
+        raise LakeError(f"{match[1]}:// is not known here", path=redacted, hint=f"give {KNOWN}")
     if scheme == MEMORY:
-        return Address(scheme=MEMORY, root="", shown="memory://")
+        return LakeAddress(scheme=MEMORY, root="", redacted_text="memory://")
     parts = urlsplit(uri)
     if scheme == FOLDER:
         if parts.netloc not in {"", "localhost"}:
-            raise LakeError("a file address names no host", path=shown, hint="write file:///FOLDER")
+            raise LakeError("a file address names no host", path=redacted, hint="write file:///FOLDER")
         folder = unquote(parts.path)
-        return Address(scheme=FOLDER, root=folder.rstrip("/"), shown=folder)
+        return LakeAddress(scheme=FOLDER, root=folder.rstrip("/"), redacted_text=folder)
     if not parts.hostname:
-        raise LakeError("the bucket or host is missing", path=shown, hint=f"{scheme}://NAME/FOLDER")
+        raise LakeError("the bucket or host is missing", path=redacted, hint=f"{scheme}://NAME/FOLDER")
     if parts.query or (parts.username and scheme not in WEB):
         raise LakeError(
             "credentials do not belong into this address",
-            path=shown,
+            path=redacted,
             hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
         )
     if scheme not in WEB and ":" not in parts.netloc:
-        shown = uri  # A bucket and a folder, in which "@" is a letter as any other.
-    return Address(scheme=scheme, root=uri[found.end() + 2 :].rstrip("/"), shown=shown.rstrip("/"))
+        redacted = uri  # A bucket and a folder, in which "@" is a letter as any other.
+    return LakeAddress(scheme=scheme, root=uri[match.end() + 2 :].rstrip("/"), redacted_text=redacted.rstrip("/"))

@@ -6,16 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeDamaged
-from reconciler.usage.tables import SCHEMA_VERSION, Column, Kind, Table
+from reconciler.usage.tables import SCHEMA_VERSION, Column, ColumnKind, Table
 
-TYPES: Final[dict[Kind, pa.DataType]] = {
-    Kind.TEXT: pa.string(),
-    Kind.LONG: pa.int64(),
-    Kind.INT: pa.int32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.TRUTH: pa.bool_(),
-    Kind.DAY: pa.date32(),
-    Kind.TEXTS: pa.list_(pa.field("element", pa.string(), nullable=False)),
+TYPES: Final[dict[ColumnKind, pa.DataType]] = {
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.LONG: pa.int64(),
+    ColumnKind.INT: pa.int32(),
+    ColumnKind.DOUBLE: pa.float64(),
+    ColumnKind.TRUTH: pa.bool_(),
+    ColumnKind.DAY: pa.date32(),
+    ColumnKind.TEXTS: pa.list_(pa.field("element", pa.string(), nullable=False)),
 }
 
 VERSION_KEY: Final = b"kquota.schema_version"
@@ -27,7 +27,7 @@ ASK_FOR_WHOLE: Final = "run ingest --rebuild (samples), or the job that makes it
 def schema(table: Table) -> pa.Schema:
     """The columns of a table in order, with exact nullability; name and schema version stand in the metadata."""
     return pa.schema(
-        [pa.field(one.name, TYPES[one.kind], nullable=one.null) for one in table.columns],
+        [pa.field(column.name, TYPES[column.kind], nullable=column.null) for column in table.columns],
         metadata={TABLE_KEY: table.name.encode(), VERSION_KEY: str(SCHEMA_VERSION).encode()},
     )
 
@@ -47,20 +47,20 @@ def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
         LakeDamaged: A column is missing, unknown, of another type, or null where it may not be.
     """
     check_columns(table, rows.schema, path)
-    columns = [_column(one, rows, path) for one in table.columns]
+    columns = [_column(column, rows, path) for column in table.columns]
     return pa.table(columns, schema=schema(table))
 
 
-def check_columns(table: Table, found: pa.Schema, path: str = "") -> None:
+def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> None:
     """Whether rows of this schema can be rows of a table.
 
     Raises:
         LakeDamaged: A column is missing, unknown, twice there, or of another type.
     """
-    known = {one.name: one for one in table.columns}
-    names = list(found.names)
+    columns_by_name = {column.name: column for column in table.columns}
+    names = list(actual_schema.names)
     for name in names:
-        if name not in known:
+        if name not in columns_by_name:
             raise LakeDamaged(
                 f"{table.name} has no column {name!r}",
                 path=path,
@@ -68,52 +68,52 @@ def check_columns(table: Table, found: pa.Schema, path: str = "") -> None:
             )
         if names.count(name) > 1:
             raise LakeDamaged(f"the column {name!r} of {table.name} is there twice", path=path)
-    for one in table.columns:
-        if one.name not in names:
-            if not one.null:
+    for column in table.columns:
+        if column.name not in names:
+            if not column.null:
                 raise LakeDamaged(
-                    f"the column {one.name!r} of {table.name} is missing",
+                    f"the column {column.name!r} of {table.name} is missing",
                     path=path,
                     hint=ASK_FOR_WHOLE,
                 )
-        elif not _is_same(found.field(one.name).type, TYPES[one.kind]):
+        elif not _is_same(actual_schema.field(column.name).type, TYPES[column.kind]):
             raise LakeDamaged(
-                f"the column {one.name!r} of {table.name} is {found.field(one.name).type},"
-                f" not {TYPES[one.kind]}",
+                f"the column {column.name!r} of {table.name} is {actual_schema.field(column.name).type},"
+                f" not {TYPES[column.kind]}",
                 path=path,
                 hint=ASK_FOR_WHOLE,
             )
 
 
-def _column(one: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
-    wanted = TYPES[one.kind]
-    if one.name not in rows.schema.names:
-        return pa.chunked_array([pa.nulls(rows.num_rows, wanted)], type=wanted)
-    found = rows.column(one.name)
-    holes = found.null_count
-    if pa.types.is_dictionary(found.type) and not holes:
-        holes = pc.sum(pc.is_null(found)).as_py() or 0  # a null may also stand in the dictionary
-    if holes and not one.null:
+def _column(column: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
+    expected_type = TYPES[column.kind]
+    if column.name not in rows.schema.names:
+        return pa.chunked_array([pa.nulls(rows.num_rows, expected_type)], type=expected_type)
+    values = rows.column(column.name)
+    holes = values.null_count
+    if pa.types.is_dictionary(values.type) and not holes:
+        holes = pc.sum(pc.is_null(values)).as_py() or 0  # a null may also stand in the dictionary
+    if holes and not column.null:
         raise LakeDamaged(
-            f"{holes} of {rows.num_rows} values in the column {one.name!r} are null, which none may be",
+            f"{holes} of {rows.num_rows} values in the column {column.name!r} are null, which none may be",
             path=path,
             hint=ASK_FOR_WHOLE,
         )
-    if found.type.equals(wanted):
-        return found
-    if pa.types.is_dictionary(found.type) and not found.type.value_type.equals(wanted):
-        found = found.cast(found.type.value_type)
-    return found.cast(wanted)
+    if values.type.equals(expected_type):
+        return values
+    if pa.types.is_dictionary(values.type) and not values.type.value_type.equals(expected_type):
+        values = values.cast(values.type.value_type)
+    return values.cast(expected_type)
 
 
-def _is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if bool(found.equals(wanted)):
+def _is_same(actual: pa.DataType, expected: pa.DataType) -> bool:
+    if bool(actual.equals(expected)):
         return True
-    if pa.types.is_string(wanted):
-        inner = found.value_type if pa.types.is_dictionary(found) else found
+    if pa.types.is_string(expected):
+        inner = actual.value_type if pa.types.is_dictionary(actual) else actual
         kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         return any(is_kind(inner) for is_kind in kinds)
-    if pa.types.is_list(wanted):
-        listed = bool(pa.types.is_list(found) or pa.types.is_large_list(found))
-        return listed and _is_same(found.value_type, wanted.value_type)
+    if pa.types.is_list(expected):
+        is_list = bool(pa.types.is_list(actual) or pa.types.is_large_list(actual))
+        return is_list and _is_same(actual.value_type, expected.value_type)
     return False

@@ -13,16 +13,16 @@ import pyarrow as pa
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
 from reconciler.lake import latest as latest_
-from reconciler.lake.latest import BUCKET_SEEN, Latest, Part
+from reconciler.lake.latest import BUCKET_SEEN, LatestPointer, EvidenceFile
 from reconciler.lake.looks import state_of
 from reconciler.lake.manifest import states_of
-from reconciler.lake.skipping import Skipping, matches
-from reconciler.lake.store import Store
+from reconciler.lake.skipping import RowGroupFile, matches
+from reconciler.lake.store import FileStore
 from reconciler.lake.strict import MOST_BYTES
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
-from reconciler.usage.findings import Evidence
-from reconciler.usage.recorded import Recorded
+from reconciler.quota.state import QuotaState
+from reconciler.usage.findings import EvidenceNote
+from reconciler.usage.recorded import RecordedLimits
 from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
@@ -46,7 +46,7 @@ Seen = Mapping[QuotaType, Mapping[str, frozenset[Bucket]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedEvidence:
     """The evidence of one cluster; where :attr:`note` says why it counts as none, it holds nothing.
 
     Attributes:
@@ -56,21 +56,21 @@ class Published:
         cadence: How often brokers were read.
     """
 
-    note: Evidence
-    state: State | None = None
-    recorded: Recorded | None = None
+    note: EvidenceNote
+    state: QuotaState | None = None
+    recorded: RecordedLimits | None = None
     cadence: Cadence = UNKNOWN_PACE
     _measured: frozenset[QuotaType] = frozenset()
-    _seen: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
-    _files: tuple[Skipping, ...] = ()
+    _buckets: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
+    _files: tuple[RowGroupFile, ...] = ()
 
     def measured(self, kind: QuotaType) -> bool:
         """Whether any bucket of this type was recorded: else silence says nothing."""
         return kind in self._measured
 
-    def seen(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
+    def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
         """The buckets that each broker recorded, by broker id."""
-        return self._seen.get(kind, {})
+        return self._buckets.get(kind, {})
 
     def series(
         self, kind: QuotaType, buckets: Collection[Bucket]
@@ -83,38 +83,38 @@ class Published:
         Raises:
             LakeError: A file is damaged, or cannot be fetched.
         """
-        asked = sorted(set(buckets))
-        if not asked or not self._files:
+        unique_buckets = sorted(set(buckets))
+        if not unique_buckets or not self._files:
             return {}
-        wanted = [(str(kind), str(one.kind), one.user, one.client_id, one.ip) for one in asked]
+        keys = [(str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip) for bucket in unique_buckets]
 
-        budget = _Budget()
+        budget = _SampleBudget()
 
-        def read(file: Skipping) -> _Rows | None:
-            groups = file.groups(_PLACE, wanted)
+        def read(file: RowGroupFile) -> _Rows | None:
+            groups = file.groups(_PLACE, keys)
             certain = sum(file.equal_rows(at, _PLACE) for at in groups)
             budget.take(certain)
             tables = [
-                found
+                matching_rows
                 for at in groups
-                if (found := _matching(file.read([at], (*_PLACE, *_VALUES)), wanted)).num_rows
+                if (matching_rows := _matching(file.read([at], (*_PLACE, *_VALUES)), keys)).num_rows
             ]
-            budget.take(sum(one.num_rows for one in tables) - certain)
+            budget.take(sum(table.num_rows for table in tables) - certain)
             return _rows(pa.concat_tables(tables).unify_dictionaries()) if tables else None
 
         with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
             days = list(pool.map(read, self._files))
-        found: dict[Bucket, dict[str, list[Sample]]] = {}
+        samples_by_bucket: dict[Bucket, dict[str, list[Sample]]] = {}
         for day in days:
             for (number, broker), samples in day or ():
-                found.setdefault(asked[number], {}).setdefault(broker, []).extend(samples)
-        return found
+                samples_by_bucket.setdefault(unique_buckets[number], {}).setdefault(broker, []).extend(samples)
+        return samples_by_bucket
 
 
 _Rows = Sequence[tuple[tuple[int, str], list[Sample]]]
 
 
-class _Budget:
+class _SampleBudget:
     """Counts the samples of one question, over all files."""
 
     def __init__(self) -> None:
@@ -136,9 +136,9 @@ class _Budget:
                 )
 
 
-def _matching(rows: pa.Table, wanted: Sequence[tuple[str, ...]]) -> pa.Table:
+def _matching(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> pa.Table:
     """The rows of the wanted buckets, with the number of the bucket in place of its name."""
-    numbers = matches(rows, _PLACE, wanted)
+    numbers = matches(rows, _PLACE, keys)
     return rows.select(_VALUES).append_column("number", numbers).filter(numbers.is_valid())
 
 
@@ -154,28 +154,28 @@ def _rows(rows: pa.Table) -> _Rows:
     brokers, times, spans, rates, throttles, words, of = columns
     censored = list(map(_CENSORED.get, words, repeat(Censored.UNKNOWN)))
     samples = list(map(Sample, times, spans, rates, throttles, censored))
-    found: list[tuple[tuple[int, str], list[Sample]]] = []
+    samples_by_broker: list[tuple[tuple[int, str], list[Sample]]] = []
     at = 0
     for key, run in groupby(zip(of, brokers, strict=True)):
         end = at + sum(1 for _ in run)
-        found.append((key, samples[at:end]))
+        samples_by_broker.append((key, samples[at:end]))
         at = end
-    return found
+    return samples_by_broker
 
 
-_CENSORED: Final = {str(one): one for one in Censored}
+_CENSORED: Final = {str(censored): censored for censored in Censored}
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
     """The values of a column of dictionaries, each text made once."""
-    found: list[str] = []
+    row_keys: list[str] = []
     for chunk in column.chunks:
         names = chunk.dictionary.to_pylist()
-        found += map(names.__getitem__, chunk.indices.to_pylist())
-    return found
+        row_keys += map(names.__getitem__, chunk.indices.to_pylist())
+    return row_keys
 
 
-def opened(store: Store, cluster_id: str, now_ms: int, max_age_ms: int) -> Published:
+def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> PublishedEvidence:
     """The evidence that was published last of a cluster.
 
     Evidence that is absent, too old, damaged or of a newer version is no error: it holds nothing, and its note says
@@ -191,93 +191,93 @@ def opened(store: Store, cluster_id: str, now_ms: int, max_age_ms: int) -> Publi
         LakeError: It may not be read, or nobody answers.
     """
     path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
-    shown = store.where(path)
+    location = store.display_path(path)
     try:
-        content = store.find(path, most=MOST_BYTES)
-        latest = None if content is None else latest_.read(content, shown, cluster_id)
+        content = store.find(path, max_bytes=MOST_BYTES)
+        latest = None if content is None else latest_.read(content, location, cluster_id)
     except LakeDamaged as error:
-        return _none(cluster_id, shown, _reason(error))
+        return _none(cluster_id, location, _reason(error))
     if latest is None:
-        return _none(cluster_id, shown, f"{shown}: no evidence of this cluster was published")
-    note = _note(latest, shown)
-    why = _too_old(latest, now_ms, max_age_ms)
-    if not why and not latest.of(USAGE_SAMPLE):
-        why = "the window holds no sample"
-    if why:
-        return _none(cluster_id, shown, why, note)
+        return _none(cluster_id, location, f"{location}: no evidence of this cluster was published")
+    note = _note(latest, location)
+    reason = _too_old(latest, now_ms, max_age_ms)
+    if not reason and not latest.of(USAGE_SAMPLE):
+        reason = "the window holds no sample"
+    if reason:
+        return _none(cluster_id, location, reason, note)
     try:
-        return _whole(store, latest, note)
+        return _load_evidence(store, latest, note)
     except LakeDamaged as error:
-        return _none(cluster_id, shown, _reason(error), note)
+        return _none(cluster_id, location, _reason(error), note)
     except ValueError as error:  # a word that no enumeration has
-        return _none(cluster_id, shown, f"a file of it says what is not known here: {error}", note)
+        return _none(cluster_id, location, f"a file of it says what is not known here: {error}", note)
 
 
-def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
+def _load_evidence(store: FileStore, latest: LatestPointer, note: EvidenceNote) -> PublishedEvidence:
     """Everything small, and the ends of the files of samples."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         files = pool.map(
-            lambda one: Skipping(
-                store, one.file, one.table, one.end_sha256, most_at_once=2 * parquet.ROW_GROUP
+            lambda evidence_file: RowGroupFile(
+                store, evidence_file.file, evidence_file.table, evidence_file.end_sha256, most_at_once=2 * parquet.ROW_GROUP
             ),
             latest.of(USAGE_SAMPLE),
         )
-        seen = pool.map(lambda one: _small(store, one), latest.of(BUCKET_SEEN))
-        limits = pool.map(lambda one: (one.source, _small(store, one)), latest.of(QUOTA_ENTRY))
+        observed_tables = pool.map(lambda evidence_file: _small(store, evidence_file), latest.of(BUCKET_SEEN))
+        limits = pool.map(lambda evidence_file: (evidence_file.source, _small(store, evidence_file)), latest.of(QUOTA_ENTRY))
         states = {name: state_of(rows, latest.cluster_id) for name, rows in limits}
         if latest.snapshot_id:  # a look that found no limits has no file
-            _ = states.setdefault(latest.snapshot_id, State())
-        return Published(
+            _ = states.setdefault(latest.snapshot_id, QuotaState())
+        return PublishedEvidence(
             note=note,
             state=states.get(latest.snapshot_id),
             recorded=_recorded(latest, states),
             cadence=latest.pace,
             _measured=frozenset(latest.measured),
-            _seen=_seen(seen),
+            _buckets=_observed_buckets(observed_tables),
             _files=tuple(files),
         )
 
 
-def _recorded(latest: Latest, states: Mapping[str, State]) -> Recorded | None:
+def _recorded(latest: LatestPointer, states: Mapping[str, QuotaState]) -> RecordedLimits | None:
     """The limits of the window by the looks that have a file."""
-    beyond = frozenset(key for key in Key if latest.counts.get(f"{latest_.BEYOND} {key}"))
-    return Recorded(states=tuple(states.values()), beyond=beyond) if states else None
+    overflowing_keys = frozenset(key for key in Key if latest.counts.get(f"{latest_.BEYOND} {key}"))
+    return RecordedLimits(states=tuple(states.values()), beyond=overflowing_keys) if states else None
 
 
-def _small(store: Store, part: Part) -> pa.Table:
-    file, shown = part.file, store.where(part.file.path)
-    content = store.get(file.path, most=file.size + 1)
-    parquet.check_same(content, size=file.size, sha256=file.sha256, path=shown)
-    return parquet.read(part.table, content, path=shown, rows=file.rows)
+def _small(store: FileStore, part: EvidenceFile) -> pa.Table:
+    file, location = part.file, store.display_path(part.file.path)
+    content = store.get(file.path, max_bytes=file.size + 1)
+    parquet.check_same(content, size=file.size, sha256=file.sha256, path=location)
+    return parquet.read(part.table, content, path=location, rows=file.rows)
 
 
-def _seen(days: Iterable[pa.Table]) -> Seen:
+def _observed_buckets(days: Iterable[pa.Table]) -> Seen:
     """Who was seen on any day; buckets are made once for all brokers and days."""
     rows = pa.concat_tables([arrow.schema(BUCKET_SEEN).empty_table(), *days])
     once = rows.group_by(["quota_type", "broker_id", *_BUCKET]).aggregate([])
     columns = (once.column(name).to_pylist() for name in ("quota_type", "broker_id", *_BUCKET))
-    known: dict[tuple[str, ...], Bucket] = {}
-    found: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    buckets_by_name: dict[tuple[str, ...], Bucket] = {}
+    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
     for kind, broker, *names in zip(*columns, strict=True):
         group, user, client_id, ip = names
-        bucket = known.get(tuple(names))
+        bucket = buckets_by_name.get(tuple(names))
         if bucket is None:
             bucket = Bucket(kind=GroupKind(group), user=user, client_id=client_id, ip=ip)
-            known[tuple(names)] = bucket
-        found.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
+            buckets_by_name[tuple(names)] = bucket
+        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
     return {
         kind: {broker: frozenset(of) for broker, of in sorted(brokers.items())}
-        for kind, brokers in found.items()
+        for kind, brokers in buckets_by_type.items()
     }
 
 
-def _note(latest: Latest, source: str) -> Evidence:
-    return Evidence(
+def _note(latest: LatestPointer, source: str) -> EvidenceNote:
+    return EvidenceNote(
         cluster_id=latest.cluster_id,
         source=source,
         from_ms=latest.from_ms,
         to_ms=latest.to_ms,
-        made_ms=latest.made_ms,
+        made_ms=latest.created_ms,
         step_ms=latest.pace.step_ms,
         coverage_ppm=latest.coverage_ppm,
         snapshot_id=latest.snapshot_id,
@@ -290,9 +290,9 @@ def _note(latest: Latest, source: str) -> Evidence:
     )
 
 
-def _too_old(latest: Latest, now_ms: int, max_age_ms: int) -> str:
+def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
     ends = datetime.fromtimestamp(latest.to_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if latest.made_ms > now_ms + AHEAD_MS:
+    if latest.created_ms > now_ms + AHEAD_MS:
         return "it was published in the future: the clock there or here is wrong"
     if now_ms - latest.to_ms > max_age_ms:
         return f"it ends {ends}, {_ages(now_ms - latest.to_ms, max_age_ms)}"
@@ -309,9 +309,9 @@ def _ages(age_ms: int, allowed_ms: int) -> str:
     return f"{age_ms // size:,} {name} ago; {allowed_ms // size:,} are allowed"
 
 
-def _none(cluster_id: str, source: str, why: str, note: Evidence | None = None) -> Published:
-    empty = note or Evidence(cluster_id=cluster_id, source=source)
-    return Published(note=replace(empty, stale=why))
+def _none(cluster_id: str, source: str, reason: str, note: EvidenceNote | None = None) -> PublishedEvidence:
+    empty = note or EvidenceNote(cluster_id=cluster_id, source=source)
+    return PublishedEvidence(note=replace(empty, stale=reason))
 
 
 def _reason(error: LakeError) -> str:

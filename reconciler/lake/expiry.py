@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.errors import LakeError
 from reconciler.lake import manifest as manifests_
 from reconciler.lake.pool import each
-from reconciler.lake.store import Store, Stored
+from reconciler.lake.store import FileStore, StoredFile
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import TABLES
 
@@ -35,7 +35,7 @@ GRACE_MS: Final = DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableExpired:
+class TableExpiry:
     """What was removed of one table.
 
     Attributes:
@@ -54,7 +54,7 @@ class TableExpired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class ExpiryReport:
     """What was removed.
 
     Attributes:
@@ -63,42 +63,42 @@ class Expired:
         failures: By table: why it was left alone, or only begun.
     """
 
-    tables: tuple[TableExpired, ...]
+    tables: tuple[TableExpiry, ...]
     dry_run: bool = False
     failures: Mapping[str, LakeError] = field(default_factory=dict[str, LakeError])
 
     @property
-    def total(self) -> TableExpired:
+    def total(self) -> TableExpiry:
         """All of it."""
-        return TableExpired(
+        return TableExpiry(
             table="",
-            units=sum(one.units for one in self.tables),
-            generations=sum(one.generations for one in self.tables),
-            files=sum(one.files for one in self.tables),
-            size=sum(one.size for one in self.tables),
+            units=sum(expiry.units for expiry in self.tables),
+            generations=sum(expiry.generations for expiry in self.tables),
+            files=sum(expiry.files for expiry in self.tables),
+            size=sum(expiry.size for expiry in self.tables),
         )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Sorted:
+class _ManifestPartition:
     """The manifests of one table: what goes first, what goes last, what stays."""
 
-    first: list[Stored] = field(default_factory=list[Stored])
-    last: list[Stored] = field(default_factory=list[Stored])
-    kept: list[Stored] = field(default_factory=list[Stored])
+    first: list[StoredFile] = field(default_factory=list[StoredFile])
+    last: list[StoredFile] = field(default_factory=list[StoredFile])
+    retained: list[StoredFile] = field(default_factory=list[StoredFile])
     units: int = 0
     generations: int = 0
 
 
 def expired(
-    store: Store, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
-) -> Expired:
+    store: FileStore, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
+) -> ExpiryReport:
     """Removes units past their time, superseded generations but the newest two, and files that no manifest names.
 
     Generations and files stay for a day after they fell out of use. Whoever is killed in between leaves a readable
     lake: old generations go before new ones, manifests before files.
 
-    What is wrong with one table does not keep the others: it is told in :attr:`Expired.failures`. Where a manifest that
+    What is wrong with one table does not keep the others: it is told in :attr:`ExpiryReport.failures`. Where a manifest that
     stays cannot be read, nothing of its table is removed, since nobody knows what it names.
 
     Args:
@@ -113,68 +113,68 @@ def expired(
     for name, days in keep.items():
         if name not in TABLES or days < 1:
             raise LakeError(f"{name} cannot be kept for {days} days", hint="give a table and days")
-    done: list[TableExpired] = []
+    expiries: list[TableExpiry] = []
     failures: dict[str, LakeError] = {}
     for name in sorted(TABLES):
-        table = _Table(store, name, now_ms, keep.get(name))
+        table = _TableExpirer(store, name, now_ms, keep.get(name))
         try:
             table.expire(dry_run=dry_run)
         except LakeError as error:
             failures[name] = error
-        done.append(table.done)
-    return Expired(
-        tables=tuple(one for one in done if one.units or one.generations or one.files),
+        expiries.append(table.done)
+    return ExpiryReport(
+        tables=tuple(expiry for expiry in expiries if expiry.units or expiry.generations or expiry.files),
         dry_run=dry_run,
         failures=failures,
     )
 
 
-class _Table:
+class _TableExpirer:
     """One table: what is removed of it, and what was when it went wrong."""
 
-    def __init__(self, store: Store, name: str, now_ms: int, keep_days: int | None) -> None:
-        self.done = TableExpired(table=name)
+    def __init__(self, store: FileStore, name: str, now_ms: int, keep_days: int | None) -> None:
+        self.done = TableExpiry(table=name)
         self._store, self._now_ms, self._keep_days = store, now_ms, keep_days
 
     def expire(self, *, dry_run: bool) -> None:
         """Removes it step by step; each step that is over is in :attr:`done`."""
         store, name = self._store, self.done.table
-        listed = store.stored(name)
-        manifests = [one for one in listed if _unit_of(one.path)]
-        todo = _sort(manifests, self._now_ms, self._keep_days)
-        named = _named(store, todo.kept)
+        stored_files = store.stored(name)
+        manifests = [file for file in stored_files if _unit_of(file.path)]
+        partition = _sort(manifests, self._now_ms, self._keep_days)
+        referenced_paths = _referenced_paths(store, partition.retained)
         if not dry_run:
-            store.delete(one.path for one in todo.first)
-        self._count(todo.first, generations=todo.generations)
+            store.delete(file.path for file in partition.first)
+        self._count(partition.first, generations=partition.generations)
         if not dry_run:
-            store.delete(one.path for one in todo.last)
-        self._count(todo.last, units=todo.units)
+            store.delete(file.path for file in partition.last)
+        self._count(partition.last, units=partition.units)
         if not dry_run:
-            known = {one.path for one in manifests}
+            known_paths = {file.path for file in manifests}
             now_there = store.stored(f"{name}/{manifests_.UNITS}")
-            came = [one for one in now_there if _unit_of(one.path) and one.path not in known]
-            named |= _named(store, came)
+            new_manifests = [file for file in now_there if _unit_of(file.path) and file.path not in known_paths]
+            referenced_paths |= _referenced_paths(store, new_manifests)
         files = [
-            one
-            for one in listed
-            if not _unit_of(one.path)
-            and one.path not in named
-            and one.modified_ms <= self._now_ms - GRACE_MS
+            file
+            for file in stored_files
+            if not _unit_of(file.path)
+            and file.path not in referenced_paths
+            and file.modified_ms <= self._now_ms - GRACE_MS
         ]
         if not dry_run:
-            store.delete(one.path for one in files)
+            store.delete(file.path for file in files)
         self._count(files, files=len(files))
 
     def _count(
-        self, removed: Iterable[Stored], *, units: int = 0, generations: int = 0, files: int = 0
+        self, removed: Iterable[StoredFile], *, units: int = 0, generations: int = 0, files: int = 0
     ) -> None:
         before = self.done
-        self.done = TableExpired(
+        self.done = TableExpiry(
             table=before.table,
             units=before.units + units,
             generations=before.generations + generations,
             files=before.files + files,
-            size=before.size + sum(one.size for one in removed),
+            size=before.size + sum(file.size for file in removed),
         )
 
 
@@ -197,11 +197,11 @@ def _day(text: str) -> date | None:
         return None
 
 
-def _sort(manifests: Iterable[Stored], now_ms: int, keep_days: int | None) -> _Sorted:
-    units: defaultdict[str, list[Stored]] = defaultdict(list)
-    for one in manifests:  # sorted by path, so generations ascend
-        units[_unit_of(one.path)].append(one)
-    todo = _Sorted()
+def _sort(manifests: Iterable[StoredFile], now_ms: int, keep_days: int | None) -> _ManifestPartition:
+    units: defaultdict[str, list[StoredFile]] = defaultdict(list)
+    for file in manifests:  # sorted by path, so generations ascend
+        units[_unit_of(file.path)].append(file)
+    partition = _ManifestPartition()
     for folder, generations in units.items():
         day = _day(folder.rpartition("/")[2])
         if (
@@ -210,32 +210,32 @@ def _sort(manifests: Iterable[Stored], now_ms: int, keep_days: int | None) -> _S
             and _end_ms(day) + keep_days * DAY_MS <= now_ms
         ):
             # The newest goes last: else an old state would be back if we died in between.
-            todo.units += 1
-            todo.first += generations[:-1]
-            todo.last.append(generations[-1])
+            partition.units += 1
+            partition.first += generations[:-1]
+            partition.last.append(generations[-1])
             continue
-        for one, next_one in pairwise(generations):
+        for file, next_one in pairwise(generations):
             is_old = next_one.modified_ms <= now_ms - GRACE_MS
-            if is_old and one not in generations[-KEPT_GENERATIONS:]:
-                todo.generations += 1
-                todo.first.append(one)
+            if is_old and file not in generations[-KEPT_GENERATIONS:]:
+                partition.generations += 1
+                partition.first.append(file)
             else:
-                todo.kept.append(one)
-        todo.kept.append(generations[-1])
-    return todo
+                partition.retained.append(file)
+        partition.retained.append(generations[-1])
+    return partition
 
 
 def _end_ms(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000 + DAY_MS
 
 
-def _named(store: Store, manifests: Sequence[Stored]) -> set[str]:
+def _referenced_paths(store: FileStore, manifests: Sequence[StoredFile]) -> set[str]:
     """The files that manifests name; of one that is gone by now, none."""
 
-    def named(one: Stored) -> list[str]:
-        content = store.find(one.path)
+    def named(manifest_file: StoredFile) -> list[str]:
+        content = store.find(manifest_file.path)
         if content is None:
             return []
-        return [file.path for file in manifests_.read(content, store.where(one.path)).files]
+        return [file.path for file in manifests_.read(content, store.display_path(manifest_file.path)).files]
 
     return {path for paths in each(named, manifests) for path in paths}

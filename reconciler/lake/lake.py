@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
 from reconciler.lake import manifest as manifests_
-from reconciler.lake.expiry import KEEP_DAYS, Expired, expired
-from reconciler.lake.manifest import File, Manifest, Unit
+from reconciler.lake.expiry import KEEP_DAYS, ExpiryReport, expired
+from reconciler.lake.manifest import UnitFile, Manifest, Unit
 from reconciler.lake.pool import each
-from reconciler.lake.store import Store
+from reconciler.lake.store import FileStore
 from reconciler.lake.strict import MOST_BYTES
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
@@ -29,7 +29,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
 
-class Now(Protocol):
+class LakeClock(Protocol):
     """A clock, as far as the lake needs one; :class:`reconciler.ports.Clock` is one."""
 
     def now(self) -> float:
@@ -38,7 +38,7 @@ class Now(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class UnitContent:
     """What a unit shall hold: rows, or files that are already in the store.
 
     Attributes:
@@ -50,7 +50,7 @@ class Made:
     """
 
     rows: pa.Table | None = None
-    files: tuple[File, ...] = ()
+    files: tuple[UnitFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     partial: tuple[str, ...] = ()
@@ -65,9 +65,9 @@ class Lake:
 
     def __init__(
         self,
-        store: Store,
+        store: FileStore,
         *,
-        clock: Now,
+        clock: LakeClock,
         run_id: str = "",
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -99,10 +99,10 @@ class Lake:
             newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
             if not newest:
                 return None
-            found = self._read(newest[unit.manifests], unit)
-            if found is not None:
-                return found  # else it expired since it was listed
-        raise LakeError("vanishes whenever it is read", path=self.store.where(unit.manifests))
+            manifest = self._read(newest[unit.manifests], unit)
+            if manifest is not None:
+                return manifest  # else it expired since it was listed
+        raise LakeError("vanishes whenever it is read", path=self.store.display_path(unit.manifests))
 
     def manifests(
         self,
@@ -127,19 +127,19 @@ class Lake:
         folders = (
             [f"{table.name}/{manifests_.UNITS}"]
             if clusters is None
-            else [manifests_.cluster_manifests(table, one) for one in sorted(set(clusters))]
+            else [manifests_.cluster_manifests(table, cluster_id) for cluster_id in sorted(set(clusters))]
         )
-        listed = (path for folder in folders for path, _ in self.store.paths(folder))
-        wanted = [
+        folder_paths = (path for folder in folders for path, _ in self.store.paths(folder))
+        manifest_paths = [
             path
-            for folder, path in sorted(manifests_.newest(listed).items())
+            for folder, path in sorted(manifests_.newest(folder_paths).items())
             if manifests_.is_within(folder, from_day, to_day)
         ]
-        found = each(self._read_listed, wanted)
+        manifests = each(self._read_listed, manifest_paths)
         return tuple(
             sorted(
-                (one for one in found if one is not None),
-                key=lambda one: (one.unit.cluster_id, one.unit.day),
+                (manifest for manifest in manifests if manifest is not None),
+                key=lambda manifest: (manifest.unit.cluster_id, manifest.unit.day),
             )
         )
 
@@ -168,9 +168,9 @@ class Lake:
             LakeError: The rows do not fit the table or the unit, or the store refuses.
         """
         _check_rows(unit, rows)
-        files: tuple[File, ...] = ()
+        files: tuple[UnitFile, ...] = ()
         if rows.num_rows:
-            content = parquet.written(unit.table, rows)
+            content = parquet.write_parquet(unit.table, rows)
             path = f"{unit.folder}/{self.new_name()}.parquet"
             self.store.put(path, content, create=True)
             files = (_file(path, content, rows.num_rows),)
@@ -180,13 +180,13 @@ class Lake:
             )
         except LakeConflict:
             with contextlib.suppress(LakeError):  # what stays is removed by `expire`
-                self.store.delete(one.path for one in files)
+                self.store.delete(file.path for file in files)
             raise
 
     def commit_files(
         self,
         unit: Unit,
-        files: Iterable[File],
+        files: Iterable[UnitFile],
         after: Manifest | None,
         *,
         counts: Mapping[str, int] | None = None,
@@ -201,13 +201,13 @@ class Lake:
         expected = after.generation if after else 0
         if after is not None and after.unit != unit:
             raise LakeError(f"{after.unit} cannot come before {unit}")
-        made = Manifest(
+        manifest = Manifest(
             unit=unit,
             generation=expected + 1,
             schema_version=SCHEMA_VERSION,
             run_id=self.run_id,
-            made_ms=self.now_ms,
-            files=tuple(sorted(files, key=lambda one: one.path)),
+            created_ms=self.now_ms,
+            files=tuple(sorted(files, key=lambda file: file.path)),
             counts=dict(counts or {}),
             inputs=dict(inputs or {}),
             partial=tuple(partial),
@@ -215,12 +215,12 @@ class Lake:
         if newest != expected:
             raise self._conflict(unit, newest)
         try:
-            self.store.put(made.path, made.json(), create=True)
+            self.store.put(manifest.path, manifest.json(), create=True)
         except LakeConflict as error:
             raise self._conflict(unit, expected + 1) from error
-        return made
+        return manifest
 
-    def update(self, unit: Unit, make: Callable[[Manifest | None], Made]) -> Manifest:
+    def update(self, unit: Unit, make: Callable[[Manifest | None], UnitContent]) -> Manifest:
         """Reads a unit, makes what comes after it, commits; begins again if somebody else was quicker.
 
         Args:
@@ -233,9 +233,9 @@ class Lake:
         """
         for attempt in range(TRIES):
             after = self.manifest(unit)
-            made = make(after)
+            content = make(after)
             try:
-                return self._commit_made(unit, made, after)
+                return self._commit_content(unit, content, after)
             except LakeConflict:
                 if attempt + 1 == TRIES:
                     raise
@@ -246,7 +246,7 @@ class Lake:
         self,
         manifests: Iterable[Manifest],
         columns: Sequence[str] | None = None,
-        where: pc.Expression | None = None,
+        row_filter: pc.Expression | None = None,
         *,
         table: Table | None = None,
     ) -> pa.Table:
@@ -255,42 +255,42 @@ class Lake:
         Args:
             manifests: Which units.
             columns: Which columns; all by default.
-            where: Which rows, for example ``pc.field("ts_ms") >= 5``.
+            row_filter: Which rows, for example ``pc.field("ts_ms") >= 5``.
             table: Which table, where there may be no units.
 
         Raises:
             LakeError: A file is missing, cut off, damaged or not the one that was committed; its path is named.
         """
         units = tuple(manifests)
-        tables = {one.unit.table.name: one.unit.table for one in units}
+        tables = {manifest.unit.table.name: manifest.unit.table for manifest in units}
         if len(tables) > 1:
             raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be read as one table")
         kind = table or next(iter(tables.values()), None)
         if kind is None:
             return pa.table({})
 
-        def rows(file: File) -> pa.Table:
+        def rows(file: UnitFile) -> pa.Table:
             content = self.content(file)
-            where_ = self.store.where(file.path)
+            where_ = self.store.display_path(file.path)
             return parquet.read(
-                kind, content, path=where_, columns=columns, where=where, rows=file.rows
+                kind, content, path=where_, columns=columns, row_filter=row_filter, rows=file.rows
             )
 
-        files = [file for one in units for file in one.files]
-        wanted = arrow.schema(kind)
+        files = [file for manifest in units for file in manifest.files]
+        expected_schema = arrow.schema(kind)
         if columns is not None:
-            fields = [wanted.field(name) for name in columns]
-            wanted = pa.schema(fields, metadata=wanted.metadata)
-        return pa.concat_tables([wanted.empty_table(), *each(rows, files)])
+            fields = [expected_schema.field(name) for name in columns]
+            expected_schema = pa.schema(fields, metadata=expected_schema.metadata)
+        return pa.concat_tables([expected_schema.empty_table(), *each(rows, files)])
 
-    def taken(self, path: str) -> File:
+    def measure_file(self, path: str) -> UnitFile:
         """A Parquet file that somebody else wrote into the store, measured for :meth:`commit_files`.
 
         Raises:
             LakeError: It is missing, or no whole Parquet file.
         """
         content = self.store.get(path)
-        return _file(path, content, parquet.count(content, self.store.where(path)))
+        return _file(path, content, parquet.count(content, self.store.display_path(path)))
 
     def new_name(self) -> str:
         """The begin of a file's name that nobody else uses."""
@@ -298,55 +298,55 @@ class Lake:
 
     def expire(
         self, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
-    ) -> Expired:
+    ) -> ExpiryReport:
         """Removes what is past its time; see :func:`reconciler.lake.expiry.expired`."""
         return expired(self.store, now_ms, keep, dry_run=dry_run)
 
-    def _commit_made(self, unit: Unit, made: Made, after: Manifest | None) -> Manifest:
-        counts, inputs, partial = made.counts, made.inputs, made.partial
-        if made.rows is not None:
+    def _commit_content(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
+        counts, inputs, partial = content.counts, content.inputs, content.partial
+        if content.rows is not None:
             return self.commit(
-                unit, made.rows, after, counts=counts, inputs=inputs, partial=partial
+                unit, content.rows, after, counts=counts, inputs=inputs, partial=partial
             )
         return self.commit_files(
-            unit, made.files, after, counts=counts, inputs=inputs, partial=partial
+            unit, content.files, after, counts=counts, inputs=inputs, partial=partial
         )
 
-    def content(self, file: File) -> bytes:
+    def content(self, file: UnitFile) -> bytes:
         """A committed file.
 
         Raises:
             LakeDamaged: It is missing, or not the one that was committed.
         """
-        content = self.store.find(file.path, most=file.size + 1)
-        shown = self.store.where(file.path)
+        content = self.store.find(file.path, max_bytes=file.size + 1)
+        location = self.store.display_path(file.path)
         if content is None:
             raise LakeDamaged(
                 "a manifest names this file, and it is not there",
-                path=shown,
+                path=location,
                 hint=parquet.WRITE_ANEW,
             )
-        parquet.check_same(content, size=file.size, sha256=file.sha256, path=shown)
+        parquet.check_same(content, size=file.size, sha256=file.sha256, path=location)
         return content
 
     def _read(self, path: str, unit: Unit | None = None) -> Manifest | None:
-        content = self.store.find(path, most=MOST_BYTES)
+        content = self.store.find(path, max_bytes=MOST_BYTES)
         if content is None:
             return None
-        found = manifests_.read(content, self.store.where(path), unit)
-        if found.path != path:
+        manifest = manifests_.read(content, self.store.display_path(path), unit)
+        if manifest.path != path:
             raise LakeDamaged(
-                f"is a manifest of {found.unit}, generation {found.generation}, in the wrong place",
-                path=self.store.where(path),
+                f"is a manifest of {manifest.unit}, generation {manifest.generation}, in the wrong place",
+                path=self.store.display_path(path),
             )
-        return found
+        return manifest
 
     def _read_listed(self, path: str) -> Manifest | None:
-        found = self._read(path)
-        if found is None:  # expired since, or a newer one came and this one went
-            newest = manifests_.newest(one for one, _ in self.store.paths(path.rpartition("/")[0]))
-            return next((self._read(one) for one in newest.values()), None)
-        return found
+        manifest = self._read(path)
+        if manifest is None:  # expired since, or a newer one came and this one went
+            newest = manifests_.newest(manifest_path for manifest_path, _ in self.store.paths(path.rpartition("/")[0]))
+            return next((self._read(manifest_path) for manifest_path in newest.values()), None)
+        return manifest
 
     def _generation(self, unit: Unit) -> int:
         newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
@@ -355,7 +355,7 @@ class Lake:
     def _conflict(self, unit: Unit, generation: int) -> LakeConflict:
         return LakeConflict(
             f"somebody else committed {unit} meanwhile (generation {generation})",
-            path=self.store.where(unit.generation(generation)),
+            path=self.store.display_path(unit.generation(generation)),
             hint="run it again; it takes up what the other one did",
         )
 
@@ -366,15 +366,15 @@ class Lake:
         return longest * (0.5 + seed[0] / 255)
 
 
-def _file(path: str, content: bytes, rows: int) -> File:
-    return File(path=path, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest())
+def _file(path: str, content: bytes, rows: int) -> UnitFile:
+    return UnitFile(path=path, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest())
 
 
 def _check_rows(unit: Unit, rows: pa.Table) -> None:
     """Rows of another cluster or day would be lost for whoever looks for them."""
-    for name, wanted in (("cluster_id", unit.cluster_id), ("day", unit.day)):
+    for name, expected in (("cluster_id", unit.cluster_id), ("day", unit.day)):
         if name not in rows.schema.names:
             continue
-        strange = [one for one in pc.unique(rows.column(name)).to_pylist() if one != wanted]
+        strange = [value for value in pc.unique(rows.column(name)).to_pylist() if value != expected]
         if strange:
             raise LakeError(f"rows for {unit} have {name} = {strange[0]}")

@@ -8,8 +8,8 @@ from typing import Final
 
 from reconciler.errors import LakeDamaged, QuotaValueError
 from reconciler.lake import manifest as manifests_
-from reconciler.lake.manifest import File
-from reconciler.lake.strict import Fields
+from reconciler.lake.manifest import UnitFile
+from reconciler.lake.strict import JsonObject
 from reconciler.usage.samples import Cadence, QuotaType
 from reconciler.usage.tables import (
     QUOTA_ENTRY,
@@ -17,7 +17,7 @@ from reconciler.usage.tables import (
     TARGET_UP,
     USAGE_SAMPLE,
     Column,
-    Kind,
+    ColumnKind,
     Table,
 )
 
@@ -36,11 +36,11 @@ _BUCKET: Final = ("quota_type", "group_kind", "user", "client_id", "ip")
 BUCKET_SEEN: Final = Table(
     name="bucket_seen",
     columns=(
-        Column(name="cluster_id", kind=Kind.TEXT),
-        *(Column(name=name, kind=Kind.TEXT) for name in _BUCKET),
-        Column(name="broker_id", kind=Kind.TEXT),
-        Column(name="samples", kind=Kind.LONG),
-        Column(name="day", kind=Kind.DAY),
+        Column(name="cluster_id", kind=ColumnKind.TEXT),
+        *(Column(name=name, kind=ColumnKind.TEXT) for name in _BUCKET),
+        Column(name="broker_id", kind=ColumnKind.TEXT),
+        Column(name="samples", kind=ColumnKind.LONG),
+        Column(name="day", kind=ColumnKind.DAY),
     ),
     key=("cluster_id", *_BUCKET, "broker_id"),
 )
@@ -49,12 +49,12 @@ BUCKET_SEEN: Final = Table(
 BEYOND: Final = "ways_beyond"
 """Stands before a key among the counts: its clients were counted in more ways than the files of limits say."""
 
-TABLES: Final = {one.name: one for one in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
+TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
 """What evidence is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class EvidenceFile:
     """One file of the evidence.
 
     Attributes:
@@ -65,7 +65,7 @@ class Part:
         end_sha256: Of the end of the file, for readers that do not fetch the whole.
     """
 
-    file: File
+    file: UnitFile
     table: Table
     day: date
     source: str
@@ -73,7 +73,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retired:
+class RetiredFile:
     """A file that evidence named until ``since_ms``; somebody may still be reading it."""
 
     path: str
@@ -81,7 +81,7 @@ class Retired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
+class LatestPointer:
     """What was published last of a cluster.
 
     Attributes:
@@ -89,7 +89,7 @@ class Latest:
         schema_version: Of the tables.
         from_ms: Begin of the window.
         to_ms: Its end, not included.
-        made_ms: When it was published.
+        created_ms: When it was published.
         pace: How often brokers were read.
         coverage_ppm: The share of the window in which the broker that was seen least answered.
         snapshot_id: The look at the limits that were in force at the end; "" = nobody looked.
@@ -105,7 +105,7 @@ class Latest:
     schema_version: int = SCHEMA_VERSION
     from_ms: int
     to_ms: int
-    made_ms: int
+    created_ms: int
     pace: Cadence
     coverage_ppm: int
     snapshot_id: str = ""
@@ -113,12 +113,12 @@ class Latest:
     measured: tuple[QuotaType, ...] = ()
     partial: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    parts: tuple[Part, ...] = ()
-    retired: tuple[Retired, ...] = ()
+    parts: tuple[EvidenceFile, ...] = ()
+    retired: tuple[RetiredFile, ...] = ()
 
-    def of(self, table: Table) -> tuple[Part, ...]:
+    def of(self, table: Table) -> tuple[EvidenceFile, ...]:
         """The files of one table, by day."""
-        return tuple(one for one in self.parts if one.table is table)
+        return tuple(evidence_file for evidence_file in self.parts if evidence_file.table is table)
 
     def json(self) -> bytes:
         """Its text."""
@@ -129,29 +129,29 @@ class Latest:
             "cluster_id": self.cluster_id,
             "from_ms": self.from_ms,
             "to_ms": self.to_ms,
-            "made_ms": self.made_ms,
+            "made_ms": self.created_ms,
             "step_ms": self.pace.step_ms,
             "max_gap_ms": self.pace.max_gap_ms,
             "coverage_ppm": self.coverage_ppm,
             "snapshot_id": self.snapshot_id,
             "observed_at_ms": self.observed_at_ms,
-            "measured": [str(one) for one in self.measured],
+            "measured": [str(quota_type) for quota_type in self.measured],
             "partial": list(self.partial),
             "counts": dict(sorted(self.counts.items())),
             "files": [
                 {
-                    "path": one.file.path,
-                    "table": one.table.name,
-                    "day": one.day.isoformat(),
-                    "size": one.file.size,
-                    "rows": one.file.rows,
-                    "sha256": one.file.sha256,
-                    "source": one.source,
-                    "end_sha256": one.end_sha256,
+                    "path": evidence_file.file.path,
+                    "table": evidence_file.table.name,
+                    "day": evidence_file.day.isoformat(),
+                    "size": evidence_file.file.size,
+                    "rows": evidence_file.file.rows,
+                    "sha256": evidence_file.file.sha256,
+                    "source": evidence_file.source,
+                    "end_sha256": evidence_file.end_sha256,
                 }
-                for one in self.parts
+                for evidence_file in self.parts
             ],
-            "retired": [{"path": one.path, "since_ms": one.since_ms} for one in self.retired],
+            "retired": [{"path": retired_file.path, "since_ms": retired_file.since_ms} for retired_file in self.retired],
         }
         return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
 
@@ -161,46 +161,46 @@ def folder(cluster_id: str) -> str:
     return manifests_.safe(cluster_id)
 
 
-def read(content: bytes, path: str, cluster_id: str) -> Latest:
+def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
     """What a file says.
 
     Raises:
         LakeDamaged: It is damaged, of a version that this program does not read, or of another cluster.
     """
-    top = Fields.parsed(content, path)
+    top = JsonObject.parsed(content, path)
     manifests_.check_format(top, FORMAT, FORMAT_VERSION)
-    made = Latest(
+    latest = LatestPointer(
         schema_version=manifests_.schema_version(top),
         cluster_id=top.text("cluster_id"),
         from_ms=top.number("from_ms"),
         to_ms=top.number("to_ms"),
-        made_ms=top.number("made_ms"),
+        created_ms=top.number("made_ms"),
         pace=_pace(top),
         coverage_ppm=top.number("coverage_ppm"),
         snapshot_id=top.text("snapshot_id"),
         observed_at_ms=top.number("observed_at_ms"),
-        measured=tuple(_type(one, path) for one in top.texts("measured")),
+        measured=tuple(_type(name, path) for name in top.texts("measured")),
         partial=top.texts("partial"),
         counts=top.numbers("counts"),
-        parts=tuple(_part(one) for one in top.objects("files")),
-        retired=tuple(_retired(one) for one in top.objects("retired")),
+        parts=tuple(_part(row) for row in top.objects("files")),
+        retired=tuple(_retired(row) for row in top.objects("retired")),
     )
     top.end()
-    if made.cluster_id != cluster_id:
-        raise LakeDamaged(f"is of the cluster {made.cluster_id}, not of {cluster_id}", path=path)
-    if not made.from_ms <= made.to_ms <= LATEST_MOMENT_MS:
+    if latest.cluster_id != cluster_id:
+        raise LakeDamaged(f"is of the cluster {latest.cluster_id}, not of {cluster_id}", path=path)
+    if not latest.from_ms <= latest.to_ms <= LATEST_MOMENT_MS:
         raise LakeDamaged("the window is none", path=path)
-    rows = sum(one.file.rows for one in made.parts if one.table is not USAGE_SAMPLE)
+    rows = sum(evidence_file.file.rows for evidence_file in latest.parts if evidence_file.table is not USAGE_SAMPLE)
     if rows > MOST_ROWS_READ:
         raise LakeDamaged(
             f"names {rows:,} rows besides samples; {MOST_ROWS_READ:,} are read",
             path=path,
             hint="publish a shorter window",
         )
-    return made
+    return latest
 
 
-def _pace(top: Fields) -> Cadence:
+def _pace(top: JsonObject) -> Cadence:
     try:
         return Cadence(step_ms=top.number("step_ms"), max_gap_ms=top.number("max_gap_ms"))
     except QuotaValueError as error:
@@ -214,27 +214,27 @@ def _type(text: str, path: str) -> QuotaType:
         raise LakeDamaged(f"{text!r} is no type of quota", path=path) from error
 
 
-def _part(one: Fields) -> Part:
-    table = TABLES.get(name := one.text("table"))
+def _part(row: JsonObject) -> EvidenceFile:
+    table = TABLES.get(name := row.text("table"))
     if table is None:
-        raise LakeDamaged(f"the table {name!r} is not known", path=one.path, hint="upgrade kquota")
-    made = Part(
-        file=File(
-            path=one.text("path"),
-            size=one.number("size"),
-            rows=one.number("rows"),
-            sha256=one.text("sha256"),
+        raise LakeDamaged(f"the table {name!r} is not known", path=row.path, hint="upgrade kquota")
+    evidence_file = EvidenceFile(
+        file=UnitFile(
+            path=row.text("path"),
+            size=row.number("size"),
+            rows=row.number("rows"),
+            sha256=row.text("sha256"),
         ),
         table=table,
-        day=one.day("day"),
-        source=one.text("source"),
-        end_sha256=one.text("end_sha256"),
+        day=row.day("day"),
+        source=row.text("source"),
+        end_sha256=row.text("end_sha256"),
     )
-    one.end()
-    return made
+    row.end()
+    return evidence_file
 
 
-def _retired(one: Fields) -> Retired:
-    made = Retired(path=one.text("path"), since_ms=one.number("since_ms"))
-    one.end()
-    return made
+def _retired(row: JsonObject) -> RetiredFile:
+    retired_file = RetiredFile(path=row.text("path"), since_ms=row.number("since_ms"))
+    row.end()
+    return retired_file

@@ -28,24 +28,24 @@ def write(path: Path, content: bytes, *, create: bool) -> None:
         LakeConflict: There is one (``create``).
         LakeError: The disk refuses.
     """
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}{BESIDE}")
+    temporary_path = path.with_name(f".{path.name}.{secrets.token_hex(6)}{BESIDE}")
     try:
-        _write_beside(beside, content)
+        _write_beside(temporary_path, content)
         try:
             if create:
-                os.link(beside, path)  # the one way to name a file that fails if the name is taken
+                os.link(temporary_path, path)  # the one way to name a file that fails if the name is taken
             else:
-                _ = beside.replace(path)
+                _ = temporary_path.replace(path)
         finally:
             with contextlib.suppress(OSError):
-                beside.unlink()
+                temporary_path.unlink()
         _sync(path.parent)
     except FileExistsError as error:
         if not create or not path.exists():
-            raise refused(path, error) from error
+            raise storage_error(path, error) from error
         raise LakeConflict("it exists already", path=str(path)) from error
     except OSError as error:
-        raise refused(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def remove(path: Path, root: Path) -> None:
@@ -57,7 +57,7 @@ def remove(path: Path, root: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise refused(path, error) from error
+        raise storage_error(path, error) from error
     with contextlib.suppress(OSError):  # the first that is not empty ends it
         for folder in path.parents:
             if folder == root or not folder.is_relative_to(root):
@@ -65,16 +65,16 @@ def remove(path: Path, root: Path) -> None:
             folder.rmdir()
 
 
-def _write_beside(beside: Path, content: bytes) -> None:
+def _write_beside(temporary_path: Path, content: bytes) -> None:
     """Writes the file that will be named, again if somebody swept its empty folder away meanwhile."""
     for last in (False, False, True):
-        _make_folders(beside.parent)
+        _make_folders(temporary_path.parent)
         try:
-            return _write_synced(beside, content)
+            return _write_synced(temporary_path, content)
         except FileNotFoundError:
             if last:
                 raise
-    raise AssertionError(beside)
+    raise AssertionError(temporary_path)
 
 
 def _write_synced(path: Path, content: bytes) -> None:
@@ -91,10 +91,10 @@ def _write_synced(path: Path, content: bytes) -> None:
 
 
 def _make_folders(folder: Path) -> None:
-    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
-        _sync(one.parent)
+    missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
+    for missing_folder in reversed(missing):
+        missing_folder.mkdir(exist_ok=True)
+        _sync(missing_folder.parent)
 
 
 def _sync(folder: Path) -> None:
@@ -118,7 +118,7 @@ _HINTS: Final[dict[int, str]] = {
 }
 
 
-def refused(path: Path, error: OSError) -> LakeError:
+def storage_error(path: Path, error: OSError) -> LakeError:
     """What the disk said, in words."""
     return LakeError(
         f"cannot be written: {error.strerror or error}",

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.errors import LakeDamaged, LakeError
-from reconciler.lake.strict import Fields
+from reconciler.lake.strict import JsonObject
 from reconciler.usage.tables import SCHEMA_VERSION, TABLES, Table
 
 FORMAT: Final = "kquota-lake-manifest"
@@ -61,7 +61,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class UnitFile:
     """One file.
 
     Attributes:
@@ -92,7 +92,7 @@ class Manifest:
         generation: 1, 2, …; the highest counts.
         schema_version: Of the tables, when it was made.
         run_id: By which run.
-        made_ms: When, by that run's clock.
+        created_ms: When, by that run's clock.
         files: Its files; none = the unit has no rows.
         counts: Named states of what went in, and the coverage of brokers; :attr:`states` and :attr:`coverage` are these apart.
         inputs: What it was made from, by name: generations, digests, moments.
@@ -103,8 +103,8 @@ class Manifest:
     generation: int
     schema_version: int
     run_id: str
-    made_ms: int
-    files: tuple[File, ...] = ()
+    created_ms: int
+    files: tuple[UnitFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     partial: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Manifest:
     @property
     def rows(self) -> int:
         """How many rows its files hold."""
-        return sum(one.rows for one in self.files)
+        return sum(file.rows for file in self.files)
 
     @property
     def states(self) -> dict[str, int]:
@@ -146,10 +146,10 @@ class Manifest:
                     "generation": self.generation,
                     "schema_version": self.schema_version,
                     "run_id": self.run_id,
-                    "made_ms": self.made_ms,
+                    "made_ms": self.created_ms,
                     "files": [
-                        {"path": one.path, "size": one.size, "rows": one.rows, "sha256": one.sha256}
-                        for one in self.files
+                        {"path": file.path, "size": file.size, "rows": file.rows, "sha256": file.sha256}
+                        for file in self.files
                     ],
                     "counts": dict(sorted(self.counts.items())),
                     "inputs": dict(sorted(self.inputs.items())),
@@ -174,11 +174,11 @@ def states_of(counts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def states_of_all(made: Iterable[Manifest]) -> dict[str, int]:
+def states_of_all(manifests: Iterable[Manifest]) -> dict[str, int]:
     """The named states of several days of one table, added. Tables that were made together count the same things."""
     total: Counter[str] = Counter()
-    for one in made:
-        total.update(one.states)
+    for manifest in manifests:
+        total.update(manifest.states)
     return dict(total)
 
 
@@ -193,96 +193,96 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
     Raises:
         LakeDamaged: It is no manifest, damaged, of a version that this program does not read, or of another unit.
     """
-    top = Fields.parsed(content, path)
+    top = JsonObject.parsed(content, path)
     check_format(top, FORMAT, FORMAT_VERSION)
     name = top.text("table")
     table = TABLES.get(name)
     if table is None:
         raise LakeDamaged(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
-    made = Manifest(
+    manifest = Manifest(
         unit=Unit(table=table, cluster_id=top.text("cluster_id"), day=top.day("day")),
         generation=top.number("generation"),
         schema_version=schema_version(top),
         run_id=top.text("run_id"),
-        made_ms=top.number("made_ms"),
-        files=tuple(_file(one) for one in top.objects("files")),
+        created_ms=top.number("made_ms"),
+        files=tuple(_file(row) for row in top.objects("files")),
         counts=top.numbers("counts"),
-        inputs=top.words("inputs"),
+        inputs=top.texts_by_name("inputs"),
         partial=top.texts("partial"),
     )
     top.end()
-    if expected is not None and made.unit != expected:
-        raise LakeDamaged(f"speaks of {made.unit}, not of {expected}", path=path)
-    return made
+    if expected is not None and manifest.unit != expected:
+        raise LakeDamaged(f"speaks of {manifest.unit}, not of {expected}", path=path)
+    return manifest
 
 
-def _file(one: Fields) -> File:
-    made = File(
-        path=one.text("path"),
-        size=one.number("size"),
-        rows=one.number("rows"),
-        sha256=one.text("sha256"),
+def _file(row: JsonObject) -> UnitFile:
+    unit_file = UnitFile(
+        path=row.text("path"),
+        size=row.number("size"),
+        rows=row.number("rows"),
+        sha256=row.text("sha256"),
     )
-    one.end()
-    return made
+    row.end()
+    return unit_file
 
 
-def check_format(top: Fields, name: str, version: int) -> None:
+def check_format(top: JsonObject, name: str, version: int) -> None:
     """Whether a file says that it is what we want to read.
 
     Raises:
         LakeDamaged: It is something else, or of a newer version.
     """
-    said = top.text("format")
-    if said != name:
-        raise LakeDamaged(f"is {said!r} and not {name!r}", path=top.path)
-    found = top.number("format_version")
-    if found > version:
+    format_name = top.text("format")
+    if format_name != name:
+        raise LakeDamaged(f"is {format_name!r} and not {name!r}", path=top.path)
+    actual_version = top.number("format_version")
+    if actual_version > version:
         raise LakeDamaged(
-            f"is of format version {found}; this program reads up to {version}",
+            f"is of format version {actual_version}; this program reads up to {version}",
             path=top.path,
             hint="upgrade kquota",
         )
 
 
-def schema_version(top: Fields) -> int:
+def schema_version(top: JsonObject) -> int:
     """The version of the tables that a file speaks of: ours, or the one before.
 
     Raises:
         LakeDamaged: It is newer or older.
     """
-    found = top.number("schema_version")
-    if found > SCHEMA_VERSION:
+    version = top.number("schema_version")
+    if version > SCHEMA_VERSION:
         raise LakeDamaged(
-            f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
+            f"was written with schema version {version}; this program reads {SCHEMA_VERSION - 1}"
             f" and {SCHEMA_VERSION}",
             path=top.path,
             hint="upgrade kquota here, or everywhere it writes to this place at once",
         )
-    if found < SCHEMA_VERSION - 1:
+    if version < SCHEMA_VERSION - 1:
         raise LakeDamaged(
-            f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
+            f"was written with schema version {version}; this program reads {SCHEMA_VERSION - 1}"
             f" and {SCHEMA_VERSION}",
             path=top.path,
             hint="make it again with kquota spark ingest",
         )
-    return found
+    return version
 
 
 def number_of(path: str) -> int | None:
     """The generation that a manifest's path names; ``None`` = it is something else."""
-    found = _NAME.fullmatch(path.rpartition("/")[2])
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    return int(match[1]) if match else None
 
 
 def newest(paths: Iterable[str]) -> dict[str, str]:
     """The path of the highest generation by folder; whatever is no manifest is left out."""
-    found: dict[str, str] = {}
+    newest_paths: dict[str, str] = {}
     for path in paths:
         if number_of(path) is not None:
             folder = path.rpartition("/")[0]
-            found[folder] = max(path, found.get(folder, ""))
-    return found
+            newest_paths[folder] = max(path, newest_paths.get(folder, ""))
+    return newest_paths
 
 
 def is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:

@@ -14,7 +14,7 @@ from reconciler.errors import LakeDamaged
 from reconciler.lake import manifest as manifests_
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import begin_ms
-from reconciler.lake.manifest import File, Manifest, Unit
+from reconciler.lake.manifest import UnitFile, Manifest, Unit
 from reconciler.lake.pool import each
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, POINT, QUOTA_ENTRY, SNAPSHOT, Table
@@ -35,28 +35,28 @@ LOST: Final = "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenUp:
+class RepairedUnit:
     """A unit that was begun anew.
 
     Attributes:
         unit: Which one.
-        lost: Rows that it had.
-        kept: Rows that it has still, of whole files or of a generation before.
+        lost_rows: Rows that it had.
+        retained_rows: Rows that it has still, of whole files or of a generation before.
     """
 
     unit: Unit
-    lost: int
-    kept: int
+    lost_rows: int
+    retained_rows: int
 
     def __str__(self) -> str:
         return (
-            f"{self.unit} was damaged and begun anew: {self.kept:,} of {self.lost:,} rows are left"
+            f"{self.unit} was damaged and begun anew: {self.retained_rows:,} of {self.lost_rows:,} rows are left"
         )
 
 
 def given_up(
     lake: Lake, table: Table, cluster_id: str, from_day: date, to_day: date
-) -> tuple[GivenUp, ...]:
+) -> tuple[RepairedUnit, ...]:
     """Begins units anew whose files are missing or have other bytes; whole ones are not touched.
 
     What is whole stays: other files of the unit, or those of the newest generation before that is whole, since rows are
@@ -74,57 +74,57 @@ def given_up(
         LakeConflict: Somebody else committed such a unit meanwhile.
         LakeError: The lake cannot be read or written, or a manifest is damaged.
     """
-    found: list[GivenUp] = []
-    for one in lake.manifests(table, [cluster_id], from_day, to_day):
-        whole = _whole(lake, one)
-        if len(whole) == len(one.files):
+    repaired_units: list[RepairedUnit] = []
+    for manifest in lake.manifests(table, [cluster_id], from_day, to_day):
+        intact_files = _intact_files(lake, manifest)
+        if len(intact_files) == len(manifest.files):
             continue
-        kept = max((whole, _before(lake, one)), key=_rows)
-        inputs = {**one.inputs, BEGAN: lake.new_name(), LOST: _lost(one)}
-        told = (
-            *(line for line in one.partial if line not in sentences(one.inputs)),
+        retained_files = max((intact_files, _before(lake, manifest)), key=_rows)
+        inputs = {**manifest.inputs, BEGAN: lake.new_name(), LOST: _loss_record(manifest)}
+        partial_sentences = (
+            *(line for line in manifest.partial if line not in sentences(manifest.inputs)),
             *sentences(inputs),
         )
-        _ = lake.commit_files(one.unit, kept, one, counts=one.counts, inputs=inputs, partial=told)
-        found.append(GivenUp(unit=one.unit, lost=one.rows, kept=_rows(kept)))
-    return tuple(found)
+        _ = lake.commit_files(manifest.unit, retained_files, manifest, counts=manifest.counts, inputs=inputs, partial=partial_sentences)
+        repaired_units.append(RepairedUnit(unit=manifest.unit, lost_rows=manifest.rows, retained_rows=_rows(retained_files)))
+    return tuple(repaired_units)
 
 
 def regained(table: Table, inputs: Mapping[str, str], rows: pa.Table) -> dict[str, str]:
     """What a unit was made from, once it has these rows: nothing is lost any more if as many as before are there again."""
     if LOST not in inputs:
         return dict(inputs)
-    lost, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
-    there = int(pc.sum(pc.less(rows.column(BROUGHT[table]), until)).as_py() or 0)
-    return {name: text for name, text in inputs.items() if name != LOST or there < lost}
+    lost_rows, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
+    present_rows = int(pc.sum(pc.less(rows.column(BROUGHT[table]), until)).as_py() or 0)
+    return {name: text for name, text in inputs.items() if name != LOST or present_rows < lost_rows}
 
 
 def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """What is lost of a unit, for people; nothing = nothing is."""
     if LOST not in inputs:
         return ()
-    lost, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
+    lost_rows, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
     moment = datetime.fromtimestamp(until / 1000, UTC)
-    had = f"{lost:,} rows that the lake had of it up to {moment:%Y-%m-%d %H:%M} UTC"
+    had = f"{lost_rows:,} rows that the lake had of it up to {moment:%Y-%m-%d %H:%M} UTC"
     return (f"{had} were damaged, and not as many came again",)
 
 
-def _lost(damaged: Manifest) -> str:
+def _loss_record(damaged: Manifest) -> str:
     begin = begin_ms(damaged.unit.day)
     end = begin + DAY_MS
-    until = min(damaged.made_ms, end) if damaged.made_ms > begin else end
+    until = min(damaged.created_ms, end) if damaged.created_ms > begin else end
     before = foreign_json.parse(damaged.inputs.get(LOST, "[0, 0]"), most_bytes=foreign_json.SMALL)
     return json.dumps([max(damaged.rows, before[0]), max(until, before[1])])
 
 
-def _rows(files: tuple[File, ...]) -> int:
-    return sum(one.rows for one in files)
+def _rows(files: tuple[UnitFile, ...]) -> int:
+    return sum(file.rows for file in files)
 
 
-def _whole(lake: Lake, manifest: Manifest) -> tuple[File, ...]:
+def _intact_files(lake: Lake, manifest: Manifest) -> tuple[UnitFile, ...]:
     """The files of a generation that are as they were committed."""
 
-    def is_whole(file: File) -> bool:
+    def is_whole(file: UnitFile) -> bool:
         try:
             _ = lake.content(file)
         except LakeDamaged:
@@ -132,10 +132,10 @@ def _whole(lake: Lake, manifest: Manifest) -> tuple[File, ...]:
         return True
 
     checked = each(is_whole, manifest.files)
-    return tuple(one for one, whole in zip(manifest.files, checked, strict=True) if whole)
+    return tuple(file for file, is_intact in zip(manifest.files, checked, strict=True) if is_intact)
 
 
-def _before(lake: Lake, damaged: Manifest) -> tuple[File, ...]:
+def _before(lake: Lake, damaged: Manifest) -> tuple[UnitFile, ...]:
     """The files of the newest whole generation before; none if there is none."""
     for number in range(damaged.generation - 1, 0, -1):
         path = damaged.unit.generation(number)
@@ -143,9 +143,9 @@ def _before(lake: Lake, damaged: Manifest) -> tuple[File, ...]:
         if content is None:
             continue
         try:
-            found = manifests_.read(content, lake.store.where(path), damaged.unit)
+            manifest = manifests_.read(content, lake.store.display_path(path), damaged.unit)
         except LakeDamaged:
             continue
-        if len(_whole(lake, found)) == len(found.files):
-            return found.files
+        if len(_intact_files(lake, manifest)) == len(manifest.files):
+            return manifest.files
     return ()

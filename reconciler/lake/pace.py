@@ -26,19 +26,19 @@ def of(manifests: Iterable[Manifest]) -> dict[str, Cadence]:
     Raises:
         LakeError: A manifest says something that is no cadence.
     """
-    found: dict[str, Cadence] = {}
-    for one in sorted(manifests, key=lambda manifest: manifest.unit.day):
-        if STEP in one.inputs or GAP in one.inputs:
-            here, before = _read(one.inputs, one.path), found.get(one.unit.cluster_id)
-            longest = max(here.max_gap_ms, before.max_gap_ms if before else 0)
-            found[one.unit.cluster_id] = replace(here, max_gap_ms=longest)
-    return found
+    cadences: dict[str, Cadence] = {}
+    for day_manifest in sorted(manifests, key=lambda manifest: manifest.unit.day):
+        if STEP in day_manifest.inputs or GAP in day_manifest.inputs:
+            cadence, before = _read(day_manifest.inputs, day_manifest.path), cadences.get(day_manifest.unit.cluster_id)
+            longest = max(cadence.max_gap_ms, before.max_gap_ms if before else 0)
+            cadences[day_manifest.unit.cluster_id] = replace(cadence, max_gap_ms=longest)
+    return cadences
 
 
-def _read(given: Mapping[str, str], path: str) -> Cadence:
+def _read(inputs: Mapping[str, str], path: str) -> Cadence:
     try:
-        return Cadence(step_ms=int(given[STEP]), max_gap_ms=int(given[GAP]))
+        return Cadence(step_ms=int(inputs[STEP]), max_gap_ms=int(inputs[GAP]))
     except (KeyError, ValueError) as error:
         raise LakeError(
-            f"{STEP} and {GAP} say no cadence: {given.get(STEP)!r}, {given.get(GAP)!r}", path=path
+            f"{STEP} and {GAP} say no cadence: {inputs.get(STEP)!r}, {inputs.get(GAP)!r}", path=path
         ) from error

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow
 from reconciler.lake.parquet_texts import open_parquet, unpacked_size
-from reconciler.usage.tables import Kind, Table
+from reconciler.usage.tables import ColumnKind, Table
 
 ROW_GROUP: Final = 65_536
 """Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
@@ -26,7 +26,7 @@ WRITE_ANEW: Final = (
 )
 
 
-def written(table: Table, rows: pa.Table) -> bytes:
+def write_parquet(table: Table, rows: pa.Table) -> bytes:
     """The file of these rows.
 
     Raises:
@@ -38,7 +38,7 @@ def written(table: Table, rows: pa.Table) -> bytes:
         sink,
         row_group_size=ROW_GROUP,
         compression="zstd",
-        use_dictionary=[one.name for one in table.columns if one.kind is Kind.TEXT],
+        use_dictionary=[column.name for column in table.columns if column.kind is ColumnKind.TEXT],
         write_statistics=True,
         write_page_index=True,
         write_page_checksum=True,
@@ -54,7 +54,7 @@ def _sorting(table: Table) -> list[pq.SortingColumn]:
 
 
 def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: str) -> bool:
-    """Whether a file is as :func:`written` would make it: columns of this version, sorted by the key, by its own word.
+    """Whether a file is as :func:`write_parquet` would make it: columns of this version, sorted by the key, by its own word.
 
     Args:
         table: What it holds.
@@ -66,29 +66,29 @@ def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: s
         LakeDamaged: It is damaged or cut off.
     """
     try:
-        found = pq.ParquetFile(pa.BufferReader(content))
+        parquet_file = pq.ParquetFile(pa.BufferReader(content))
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
     column, limit = table.names.index(before[0]), before[1]
-    groups = [found.metadata.row_group(at) for at in range(found.metadata.num_row_groups)]
-    return bool(found.schema_arrow.equals(arrow.schema(table), check_metadata=True)) and all(
-        list(one.sorting_columns) == _sorting(table)
-        and one.column(column).statistics.has_min_max
-        and one.column(column).statistics.max < limit
-        for one in groups
+    groups = [parquet_file.metadata.row_group(at) for at in range(parquet_file.metadata.num_row_groups)]
+    return bool(parquet_file.schema_arrow.equals(arrow.schema(table), check_metadata=True)) and all(
+        list(group.sorting_columns) == _sorting(table)
+        and group.column(column).statistics.has_min_max
+        and group.column(column).statistics.max < limit
+        for group in groups
     )
 
 
 def in_order(table: Table, rows: pa.Table) -> pa.Table:
     """Rows sorted by the key of their table, ties by the other columns: one order for one set of rows."""
-    others = (
-        one.name
-        for one in table.columns
-        if one.kind is not Kind.TEXTS and one.name not in table.key
+    non_key_columns = (
+        column.name
+        for column in table.columns
+        if column.kind is not ColumnKind.TEXTS and column.name not in table.key
     )
     keys = [
         (name, ranks)
-        for name in (*table.key, *others)
+        for name in (*table.key, *non_key_columns)
         if (ranks := _ranks(rows.column(name))) is not None
     ]
     if not keys:
@@ -121,7 +121,7 @@ def read(
     *,
     path: str,
     columns: Sequence[str] | None = None,
-    where: pc.Expression | None = None,
+    row_filter: pc.Expression | None = None,
     rows: int | None = None,
 ) -> pa.Table:
     """The rows of a file.
@@ -131,7 +131,7 @@ def read(
         content: The whole file.
         path: Its name, for errors.
         columns: Which columns, in this order; all by default.
-        where: Which rows; row groups whose statistics exclude them are not decoded.
+        row_filter: Which rows; row groups whose statistics exclude them are not decoded.
         rows: How many it has to have, by whoever described it; nothing is decoded of one that has others.
 
     Raises:
@@ -141,19 +141,19 @@ def read(
     if unknown:
         raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
     names = table.names if columns is None else tuple(columns)
-    if rows is not None and (there := count(content, path)) != rows:
+    if rows is not None and (actual_rows := count(content, path)) != rows:
         raise LakeDamaged(
-            f"has {there:,} rows where {rows:,} are expected", path=path, hint=WRITE_ANEW
+            f"has {actual_rows:,} rows where {rows:,} are expected", path=path, hint=WRITE_ANEW
         )
     try:
-        found = (
+        table_rows = (
             _every_row(table, content, path, names)
-            if where is None
-            else _some_rows(table, content, path, names, where)
+            if row_filter is None
+            else _some_rows(table, content, path, names, row_filter)
         )
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
-    return _whole(table, found, path)
+    return _checked_rows(table, table_rows, path)
 
 
 def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) -> pa.Table:
@@ -165,20 +165,20 @@ def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) ->
 
 
 def _some_rows(
-    table: Table, content: bytes, path: str, names: Sequence[str], where: pc.Expression
+    table: Table, content: bytes, path: str, names: Sequence[str], row_filter: pc.Expression
 ) -> pa.Table:
     import pyarrow.dataset as ds  # noqa: PLC0415 - brings pandas along, half a second that a preview has no use for
 
     file = _open(table, content, path)
     schema = arrow.schema(table)
     fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
-    groups = fragment.subset(where, schema=schema).row_groups
+    groups = fragment.subset(row_filter, schema=schema).row_groups
     parts = [schema.empty_table().select(list(names))]
     size = 0
     for group in groups:  # One at a time: only the rows that pass the filter stay.
         rows = file.read_row_group(group.id)
         _check_size(size + _texts_size(rows), path)
-        rows = _with_columns(table, rows, table.names).cast(schema).filter(where)
+        rows = _with_columns(table, rows, table.names).cast(schema).filter(row_filter)
         part = rows.select(list(names))
         size += _texts_size(part)
         parts.append(part)
@@ -218,17 +218,17 @@ def _check_size(size: int, path: str) -> None:
         )
 
 
-def _whole(table: Table, rows: pa.Table, path: str) -> pa.Table:
-    for one in table.columns:
-        if one.name in rows.schema.names and not one.null and rows.column(one.name).null_count:
+def _checked_rows(table: Table, rows: pa.Table, path: str) -> pa.Table:
+    for column in table.columns:
+        if column.name in rows.schema.names and not column.null and rows.column(column.name).null_count:
             raise LakeDamaged(
-                f"the column {one.name!r} of {table.name} has values that are null, which none may be",
+                f"the column {column.name!r} of {table.name} has values that are null, which none may be",
                 path=path,
                 hint=arrow.ASK_FOR_WHOLE,
             )
-    wanted = arrow.schema(table)
-    fields = [wanted.field(name) for name in rows.schema.names]
-    return rows.cast(pa.schema(fields, metadata=wanted.metadata))
+    expected_schema = arrow.schema(table)
+    fields = [expected_schema.field(name) for name in rows.schema.names]
+    return rows.cast(pa.schema(fields, metadata=expected_schema.metadata))
 
 
 def count(content: bytes, path: str) -> int:

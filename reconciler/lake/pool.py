@@ -11,9 +11,9 @@ AT_ONCE: Final = 8
 """Files that are read at the same time."""
 
 
-def each(work: Callable[[A], B], wanted: Sequence[A]) -> list[B]:
+def each(work: Callable[[A], B], arguments: Sequence[A]) -> list[B]:
     """The results in order, several made at the same time; the first error is raised."""
-    if len(wanted) < 2:
-        return [work(one) for one in wanted]
-    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
-        return list(pool.map(work, wanted))
+    if len(arguments) < 2:
+        return [work(argument) for argument in arguments]
+    with ThreadPoolExecutor(min(AT_ONCE, len(arguments))) as pool:
+        return list(pool.map(work, arguments))

@@ -15,11 +15,11 @@ from reconciler.lake import arrow, parquet
 from reconciler.lake import latest as latest_
 from reconciler.lake import pace as pace_
 from reconciler.lake.lake import Lake
-from reconciler.lake.latest import BUCKET_SEEN, Latest, Part, Retired
-from reconciler.lake.looks import Seen, begin_ms, day_of, limits_seen
-from reconciler.lake.manifest import File, Manifest, states_of, states_of_all
-from reconciler.lake.skipping import Skipping
-from reconciler.lake.store import Store
+from reconciler.lake.latest import BUCKET_SEEN, LatestPointer, EvidenceFile, RetiredFile
+from reconciler.lake.looks import ObservedLimits, begin_ms, day_of, limits_seen
+from reconciler.lake.manifest import UnitFile, Manifest, states_of, states_of_all
+from reconciler.lake.skipping import RowGroupFile
+from reconciler.lake.store import FileStore
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType
 from reconciler.usage.tables import (
     QUOTA_ENTRY,
@@ -39,14 +39,14 @@ MOST_SENTENCES: Final = 20
 def publish(
     lake: Lake,
     cluster_id: str,
-    to: Store,
+    to: FileStore,
     from_ms: int | None,
     to_ms: int,
     *,
     pace: Cadence,
     now_ms: int,
     check_all: bool = False,
-) -> Latest:
+) -> LatestPointer:
     """Publishes a window of a cluster; only files that are not there yet, or not whole, are uploaded.
 
     Files of before are checked: small ones whole, samples by their end, and whole if they were written since evidence
@@ -72,31 +72,31 @@ def publish(
     work = _Publication(lake, cluster_id, to, begin, to_ms)
     if check_all:
         work.published_ms = -1
-    samples, seen, up = work.samples(), work.seen(), work.up()
+    samples, bucket_files, up = work.samples(), work.publish_buckets(), work.up()
     limits = limits_seen(lake, cluster_id, begin, to_ms)
-    parts = [*samples, *seen, *up, *work.limits(limits)]
-    made = Latest(
+    parts = [*samples, *bucket_files, *up, *work.limits(limits)]
+    latest = LatestPointer(
         cluster_id=cluster_id,
         from_ms=begin,
         to_ms=to_ms,
-        made_ms=now_ms,
+        created_ms=now_ms,
         pace=work.pace() or pace,
         coverage_ppm=work.coverage_ppm(up),
-        snapshot_id=limits.look.snapshot_id if limits.look else "",
-        observed_at_ms=limits.look.observed_at_ms if limits.look else 0,
-        measured=work.measured(seen),
+        snapshot_id=limits.snapshot.snapshot_id if limits.snapshot else "",
+        observed_at_ms=limits.snapshot.observed_at_ms if limits.snapshot else 0,
+        measured=work.measured(bucket_files),
         partial=work.partial(limits),
         counts=work.counts(limits),
         parts=tuple(parts),
         retired=work.retired(parts, now_ms),
     )
-    to.put(f"{work.folder}/{latest_.NAME}", made.json())
-    work.sweep(made, now_ms)
-    return made
+    to.put(f"{work.folder}/{latest_.NAME}", latest.json())
+    work.sweep(latest, now_ms)
+    return latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Day:
+class _PublishedDay:
     """What the lake has of one day."""
 
     day: date
@@ -117,40 +117,40 @@ class _Day:
 class _Publication:
     """One run: what was published before, what is there, what the lake has."""
 
-    def __init__(self, lake: Lake, cluster_id: str, to: Store, from_ms: int, to_ms: int) -> None:
+    def __init__(self, lake: Lake, cluster_id: str, to: FileStore, from_ms: int, to_ms: int) -> None:
         self.lake, self.cluster_id, self.to = lake, cluster_id, to
         self.from_ms, self.to_ms = from_ms, to_ms
         self.folder = latest_.folder(cluster_id)
-        self.there = {one.path: one for one in to.stored(self.folder)}
+        self.there = {file.path: file for file in to.stored(self.folder)}
         latest = self.there.get(f"{self.folder}/{latest_.NAME}")
         self.published_ms = latest.modified_ms if latest else -1
         self.small: dict[str, bytes] = {}
         self.before = self._before()
         self.old = {
-            (one.table.name, one.day, one.source): one
-            for one in (self.before.parts if self.before else ())
+            (evidence_file.table.name, evidence_file.day, evidence_file.source): evidence_file
+            for evidence_file in (self.before.parts if self.before else ())
         }
         first, last = day_of(from_ms), day_of(to_ms - 1)
-        found = {
+        manifests_by_table = {
             table.name: {
-                one.unit.day: one for one in lake.manifests(table, [cluster_id], first, last)
+                manifest.unit.day: manifest for manifest in lake.manifests(table, [cluster_id], first, last)
             }
             for table in (USAGE_SAMPLE, TARGET_UP)
         }
         self.days = [
-            _Day(
+            _PublishedDay(
                 day=day,
-                samples=found[USAGE_SAMPLE.name].get(day),
-                up=found[TARGET_UP.name].get(day),
+                samples=manifests_by_table[USAGE_SAMPLE.name].get(day),
+                up=manifests_by_table[TARGET_UP.name].get(day),
             )
             for day in (first + timedelta(days=n) for n in range((last - first).days + 1))
         ]
 
     def pace(self) -> Cadence | None:
         """As the days of the window were recorded; ``None`` = none says."""
-        return pace_.of(one.samples for one in self.days if one.samples).get(self.cluster_id)
+        return pace_.of(day.samples for day in self.days if day.samples).get(self.cluster_id)
 
-    def _before(self) -> Latest | None:
+    def _before(self) -> LatestPointer | None:
         path = f"{self.folder}/{latest_.NAME}"
         content = self.to.find(path)
         try:
@@ -158,60 +158,60 @@ class _Publication:
         except LakeError:
             return None  # damaged, or of another version: it is replaced, and all is made anew
 
-    def samples(self) -> list[Part]:
+    def samples(self) -> list[EvidenceFile]:
         """The samples, day by day."""
         return [
             part
-            for one in self.days
-            if one.samples and (part := self._part(USAGE_SAMPLE, one.day, one.samples))
+            for day in self.days
+            if day.samples and (part := self._part(USAGE_SAMPLE, day.day, day.samples))
         ]
 
-    def up(self) -> list[Part]:
+    def up(self) -> list[EvidenceFile]:
         """When brokers answered."""
         return [
-            part for one in self.days if one.up and (part := self._part(TARGET_UP, one.day, one.up))
+            part for day in self.days if day.up and (part := self._part(TARGET_UP, day.day, day.up))
         ]
 
-    def seen(self) -> list[Part]:
+    def publish_buckets(self) -> list[EvidenceFile]:
         """Which buckets each broker had, day by day."""
         return [
             part
-            for one in self.days
-            if one.samples and (part := self._part(BUCKET_SEEN, one.day, one.samples))
+            for day in self.days
+            if day.samples and (part := self._part(BUCKET_SEEN, day.day, day.samples))
         ]
 
-    def limits(self, found: Seen) -> list[Part]:
+    def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
         """The limits in force at the end, then those of the window that counted clients otherwise."""
-        if found.look is None:
+        if observed.snapshot is None:
             return []
-        looks = [(found.look.snapshot_id, found.look.observed_at_ms, found.entries)]
-        looks += [_look_of(rows) for rows in found.earlier if rows.num_rows]
+        looks = [(observed.snapshot.snapshot_id, observed.snapshot.observed_at_ms, observed.entries)]
+        looks += [_look_of(rows) for rows in observed.earlier if rows.num_rows]
         return [
             part
             for name, at, rows in looks
             if (
-                part := self._kept(
-                    QUOTA_ENTRY, day_of(at), parquet.written(QUOTA_ENTRY, rows), rows.num_rows, name
+                part := self._store_file(
+                    QUOTA_ENTRY, day_of(at), parquet.write_parquet(QUOTA_ENTRY, rows), rows.num_rows, name
                 )
             )
         ]
 
-    def _part(self, table: Table, day: date, made_from: Manifest) -> Part | None:
+    def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
         """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
         end = min(self.to_ms, begin_ms(day) + DAY_MS)
-        digests = [str(SCHEMA_VERSION), str(end), *(one.sha256 for one in made_from.files)]
+        digests = [str(SCHEMA_VERSION), str(end), *(file.sha256 for file in made_from.files)]
         source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         old = self.old.get((table.name, day, source))
         if old is not None and self._is_there(old):
             return old
         if table is BUCKET_SEEN:
-            rows = self._counted(made_from, end)
-            return self._kept(table, day, parquet.written(table, rows), rows.num_rows, source)
-        whole = self._whole_file(made_from, end)
-        if whole is not None:
-            return self._kept(table, day, whole, made_from.rows, source)
-        rows = self.lake.read([made_from], where=pc.field("ts_ms") < end)
-        return self._kept(table, day, parquet.written(table, rows), rows.num_rows, source)
+            rows = self._count_samples(made_from, end)
+            return self._store_file(table, day, parquet.write_parquet(table, rows), rows.num_rows, source)
+        full_content = self._whole_file(made_from, end)
+        if full_content is not None:
+            return self._store_file(table, day, full_content, made_from.rows, source)
+        rows = self.lake.read([made_from], row_filter=pc.field("ts_ms") < end)
+        return self._store_file(table, day, parquet.write_parquet(table, rows), rows.num_rows, source)
 
     def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
         """The one file of a unit, if evidence would look the same: a day of a large cluster is not decoded for nothing."""
@@ -219,54 +219,54 @@ class _Publication:
             return None
         (file,) = made_from.files
         content = self.lake.content(file)
-        path = self.lake.store.where(file.path)
-        same = parquet.is_as_written(made_from.unit.table, content, ("ts_ms", end), path)
-        return content if same else None
+        path = self.lake.store.display_path(file.path)
+        is_unchanged = parquet.is_as_written(made_from.unit.table, content, ("ts_ms", end), path)
+        return content if is_unchanged else None
 
-    def _counted(self, made_from: Manifest, end: int) -> pa.Table:
+    def _count_samples(self, made_from: Manifest, end: int) -> pa.Table:
         """How many samples each bucket has on each broker; row group by row group, since a day can be large."""
         names = list(BUCKET_SEEN.key)
-        found = [arrow.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
+        tables = [arrow.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
         for file in made_from.files:
-            for rows in Skipping(self.lake.store, file, USAGE_SAMPLE).batches([*names, "ts_ms"]):
-                kept = rows.filter(pc.less(rows.column("ts_ms"), end))
-                counted = kept.group_by(names).aggregate([("ts_ms", "count")])
+            for rows in RowGroupFile(self.lake.store, file, USAGE_SAMPLE).batches([*names, "ts_ms"]):
+                window_rows = rows.filter(pc.less(rows.column("ts_ms"), end))
+                sample_counts = window_rows.group_by(names).aggregate([("ts_ms", "count")])
                 columns = [
-                    *(counted.column(name).cast(pa.string()) for name in names),
-                    counted.column("ts_ms_count"),
+                    *(sample_counts.column(name).cast(pa.string()) for name in names),
+                    sample_counts.column("ts_ms_count"),
                 ]
-                found.append(pa.table(columns, schema=found[0].schema))
-        total = pa.concat_tables(found).group_by(names).aggregate([("samples", "sum")])
+                tables.append(pa.table(columns, schema=tables[0].schema))
+        total = pa.concat_tables(tables).group_by(names).aggregate([("samples", "sum")])
         days = pa.array([made_from.unit.day] * total.num_rows, pa.date32())
         values = [*(total.column(name) for name in names), total.column("samples_sum"), days]
         return pa.table(values, schema=arrow.schema(BUCKET_SEEN))
 
-    def _kept(self, table: Table, day: date, content: bytes, rows: int, source: str) -> Part | None:
+    def _store_file(self, table: Table, day: date, content: bytes, rows: int, source: str) -> EvidenceFile | None:
         if not rows:
             return None
         digest = hashlib.sha256(content).hexdigest()
-        file = File(
+        file = UnitFile(
             path=f"{self.folder}/{table.name}/{day.isoformat()}-{digest}.parquet",
             size=len(content),
             rows=rows,
             sha256=digest,
         )
         end = hashlib.sha256(parquet.end_of(content)).hexdigest()
-        made = Part(file=file, table=table, day=day, source=source, end_sha256=end)
-        if not self._is_there(made):
+        evidence_file = EvidenceFile(file=file, table=table, day=day, source=source, end_sha256=end)
+        if not self._is_there(evidence_file):
             self.to.put(file.path, content)
         if table is not USAGE_SAMPLE:
             self.small[file.path] = content
-        return made
+        return evidence_file
 
-    def _is_there(self, part: Part) -> bool:
+    def _is_there(self, part: EvidenceFile) -> bool:
         """Whether the place has a file, and whole: else it would be told of as damaged for as long as its day is shown."""
-        file, found = part.file, self.there.get(part.file.path)
-        if found is None or found.size != file.size:
+        file, stored_file = part.file, self.there.get(part.file.path)
+        if stored_file is None or stored_file.size != file.size:
             return False
-        if part.table is USAGE_SAMPLE and found.modified_ms <= self.published_ms:
+        if part.table is USAGE_SAMPLE and stored_file.modified_ms <= self.published_ms:
             try:
-                Skipping(self.to, file, part.table, part.end_sha256)
+                RowGroupFile(self.to, file, part.table, part.end_sha256)
             except LakeDamaged:
                 return False
             return True
@@ -277,16 +277,16 @@ class _Publication:
             self.small[file.path] = content
         return True
 
-    def _rows(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+    def _rows(self, part: EvidenceFile, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a small file, which was made or checked just now."""
         path = part.file.path
-        return parquet.read(part.table, self.small[path], path=self.to.where(path), columns=columns)
+        return parquet.read(part.table, self.small[path], path=self.to.display_path(path), columns=columns)
 
-    def coverage_ppm(self, parts: Iterable[Part]) -> int:
+    def coverage_ppm(self, parts: Iterable[EvidenceFile]) -> int:
         """The share of the window in which the broker that was seen least answered."""
         covered: Counter[str] = Counter()
-        for one in parts:
-            rows = self._rows(one)
+        for evidence_file in parts:
+            rows = self._rows(evidence_file)
             sums = (
                 rows.filter(rows.column("up")).group_by("broker_id").aggregate([("dt_ms", "sum")])
             )
@@ -297,66 +297,66 @@ class _Publication:
         least = min(covered.values(), default=0)
         return min(MILLION, least * MILLION // (self.to_ms - self.from_ms))
 
-    def measured(self, seen: Iterable[Part]) -> tuple[QuotaType, ...]:
+    def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
         """The types of which any bucket was recorded: without any quota of a type brokers keep no rates for it."""
-        found: set[str] = set()
-        for one in seen:
-            rows = self._rows(one, ["quota_type"])
-            found.update(pc.unique(rows.column("quota_type")).to_pylist())
-        return tuple(kind for kind in QuotaType if str(kind) in found)
+        quota_types: set[str] = set()
+        for evidence_file in bucket_files:
+            rows = self._rows(evidence_file, ["quota_type"])
+            quota_types.update(pc.unique(rows.column("quota_type")).to_pylist())
+        return tuple(kind for kind in QuotaType if str(kind) in quota_types)
 
-    def partial(self, limits: Seen) -> tuple[str, ...]:
+    def partial(self, limits: ObservedLimits) -> tuple[str, ...]:
         """What is missing."""
-        missing = [one.day.isoformat() for one in self.days if one.is_missing]
-        found = [_days_missing(missing, len(self.days))] if missing else []
-        silent = [one.day.isoformat() for one in self.days if one.is_silent]
+        missing = [day.day.isoformat() for day in self.days if day.is_missing]
+        sentences = [_days_missing(missing, len(self.days))] if missing else []
+        silent = [day.day.isoformat() for day in self.days if day.is_silent]
         if silent:
-            found.append(f"{_listed(silent)}: not known when brokers answered")
-        found += _limits_told(limits, self.to_ms)
-        told: dict[str, list[str]] = {}
-        for one in self.days:
-            for made in (one.samples, one.up):
-                for sentence in made.partial if made else ():
-                    days = told.setdefault(sentence, [])
-                    if one.day.isoformat() not in days:
-                        days.append(one.day.isoformat())
-        found += [f"{_listed(days)}: {sentence}" for sentence, days in told.items()]
-        if len(found) > MOST_SENTENCES:
-            found[MOST_SENTENCES:] = [f"and {len(found) - MOST_SENTENCES} more"]
-        return tuple(found)
+            sentences.append(f"{_join_days(silent)}: not known when brokers answered")
+        sentences += _limit_warnings(limits, self.to_ms)
+        days_by_sentence: dict[str, list[str]] = {}
+        for day in self.days:
+            for manifest in (day.samples, day.up):
+                for sentence in manifest.partial if manifest else ():
+                    days = days_by_sentence.setdefault(sentence, [])
+                    if day.day.isoformat() not in days:
+                        days.append(day.day.isoformat())
+        sentences += [f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()]
+        if len(sentences) > MOST_SENTENCES:
+            sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
+        return tuple(sentences)
 
-    def counts(self, limits: Seen) -> Mapping[str, int]:
+    def counts(self, limits: ObservedLimits) -> Mapping[str, int]:
         """The named states of all days, added; of the samples alone, for ``target_up`` was made with them and counts the same."""
-        found = {
+        state_counts = {
             "quota_changes": limits.changes,
             "days": len(self.days),
-            "days_missing": sum(one.is_missing for one in self.days),
+            "days_missing": sum(day.is_missing for day in self.days),
             **{f"{latest_.BEYOND} {key}": 1 for key in sorted(limits.beyond)},
         }
-        return states_of(states_of_all(one.samples for one in self.days if one.samples) | found)
+        return states_of(states_of_all(day.samples for day in self.days if day.samples) | state_counts)
 
-    def retired(self, parts: Sequence[Part], now_ms: int) -> tuple[Retired, ...]:
+    def retired(self, parts: Sequence[EvidenceFile], now_ms: int) -> tuple[RetiredFile, ...]:
         """Files that were named until now, and those of before whose time is not over."""
         if self.before is None:
             return ()
-        named = {one.file.path for one in parts}
-        since = {one.path: one.since_ms for one in self.before.retired}
-        for one in self.before.parts:
-            since[one.file.path] = now_ms
+        published_paths = {evidence_file.file.path for evidence_file in parts}
+        since = {retired_file.path: retired_file.since_ms for retired_file in self.before.retired}
+        for evidence_file in self.before.parts:
+            since[evidence_file.file.path] = now_ms
         return tuple(
-            Retired(path=path, since_ms=at)
+            RetiredFile(path=path, since_ms=at)
             for path, at in sorted(since.items())
-            if path not in named and at > now_ms - GRACE_MS
+            if path not in published_paths and at > now_ms - GRACE_MS
         )
 
-    def sweep(self, made: Latest, now_ms: int) -> None:
+    def sweep(self, latest: LatestPointer, now_ms: int) -> None:
         """Removes files that nobody was told of for long enough."""
-        kept = {one.file.path for one in made.parts} | {one.path for one in made.retired}
+        retained_paths = {evidence_file.file.path for evidence_file in latest.parts} | {retired_file.path for retired_file in latest.retired}
         self.to.delete(
             path
-            for path, found in self.there.items()
-            if path not in kept
-            and found.modified_ms <= now_ms - GRACE_MS
+            for path, file in self.there.items()
+            if path not in retained_paths
+            and file.modified_ms <= now_ms - GRACE_MS
             and path != f"{self.folder}/{latest_.NAME}"
         )
 
@@ -367,26 +367,26 @@ def _look_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
     return name, at, rows
 
 
-def _limits_told(limits: Seen, to_ms: int) -> list[str]:
+def _limit_warnings(limits: ObservedLimits, to_ms: int) -> list[str]:
     """What is missing of the limits."""
-    found: list[str] = []
-    if limits.look is None:
-        found.append("the lake has no complete snapshot of the limits")
+    sentences: list[str] = []
+    if limits.snapshot is None:
+        sentences.append("the lake has no complete snapshot of the limits")
     if aged := limits.aged(to_ms):
-        found.append(aged)
+        sentences.append(aged)
     if limits.incomplete:
-        found.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
+        sentences.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
     if limits.changes:
-        found.append(
+        sentences.append(
             f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
         )
-    found += limits.untold
-    return found
+    sentences += limits.untold
+    return sentences
 
 
 def _days_missing(missing: Sequence[str], of: int) -> str:
-    return f"{len(missing)} of {of} days have no samples: {_listed(missing)}"
+    return f"{len(missing)} of {of} days have no samples: {_join_days(missing)}"
 
 
-def _listed(days: Sequence[str]) -> str:
+def _join_days(days: Sequence[str]) -> str:
     return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"

@@ -49,7 +49,7 @@ def is_absence(error: Exception) -> bool:
     return missing and _NO_BUCKET not in str(error)
 
 
-def refused(error: Exception, path: str) -> LakeError:
+def storage_error(error: Exception, path: str) -> LakeError:
     """The error that people see.
 
     Args:
@@ -60,15 +60,15 @@ def refused(error: Exception, path: str) -> LakeError:
         error, exceptions.AlreadyExistsError | exceptions.PreconditionError | FileExistsError
     ):
         return LakeConflict("it exists already", path=path)
-    said = str(error)
-    if is_absence(error) or any(words in said for words in _TOO_SHORT):
+    error_text = str(error)
+    if is_absence(error) or any(words in error_text for words in _TOO_SHORT):
         words = "is not there" if is_absence(error) else "is shorter than it should be"
         return LakeDamaged(words, path=path)
     for words, message, hint in _BY_WORDS:
-        if words in said:
+        if words in error_text:
             return LakeError(message, path=path, hint=hint)
     for kind, message, hint in _BY_CLASS:
         if isinstance(error, kind):
             return LakeError(message, path=path, hint=hint)
-    first = redact_urls(said.strip().partition("\n")[0])[:300]
+    first = redact_urls(error_text.strip().partition("\n")[0])[:300]
     return LakeError(f"the store refused: {first or type(error).__name__}", path=path)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from reconciler.lake import looks, pace
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, states_of_all
-from reconciler.quota.state import State
-from reconciler.usage.findings import Evidence, ImpactRow
-from reconciler.usage.question import Question, asked
+from reconciler.quota.state import QuotaState
+from reconciler.usage.findings import EvidenceNote, ImpactRow
+from reconciler.usage.question import ImpactQuery, impact_query
 from reconciler.usage.samples import MILLION, Cadence, Censored, QuotaType, Sample
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
@@ -30,13 +30,13 @@ NO_PACE: Final = "the samples do not say how often brokers were read"
 _BUCKET: Final = ("group_kind", "user", "client_id", "ip")
 _SERIES: Final = ("quota_type", *_BUCKET, "broker_id")
 _VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
-_CENSORED: Final = {str(one): one for one in Censored}
+_CENSORED: Final = {str(censored): censored for censored in Censored}
 
 Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, list[Sample]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class RecordedWindow:
     """A window of a cluster.
 
     Attributes:
@@ -47,7 +47,7 @@ class Replay:
         cadence: How often brokers were read.
         limits: What was seen of the limits up to the end.
         state: The limits in force at the end.
-        why: Why it counts for nothing, "" = it counts.
+        reason: Why it counts for nothing, "" = it counts.
     """
 
     cluster_id: str
@@ -55,16 +55,16 @@ class Replay:
     to_ms: int
     samples: tuple[Manifest, ...] = field(repr=False)
     cadence: Cadence
-    limits: looks.Seen = field(repr=False)
-    state: State = field(repr=False)
-    why: str = ""
+    limits: looks.ObservedLimits = field(repr=False)
+    state: QuotaState = field(repr=False)
+    reason: str = ""
 
     @property
     def rows(self) -> int:
         """How many samples the days hold."""
-        return sum(one.rows for one in self.samples)
+        return sum(manifest.rows for manifest in self.samples)
 
-    def note(self, source: str, made_ms: int, coverage_ppm: int) -> Evidence:
+    def note(self, source: str, made_ms: int, coverage_ppm: int) -> EvidenceNote:
         """What a report says of it.
 
         Args:
@@ -72,17 +72,17 @@ class Replay:
             made_ms: Now.
             coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
         """
-        partial = [sentence for one in self.samples for sentence in one.partial]
+        partial = [sentence for manifest in self.samples for sentence in manifest.partial]
         if aged := self.limits.aged(self.to_ms):
             partial.append(aged)
         if self.limits.changes:
             partial.append(f"limits changed {self.limits.changes} times inside the window")
         partial += self.limits.untold
         missing = (looks.day_of(self.to_ms - 1) - looks.day_of(self.from_ms)).days + 1
-        missing -= sum(bool(one.rows) for one in self.samples)
-        if missing and not self.why:
+        missing -= sum(bool(manifest.rows) for manifest in self.samples)
+        if missing and not self.reason:
             partial.append(f"{missing} days of the window hold no samples")
-        return Evidence(
+        return EvidenceNote(
             cluster_id=self.cluster_id,
             source=source,
             from_ms=self.from_ms,
@@ -90,14 +90,14 @@ class Replay:
             made_ms=made_ms,
             step_ms=self.cadence.step_ms,
             coverage_ppm=coverage_ppm,
-            snapshot_id=self.limits.look.snapshot_id if self.limits.look else "",
+            snapshot_id=self.limits.snapshot.snapshot_id if self.limits.snapshot else "",
             partial=tuple(dict.fromkeys(partial)),
             counts=states_of_all(self.samples),
-            stale=self.why,
+            stale=self.reason,
         )
 
 
-def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Replay:
+def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:
     """A window of a cluster; samples are not read yet.
 
     Raises:
@@ -107,12 +107,12 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Replay:
     samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
     limits = looks.limits_seen(lake, cluster_id, from_ms, to_ms)
     paces = pace.of(samples)
-    why = "" if limits.look else NOBODY_LOOKED
-    if not any(one.rows for one in samples):
-        why = NO_SAMPLES
+    reason = "" if limits.snapshot else NOBODY_LOOKED
+    if not any(manifest.rows for manifest in samples):
+        reason = NO_SAMPLES
     elif not paces:
-        why = NO_PACE
-    return Replay(
+        reason = NO_PACE
+    return RecordedWindow(
         cluster_id=cluster_id,
         from_ms=from_ms,
         to_ms=to_ms,
@@ -120,54 +120,54 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Replay:
         cadence=paces.get(cluster_id, Cadence(step_ms=30_000, max_gap_ms=150_000)),
         limits=limits,
         state=looks.state_of(limits.entries, cluster_id),
-        why=why,
+        reason=reason,
     )
 
 
-def coverage_ppm(lake: Lake, one: Replay) -> int:
+def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
     """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
-    first, last = looks.day_of(one.from_ms), looks.day_of(one.to_ms - 1)
-    days = lake.manifests(TARGET_UP, [one.cluster_id], first, last)
-    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms)
-    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], inside, table=TARGET_UP)
+    first, last = looks.day_of(window.from_ms), looks.day_of(window.to_ms - 1)
+    days = lake.manifests(TARGET_UP, [window.cluster_id], first, last)
+    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
+    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], in_window, table=TARGET_UP)
     # A broker that was asked and never answered counts, with nothing.
     lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
-    found = rows.append_column("lasted_ms", lasted).group_by("broker_id")
-    sums = found.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
-    whole = one.to_ms - one.from_ms
-    return min((min(MILLION, covered * MILLION // whole) for covered in sums), default=0)
+    rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
+    sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
+    window_ms = window.to_ms - window.from_ms
+    return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
 
 
 def asked_of(
-    lake: Lake, one: Replay, after: State, callback: str | None = None
-) -> tuple[Question, pa.Table]:
+    lake: Lake, window: RecordedWindow, after: QuotaState, callback: str | None = None
+) -> tuple[ImpactQuery, pa.Table]:
     """What a change asks of a window, and all samples of the window.
 
     Raises:
         LakeError: A file cannot be read.
     """
-    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms)
-    rows = lake.read(one.samples, [*_SERIES, *_VALUES], inside, table=USAGE_SAMPLE)
-    seen: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
+    rows = lake.read(window.samples, [*_SERIES, *_VALUES], in_window, table=USAGE_SAMPLE)
+    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
     once = rows.group_by(list(_SERIES)).aggregate([])
     for kind, *names, broker in zip(
         *(once.column(name).to_pylist() for name in _SERIES), strict=True
     ):
-        seen.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(_bucket(names))
-    question = asked(
-        one.cluster_id,
-        one.state,
+        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(_bucket(names))
+    question = impact_query(
+        window.cluster_id,
+        window.state,
         after,
-        seen,
-        frozenset(seen),
+        buckets_by_type,
+        frozenset(buckets_by_type),
         callback=callback,
-        recorded=one.limits.recorded(one.cluster_id),
+        recorded=window.limits.recorded(window.cluster_id),
     )
     return question, rows
 
 
 def impacts(
-    question: Question, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
+    question: ImpactQuery, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
 ) -> tuple[ImpactRow, ...]:
     """One row for each bucket that changes on each broker (``usage.whatif.judged``).
 
@@ -177,18 +177,18 @@ def impacts(
     return judged(question, series(rows, question.reads), cadence, min_delay_ms)
 
 
-def series(rows: pa.Table, wanted: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
+def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
     """The samples of some buckets by broker, in time order."""
-    found: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
-    for kind, buckets in wanted.items():
+    samples_by_type: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
+    for kind, buckets in buckets_by_type.items():
         asked_for = set(buckets)
         of_kind = rows.filter(pc.equal(rows.column("quota_type"), str(kind)))
         of_kind = of_kind.sort_by([(name, "ascending") for name in (*_SERIES, "ts_ms")])
         for names, samples in _runs(of_kind):
             bucket = _bucket(names[1:-1])
             if bucket in asked_for:
-                found.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
-    return found
+                samples_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
+    return samples_by_type
 
 
 def _runs(rows: pa.Table) -> Iterator[tuple[tuple[str, ...], list[Sample]]]:
@@ -200,8 +200,8 @@ def _runs(rows: pa.Table) -> Iterator[tuple[tuple[str, ...], list[Sample]]]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    found: list[Any] = column.to_pylist()
-    return found
+    python_values: list[Any] = column.to_pylist()
+    return python_values
 
 
 def _bucket(names: Iterable[str]) -> Bucket:

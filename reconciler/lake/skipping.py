@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
-from reconciler.lake.manifest import File
-from reconciler.lake.store import Store
-from reconciler.usage.tables import Kind, Table
+from reconciler.lake.manifest import UnitFile
+from reconciler.lake.store import FileStore
+from reconciler.usage.tables import ColumnKind, Table
 
 TAIL: Final = 1 << 18
 """What is fetched of a file's end at once: its footer, unless it has thousands of row groups."""
@@ -22,10 +22,10 @@ Wanted = Collection[tuple[str, ...]]
 """Values of the first columns that are asked for, one text per column."""
 
 
-class _Ranges(io.RawIOBase):
+class _RangeFile(io.RawIOBase):
     """A file of a store as Python knows files; its end is kept, since Parquet begins there."""
 
-    def __init__(self, store: Store, path: str, size: int) -> None:
+    def __init__(self, store: FileStore, path: str, size: int) -> None:
         super().__init__()
         self._store, self._path, self._size = store, path, size
         self._at = 0
@@ -59,24 +59,24 @@ class _Ranges(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
         if self._at >= self._tail_from:
-            found = self._tail[self._at - self._tail_from : end - self._tail_from]
+            content = self._tail[self._at - self._tail_from : end - self._tail_from]
         else:
             try:
-                found = self._store.get_range(self._path, self._at, end)
+                content = self._store.get_range(self._path, self._at, end)
             except LakeError as error:
                 self.failed = error  # Arrow turns it into an error of its own, without our words
                 raise OSError(str(error)) from error
-        self._at += len(found)
-        return found
+        self._at += len(content)
+        return content
 
 
-class Skipping:
+class RowGroupFile:
     """A Parquet file whose end is read and whose rows are not yet."""
 
     def __init__(
         self,
-        store: Store,
-        file: File,
+        store: FileStore,
+        file: UnitFile,
         table: Table,
         end_sha256: str = "",
         *,
@@ -95,16 +95,16 @@ class Skipping:
             LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
             LakeError: It cannot be fetched.
         """
-        self._shown = store.where(file.path)
+        self._shown = store.display_path(file.path)
         self._table = table
-        self._ranges = _Ranges(store, file.path, file.size)
+        self._ranges = _RangeFile(store, file.path, file.size)
         if end_sha256 and hashlib.sha256(self._ranges.end()).hexdigest() != end_sha256:
             raise LakeDamaged(
                 "is no whole Parquet file, or not the one that was written",
                 path=self._shown,
                 hint=parquet.WRITE_ANEW,
             )
-        texts = [one.name for one in table.columns if one.kind is Kind.TEXT]
+        texts = [column.name for column in table.columns if column.kind is ColumnKind.TEXT]
         try:
             self._file = pq.ParquetFile(
                 pa.PythonFile(self._ranges, mode="r"),
@@ -138,31 +138,31 @@ class Skipping:
         """How many there are."""
         return int(self._file.metadata.num_rows)
 
-    def groups(self, names: Sequence[str], wanted: Wanted) -> list[int]:
+    def groups(self, names: Sequence[str], keys: Wanted) -> list[int]:
         """The row groups that may hold one of these values of these columns."""
         return [
             at
             for at in range(self._file.metadata.num_row_groups)
-            if self._may_hold(at, names, wanted)
+            if self._may_hold(at, names, keys)
         ]
 
     def equal_rows(self, at: int, names: Sequence[str]) -> int:
         """The rows of a row group if all have the same values in these columns, by its statistics; else 0."""
         group = self._file.metadata.row_group(at)
-        found = (group.column(self._places[name]).statistics for name in names)
-        equal = all(one is not None and one.has_min_max and one.min == one.max for one in found)
+        statistics_of_columns = (group.column(self._places[name]).statistics for name in names)
+        equal = all(statistics is not None and statistics.has_min_max and statistics.min == statistics.max for statistics in statistics_of_columns)
         return int(group.num_rows) if equal else 0
 
-    def _may_hold(self, at: int, names: Sequence[str], wanted: Wanted) -> bool:
+    def _may_hold(self, at: int, names: Sequence[str], keys: Wanted) -> bool:
         group = self._file.metadata.row_group(at)
-        left = wanted
+        candidate_keys = keys
         for place, name in enumerate(names):
-            found = group.column(self._places[name]).statistics
-            if found is None or not found.has_min_max:
+            statistics = group.column(self._places[name]).statistics
+            if statistics is None or not statistics.has_min_max:
                 continue  # names of many KiB have none
-            low, high = found.min, found.max
-            left = [one for one in left if low <= one[place] <= high]
-            if not left:
+            low, high = statistics.min, statistics.max
+            candidate_keys = [key for key in candidate_keys if low <= key[place] <= high]
+            if not candidate_keys:
                 return False
         return True
 
@@ -191,7 +191,7 @@ class Skipping:
         return self._ranges.failed or parquet.damaged(self._shown, error)
 
 
-def matches(rows: pa.Table, names: Sequence[str], wanted: Sequence[tuple[str, ...]]) -> pa.Array:
+def matches(rows: pa.Table, names: Sequence[str], keys: Sequence[tuple[str, ...]]) -> pa.Array:
     """For each row, which of the wanted tuples its columns are; null = none.
 
     Texts are compared once per entry of a dictionary, not per row; the rest is arithmetic on whole numbers.
@@ -199,20 +199,20 @@ def matches(rows: pa.Table, names: Sequence[str], wanted: Sequence[tuple[str, ..
     Args:
         rows: With dictionaries that all chunks share, at least one row.
         names: The columns.
-        wanted: Tuples of as many values, no two equal, at least one.
+        keys: Tuples of as many values, no two equal, at least one.
     """
     code: pa.Array | None = None
-    wanted_codes = [0] * len(wanted)
+    wanted_codes = [0] * len(keys)
     for place, name in enumerate(names):
-        values = sorted({one[place] for one in wanted})
+        values = sorted({key[place] for key in keys})
         number = {value: at for at, value in enumerate(values)}
         column = rows.column(name)
-        kept = pc.index_in(column.chunk(0).dictionary, value_set=pa.array(values, pa.string()))
+        key_codes = pc.index_in(column.chunk(0).dictionary, value_set=pa.array(values, pa.string()))
         indices = pa.chunked_array([chunk.indices for chunk in column.chunks]).combine_chunks()
-        found = pc.take(kept.cast(pa.int64()), indices)
-        code = found if code is None else pc.add(pc.multiply(code, len(values)), found)
+        row_codes = pc.take(key_codes.cast(pa.int64()), indices)
+        code = row_codes if code is None else pc.add(pc.multiply(code, len(values)), row_codes)
         wanted_codes = [
-            old * len(values) + number[one[place]]
-            for old, one in zip(wanted_codes, wanted, strict=True)
+            old * len(values) + number[key[place]]
+            for old, key in zip(wanted_codes, keys, strict=True)
         ]
     return pc.index_in(code, value_set=pa.array(wanted_codes, pa.int64()))

@@ -43,7 +43,7 @@ TRIED_FOR: Final = timedelta(seconds=45)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredFile:
     """A file as a listing shows it.
 
     Attributes:
@@ -57,27 +57,27 @@ class Stored:
     modified_ms: int
 
 
-class Store:
+class FileStore:
     """Files by their path; parts of a path are separated by ``/`` and contain no ``..``."""
 
-    def __init__(self, at: address.Address, objects: "ObjectStore") -> None:
+    def __init__(self, at: address.LakeAddress, objects: "ObjectStore") -> None:
         self._at = at
         self._objects = objects
         self._folder = Path(at.root or "/") if at.scheme == address.FOLDER else None
 
     @property
-    def shown(self) -> str:
+    def redacted_address(self) -> str:
         """Its address for people, without credentials."""
-        return self._at.shown
+        return self._at.redacted_text
 
     @property
     def folder(self) -> Path | None:
         """Where it is on this machine's disks, ``None`` if it is not."""
         return self._folder
 
-    def where(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """A file's address for people."""
-        return f"{self._at.shown.removesuffix('/')}/{path}"
+        return f"{self._at.redacted_text.removesuffix('/')}/{path}"
 
     def uri(self, path: str) -> str:
         """What Spark reads this file as.
@@ -87,44 +87,44 @@ class Store:
         """
         return self._at.spark(path)
 
-    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         """A file, ``None`` if there is none.
 
         Args:
             path: Which one.
-            most: Bytes that it may have; more are not read, whatever size the store says it has.
+            max_bytes: Bytes that it may have; more are not read, whatever size the store says it has.
 
         Raises:
             LakeDamaged: It has more bytes.
             LakeError: It may not be read, or nobody answers.
         """
         try:
-            found = obstore.get(self._objects, path)
-            if most is None:
-                return bytes(found.bytes())
+            response = obstore.get(self._objects, path)
+            if max_bytes is None:
+                return bytes(response.bytes())
             parts, size = [], 0
-            for part in found.stream(min_chunk_size=PIECE):
+            for part in response.stream(min_chunk_size=PIECE):
                 size += len(part)
-                if size > most:
-                    raise LakeDamaged(f"has more than {most:,} bytes", path=self.where(path))
+                if size > max_bytes:
+                    raise LakeDamaged(f"has more than {max_bytes:,} bytes", path=self.display_path(path))
                 parts.append(bytes(part))
             return b"".join(parts)
         except refusals.EXCEPTIONS as error:
             if refusals.is_absence(error):
                 return None
-            raise refusals.refused(error, self.where(path)) from error
+            raise refusals.storage_error(error, self.display_path(path)) from error
 
-    def get(self, path: str, *, most: int | None = None) -> bytes:
+    def get(self, path: str, *, max_bytes: int | None = None) -> bytes:
         """A file; arguments as for :meth:`find`.
 
         Raises:
             LakeDamaged: There is none, or it has more bytes.
             LakeError: It may not be read, or nobody answers.
         """
-        found = self.find(path, most=most)
-        if found is None:
-            raise LakeDamaged("is not there", path=self.where(path))
-        return found
+        content = self.find(path, max_bytes=max_bytes)
+        if content is None:
+            raise LakeDamaged("is not there", path=self.display_path(path))
+        return content
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """Some bytes of a file, ``end`` not included; fewer where the file ends before.
@@ -138,7 +138,7 @@ class Store:
         try:
             return bytes(obstore.get_range(self._objects, path, start=start, end=end))
         except refusals.EXCEPTIONS as error:
-            raise refusals.refused(error, self.where(path)) from error
+            raise refusals.storage_error(error, self.display_path(path)) from error
 
     def put(self, path: str, content: bytes, *, create: bool = False) -> None:
         """Writes a file: whole or not at all, whoever dies meanwhile.
@@ -161,34 +161,34 @@ class Store:
             else:
                 _ = obstore.put(self._objects, path, content)
         except refusals.EXCEPTIONS as error:
-            refused = refusals.refused(error, self.where(path))
+            storage_failure = refusals.storage_error(error, self.display_path(path))
             # An answer can get lost: then the second try of the same request meets its own first.
-            if isinstance(refused, LakeConflict) and self.find(path) == content:
+            if isinstance(storage_failure, LakeConflict) and self.find(path) == content:
                 return
-            raise refused from error
+            raise storage_failure from error
 
-    def stored(self, prefix: str = "") -> tuple[Stored, ...]:
+    def stored(self, prefix: str = "") -> tuple[StoredFile, ...]:
         """Every file below a folder, sorted by path; none if there is no such folder.
 
         Raises:
             LakeError: It may not be listed, or nobody answers.
         """
         if self._at.scheme in address.WEB:
-            raise LakeError("files of a web address cannot be listed", path=self.shown)
+            raise LakeError("files of a web address cannot be listed", path=self.redacted_address)
         try:
-            listed = obstore.list(self._objects, prefix or None, chunk_size=1000)
-            found = [
-                Stored(
-                    path=one["path"],
-                    size=one["size"],
-                    modified_ms=int(one["last_modified"].timestamp() * 1000),
+            listing = obstore.list(self._objects, prefix or None, chunk_size=1000)
+            stored_files = [
+                StoredFile(
+                    path=record["path"],
+                    size=record["size"],
+                    modified_ms=int(record["last_modified"].timestamp() * 1000),
                 )
-                for chunk in listed
-                for one in chunk
+                for chunk in listing
+                for record in chunk
             ]
         except refusals.EXCEPTIONS as error:
-            raise refusals.refused(error, self.where(prefix)) from error
-        return tuple(sorted(found, key=lambda one: one.path))
+            raise refusals.storage_error(error, self.display_path(prefix)) from error
+        return tuple(sorted(stored_files, key=lambda file: file.path))
 
     def paths(self, prefix: str = "") -> list[tuple[str, int]]:
         """``(path, size)`` of every file below a folder, sorted.
@@ -196,7 +196,7 @@ class Store:
         Raises:
             LakeError: As :meth:`stored`.
         """
-        return [(one.path, one.size) for one in self.stored(prefix)]
+        return [(file.path, file.size) for file in self.stored(prefix)]
 
     def delete(self, paths: Iterable[str]) -> None:
         """Removes files; those that are not there are fine.
@@ -204,35 +204,35 @@ class Store:
         Raises:
             LakeError: One may not be removed.
         """
-        named = sorted(set(paths))
-        if not named:
+        sorted_paths = sorted(set(paths))
+        if not sorted_paths:
             return
-        self._must_write(named[0])
+        self._must_write(sorted_paths[0])
         if self._folder is not None:
-            for path in named:
+            for path in sorted_paths:
                 local.remove(self._folder / path, self._folder)
             return
         try:
-            obstore.delete(self._objects, named)
+            obstore.delete(self._objects, sorted_paths)
         except refusals.EXCEPTIONS as error:
             if not refusals.is_absence(error):
-                raise refusals.refused(error, self.where(named[0])) from error
-            if len(named) > 1:
-                for path in named:
+                raise refusals.storage_error(error, self.display_path(sorted_paths[0])) from error
+            if len(sorted_paths) > 1:
+                for path in sorted_paths:
                     self.delete([path])
 
     def _must_write(self, path: str) -> None:
         if self._at.scheme in address.WEB:
             raise LakeError(
                 "a web address is only read",
-                path=self.where(path),
+                path=self.display_path(path),
                 hint="write to the folder or bucket behind it",
             )
         if path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
             raise LakeError("is no path that a store can keep", path=path)
 
 
-def opened(uri: str, *, create: bool = False) -> Store:
+def opened(uri: str, *, create: bool = False) -> FileStore:
     """The store at an address.
 
     Credentials and endpoints of object stores come from the environment, by the names that their own tools use
@@ -247,9 +247,9 @@ def opened(uri: str, *, create: bool = False) -> Store:
     """
     at = address.parsed(uri)
     if at.scheme == address.MEMORY:
-        return Store(at, MemoryStore())
+        return FileStore(at, MemoryStore())
     if at.scheme == address.FOLDER:
-        return Store(at, _folder(at, create=create))
+        return FileStore(at, _folder(at, create=create))
     client: ClientConfig = {"connect_timeout": CONNECT, "timeout": WHOLE, "read_timeout": SILENCE}
     retries: RetryConfig = {"max_retries": TRIES, "retry_timeout": TRIED_FOR}
     # Options that are given here replace what obstore would find in the environment itself.
@@ -263,21 +263,21 @@ def opened(uri: str, *, create: bool = False) -> Store:
         client["default_headers"] = headers
     full = f"{at.scheme}://{place}"
     try:
-        return Store(
+        return FileStore(
             at, _OBJECTS[at.scheme].from_url(full, client_options=client, retry_config=retries)
         )
     except refusals.EXCEPTIONS as error:
-        raise refusals.refused(error, at.shown) from error
+        raise refusals.storage_error(error, at.redacted_text) from error
 
 
-def _without_login(at: address.Address) -> tuple[str, dict[str, str]]:
+def _without_login(at: address.LakeAddress) -> tuple[str, dict[str, str]]:
     """A web address without user and password, and the header that says them: obstore would drop them."""
     host, slash, below = at.root.partition("/")
     login, _, host = host.rpartition("@")
     if not login:
         return at.root, {}
     if at.scheme == "http" and urlsplit(f"http://{host}").hostname not in LOOPBACK:
-        raise LakeError("a password goes over https:// only, except to this machine", path=at.shown)
+        raise LakeError("a password goes over https:// only, except to this machine", path=at.redacted_text)
     basic = base64.b64encode(unquote(login).encode()).decode()
     return f"{host}{slash}{below}", {"authorization": f"Basic {basic}"}
 
@@ -291,7 +291,7 @@ _OBJECTS: Final[dict[str, type[S3Store] | type[GCSStore] | type[AzureStore] | ty
 }
 
 
-def _folder(at: address.Address, *, create: bool) -> LocalStore:
+def _folder(at: address.LakeAddress, *, create: bool) -> LocalStore:
     folder = Path(at.root or "/")
     try:
         if create:
@@ -299,11 +299,11 @@ def _folder(at: address.Address, *, create: bool) -> LocalStore:
         if not folder.is_dir():
             raise LakeError(
                 "is a file and not a folder" if folder.exists() else "there is no such folder",
-                path=at.shown,
+                path=at.redacted_text,
                 hint="create it, or check the address",
             )
         return LocalStore(folder)
     except OSError as error:
-        raise local.refused(folder, error) from error
+        raise local.storage_error(folder, error) from error
     except refusals.EXCEPTIONS as error:
-        raise refusals.refused(error, at.shown) from error
+        raise refusals.storage_error(error, at.redacted_text) from error

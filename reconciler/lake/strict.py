@@ -11,15 +11,15 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Longest description of evidence or of a unit: 250 bytes for each file, and a year of evidence has 1,500."""
 
 
-class Fields:
+class JsonObject:
     """The fields of one JSON object; each is asked for once, then :meth:`end` finds what is left."""
 
-    def __init__(self, found: Mapping[str, object], path: str) -> None:
-        self._left = dict(found)
+    def __init__(self, members: Mapping[str, object], path: str) -> None:
+        self._left = dict(members)
         self.path = path
 
     @classmethod
-    def parsed(cls, content: bytes, path: str) -> "Fields":
+    def parsed(cls, content: bytes, path: str) -> "JsonObject":
         """The object that a file holds.
 
         Raises:
@@ -27,22 +27,22 @@ class Fields:
         """
 
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-            found = dict(pairs)
-            if len(found) != len(pairs):
+            members = dict(pairs)
+            if len(members) != len(pairs):
                 raise LakeDamaged("a name stands twice in one object", path=path)
-            return found
+            return members
 
         try:
-            found: object = foreign_json.parse(content, most_bytes=MOST_BYTES, pairs=once)
-        except foreign_json.UnreadableJson as error:
+            parsed_value: object = foreign_json.parse(content, most_bytes=MOST_BYTES, pairs=once)
+        except foreign_json.InvalidJson as error:
             raise LakeDamaged(
                 f"is no JSON ({error})" if content else "is empty",
                 path=path,
                 hint="it was cut off or damaged",
             ) from error
-        if not isinstance(found, dict):
+        if not isinstance(parsed_value, dict):
             raise LakeDamaged("is no JSON object", path=path)
-        return cls(found, path)
+        return cls(parsed_value, path)
 
     def text(self, name: str) -> str:
         """A text.
@@ -50,14 +50,14 @@ class Fields:
         Raises:
             LakeDamaged: It is missing or something else, as in every method here.
         """
-        found = self._take(name)
-        return found if isinstance(found, str) else self._wrong(name, "a text")
+        value = self._take(name)
+        return value if isinstance(value, str) else self._wrong(name, "a text")
 
     def number(self, name: str) -> int:
         """A whole number that is not negative."""
-        found = self._take(name)
-        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
-            return found
+        value = self._take(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
         return self._wrong(name, "a whole number from 0")
 
     def day(self, name: str) -> date:
@@ -69,32 +69,32 @@ class Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts."""
-        found = self._take(name)
-        if isinstance(found, list) and all(isinstance(one, str) for one in found):
-            return tuple(found)
+        value = self._take(name)
+        if isinstance(value, list) and all(isinstance(element, str) for element in value):
+            return tuple(value)
         return self._wrong(name, "a list of texts")
 
     def numbers(self, name: str) -> dict[str, int]:
         """Whole numbers by name."""
-        found = self._take(name)
-        if isinstance(found, dict):
-            inner = Fields(found, self.path)
-            return {key: inner.number(key) for key in found}
+        value = self._take(name)
+        if isinstance(value, dict):
+            inner = JsonObject(value, self.path)
+            return {key: inner.number(key) for key in value}
         return self._wrong(name, "an object of whole numbers")
 
-    def words(self, name: str) -> dict[str, str]:
+    def texts_by_name(self, name: str) -> dict[str, str]:
         """Texts by name."""
-        found = self._take(name)
-        if isinstance(found, dict):
-            inner = Fields(found, self.path)
-            return {key: inner.text(key) for key in found}
+        value = self._take(name)
+        if isinstance(value, dict):
+            inner = JsonObject(value, self.path)
+            return {key: inner.text(key) for key in value}
         return self._wrong(name, "an object of texts")
 
-    def objects(self, name: str) -> tuple["Fields", ...]:
+    def objects(self, name: str) -> tuple["JsonObject", ...]:
         """A list of objects."""
-        found = self._take(name)
-        if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-            return tuple(Fields(one, self.path) for one in found)
+        value = self._take(name)
+        if isinstance(value, list) and all(isinstance(element, dict) for element in value):
+            return tuple(JsonObject(element, self.path) for element in value)
         return self._wrong(name, "a list of objects")
 
     def end(self) -> None:
@@ -115,5 +115,5 @@ class Fields:
             raise LakeDamaged(f"the field {name!r} is missing", path=self.path)
         return self._left.pop(name)
 
-    def _wrong(self, name: str, wanted: str) -> NoReturn:
-        raise LakeDamaged(f"the field {name!r} is not {wanted}", path=self.path)
+    def _wrong(self, name: str, expectation: str) -> NoReturn:
+        raise LakeDamaged(f"the field {name!r} is not {expectation}", path=self.path)

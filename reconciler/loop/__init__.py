@@ -5,28 +5,28 @@
     loop = ClusterLoop("prod", mailbox=mailbox, work=work, pace=lambda: pace, clock=clock, random=random.random)
     await supervise({"loop prod": loop.run(stop), ...}, stop)
 
-``work`` is an async function from a ``Wake`` to a ``Turn`` that ends in ``await passes.run(ports, orders, desired)``.
+``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that ends in ``await passes.run(ports, orders, desired)``.
 """
 
 from reconciler.errors import TaskDied
-from reconciler.loop.cluster_loop import ClusterLoop, Turn, Wake
-from reconciler.loop.mailbox import Batch, Mailbox
-from reconciler.loop.pace import Pace
-from reconciler.loop.passes import Passes
+from reconciler.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
+from reconciler.loop.mailbox import KeyBatch, Mailbox
+from reconciler.loop.pace import LoopIntervals
+from reconciler.loop.passes import ReconcileRunner
 from reconciler.loop.removals import MemoryRemovals, RemovalStore, RemovalWindow
 from reconciler.loop.supervise import supervise
 
 __all__ = [
-    "Batch",
+    "KeyBatch",
     "ClusterLoop",
     "Mailbox",
     "MemoryRemovals",
-    "Pace",
-    "Passes",
+    "LoopIntervals",
+    "ReconcileRunner",
     "RemovalStore",
     "RemovalWindow",
     "TaskDied",
-    "Turn",
-    "Wake",
+    "LoopOutcome",
+    "LoopTrigger",
     "supervise",
 ]

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from reconciler.errors import KquotaError
 from reconciler.loop.mailbox import Mailbox
-from reconciler.loop.pace import Pace, Random
+from reconciler.loop.pace import LoopIntervals, Random
 from reconciler.loop.waiting import unless, until_ended
 from reconciler.ports import Clock
 
@@ -19,7 +19,7 @@ _SLACK_SECONDS: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wake:
+class LoopTrigger:
     """Why the work is called. It compares everything whatever stands here.
 
     Attributes:
@@ -36,7 +36,7 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class LoopOutcome:
     """How a pass ended, as far as the loop has to know.
 
     Attributes:
@@ -50,7 +50,7 @@ class Turn:
     confirm: bool = False
 
 
-Work: TypeAlias = Callable[[Wake], Awaitable[Turn]]
+Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
 
 
 class ClusterLoop:
@@ -81,7 +81,7 @@ class ClusterLoop:
         *,
         mailbox: Mailbox,
         work: Work,
-        pace: Callable[[], Pace],
+        pace: Callable[[], LoopIntervals],
         clock: Clock,
         random: Random,
     ) -> None:
@@ -124,21 +124,21 @@ class ClusterLoop:
 
     # -- when ---------------------------------------------------------------------------------------
 
-    async def _next(self) -> Wake:
+    async def _next(self) -> LoopTrigger:
         """Wait until a pass is due; nothing is taken from the mailbox before."""
         pace = self._pace()
-        rest = self._rested_at - self._clock.monotonic()
-        if rest > 0:
-            await self._clock.sleep(rest)
+        remaining_rest = self._rested_at - self._clock.monotonic()
+        if remaining_rest > 0:
+            await self._clock.sleep(remaining_rest)
         while True:
             times = self._resync_at, self._retry_at, self._confirm_at
-            due = min(one for one in times if one is not None)
+            due = min(due_time for due_time in times if due_time is not None)
             batch = await self.mailbox.batch(
-                linger=pace.linger, most=pace.batch, timeout=due - self._clock.monotonic()
+                linger=pace.linger, max_keys=pace.batch, timeout=due - self._clock.monotonic()
             )
             now = self._clock.monotonic() + _SLACK_SECONDS
             if not batch.is_empty or now >= due:
-                return Wake(
+                return LoopTrigger(
                     keys=batch.keys,
                     everything=batch.everything,
                     resync=now >= self._resync_at,
@@ -147,7 +147,7 @@ class ClusterLoop:
 
     # -- and then -----------------------------------------------------------------------------------
 
-    async def _pass(self, wake: Wake) -> None:
+    async def _pass(self, wake: LoopTrigger) -> None:
         self.last_started = self._clock.now()
         started = self._clock.monotonic()
         if wake.resync:
@@ -155,11 +155,11 @@ class ClusterLoop:
         try:
             turn = await self._work(wake)
         except KquotaError as error:
-            turn = Turn(retry=error.retriable, note=str(error))
+            turn = LoopOutcome(retry=error.retriable, note=str(error))
         self.last_ended = self._clock.now()
         self._follow(turn)
 
-    def _follow(self, turn: Turn) -> None:
+    def _follow(self, turn: LoopOutcome) -> None:
         pace, ended = self._pace(), self._clock.monotonic()
         self._rested_at = ended + pace.gap
         self._confirm_at = ended + pace.confirm if turn.confirm else None

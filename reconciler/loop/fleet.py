@@ -8,18 +8,18 @@ from reconciler.errors import KquotaError
 from reconciler.loop.cluster_loop import ClusterLoop
 from reconciler.loop.mailbox import Mailbox
 from reconciler.loop.pace import Random
-from reconciler.loop.passes import Passes
+from reconciler.loop.passes import ReconcileRunner
 from reconciler.loop.removals import RemovalWindow
 from reconciler.loop.revision import Revision
 from reconciler.loop.supervise import supervise
-from reconciler.loop.telemetry import Telemetry
+from reconciler.loop.telemetry import WatchMetrics
 from reconciler.loop.waiting import until_ended
 from reconciler.loop.watch_state import WatchState
 from reconciler.loop.watched_cluster import Opener, WatchedCluster
 from reconciler.ports import Clock
 
 
-class Fleet:
+class WatchedFleet:
     """All clusters.
 
     What passes remember of drift outlives a change of the settings; connections do not.
@@ -42,26 +42,26 @@ class Fleet:
         *,
         opener: Opener,
         state: WatchState,
-        telemetry: Telemetry,
+        telemetry: WatchMetrics,
         clock: Clock,
         random: Random,
-        who: str,
+        principal: str,
     ) -> None:
         self.clusters: dict[str, WatchedCluster] = {}
         self.loops: dict[str, ClusterLoop] = {}
         self._opener, self._state, self._telemetry = opener, state, telemetry
-        self._clock, self._random, self._who = clock, random, who
+        self._clock, self._random, self._who = clock, random, principal
         # What clusters work by, and what has come since: with other settings it waits for the loops to end.
         self._current: Revision | None = None
         self._newest: Revision | None = None
         self._renewed = asyncio.Event()
-        self._passes: dict[str, Passes] = {}
+        self._passes: dict[str, ReconcileRunner] = {}
 
     def take(self, revision: Revision) -> None:
         """From now on this revision is in force."""
-        same = revision.has_settings_of(self._newest) and not self._renewed.is_set()
+        is_unchanged = revision.has_settings_of(self._newest) and not self._renewed.is_set()
         self._newest = revision
-        if same:
+        if is_unchanged:
             self._current = revision
             self.wake(revision.commit)
         else:
@@ -94,40 +94,40 @@ class Fleet:
         return self._current
 
     def _assemble(self, revision: Revision) -> None:
-        for gone in self.clusters.keys() - set(revision.project.names):
-            self._telemetry.forget(gone)
-            _ = self._passes.pop(gone, None)
+        for removed_name in self.clusters.keys() - set(revision.project.names):
+            self._telemetry.forget(removed_name)
+            _ = self._passes.pop(removed_name, None)
         self.clusters = {
-            one.name: WatchedCluster(
-                one.name,
+            project_cluster.name: WatchedCluster(
+                project_cluster.name,
                 revision=self._revision,
-                passes=self._passes_of(one.name, one.cluster.guard_window),
+                passes=self._passes_of(project_cluster.name, project_cluster.cluster.guard_window),
                 opener=self._opener,
                 telemetry=self._telemetry,
                 clock=self._clock,
-                who=self._who,
+                principal=self._who,
             )
-            for one in revision.project.clusters
+            for project_cluster in revision.project.clusters
         }
         self.loops = {
             name: ClusterLoop(
                 name,
                 mailbox=Mailbox(clock=self._clock),
-                work=one.work,
-                pace=one.pace,
+                work=cluster.work,
+                pace=cluster.pace,
                 clock=self._clock,
                 random=self._random,
             )
-            for name, one in self.clusters.items()
+            for name, cluster in self.clusters.items()
         }
-        for name, one in self.clusters.items():
-            self._telemetry.interval(name, one.pace().interval)
+        for name, cluster in self.clusters.items():
+            self._telemetry.interval(name, cluster.pace().interval)
 
-    def _passes_of(self, name: str, seconds: float) -> Passes:
+    def _passes_of(self, name: str, seconds: float) -> ReconcileRunner:
         window = RemovalWindow(self._state.removals(name), seconds=max(seconds, 1.0))
-        made = self._passes.setdefault(name, Passes(name, clock=self._clock, window=window))
-        made.window = window
-        return made
+        runner = self._passes.setdefault(name, ReconcileRunner(name, clock=self._clock, window=window))
+        runner.window = window
+        return runner
 
     async def _epoch(self, stop: asyncio.Event) -> None:
         """Run the loops until all is to stop or settings have changed; then they end, and sessions are closed."""
@@ -145,8 +145,8 @@ class Fleet:
         try:
             cancelled = await until_ended(task, cancelled=cancelled)
         finally:
-            for one in self.clusters.values():
-                await one.close()
+            for cluster in self.clusters.values():
+                await cluster.close()
         task.result()
         if cancelled:
             raise asyncio.CancelledError
@@ -154,10 +154,10 @@ class Fleet:
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:
     """Wait for the first of several, and leave none of the others behind."""
-    tasks = [asyncio.ensure_future(one) for one in waits]
+    tasks = [asyncio.ensure_future(waiter) for waiter in waits]
     try:
         _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for one in tasks:
-            _ = one.cancel()
+        for task in tasks:
+            _ = task.cancel()
         _ = await asyncio.gather(*tasks, return_exceptions=True)

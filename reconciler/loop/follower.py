@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from reconciler.errors import GitError, KquotaError, ManifestErrors
-from reconciler.git.mirror import Mirror
-from reconciler.loop.cluster_loop import Turn, Wake
-from reconciler.loop.revision import Places, Revision, check_clients, read_revision
-from reconciler.loop.telemetry import Telemetry
+from reconciler.git.mirror import GitMirror
+from reconciler.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.loop.revision import RevisionPaths, Revision, check_clients, read_revision
+from reconciler.loop.telemetry import WatchMetrics
 from reconciler.loop.watch_state import WatchState
 from reconciler.manifest.project import MAX_FILE_SIZE
 from reconciler.ports import Clock
@@ -19,7 +19,7 @@ from reconciler.render.names import escaped
 _LOG: Final = logging.getLogger("reconciler.loop")
 
 
-class Follower:
+class BranchFollower:
     """The work of a loop over one branch.
 
     Args:
@@ -38,16 +38,16 @@ class Follower:
 
     def __init__(
         self,
-        mirror: Mirror,
-        places: Places,
+        mirror: GitMirror,
+        places: RevisionPaths,
         *,
         state: WatchState,
         take: Callable[[Revision], None],
-        telemetry: Telemetry,
+        telemetry: WatchMetrics,
         clock: Clock,
     ) -> None:
         self.in_force: Revision | None = None
-        self.refused = state.now.refused
+        self.refused = state.now.refused_commit
         self.last_fetched: float | None = None
         self._mirror, self._places, self._state = mirror, places, state
         self._take, self._telemetry, self._clock = take, telemetry, clock
@@ -70,17 +70,17 @@ class Follower:
         self._enforce(revision)
         _LOG.info("%s is in force, as before", commit[:12])
 
-    async def work(self, wake: Wake) -> Turn:  # noqa: ARG002 - why does not matter: the branch is looked at whole
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - why does not matter: the branch is looked at whole
         """Look at the branch, and judge what is new."""
         try:
             commit = await self._mirror.fetch()
         except GitError as error:
-            words = f"{self._mirror.shown} cannot be fetched: {escaped(str(error))}"
-            return Turn(retry=True, note=words)
+            words = f"{self._mirror.display_name} cannot be fetched: {escaped(str(error))}"
+            return LoopOutcome(retry=True, note=words)
         self.last_fetched = self._clock.now()
-        seen = commit, self._trusted()
-        if seen == self._judged:
-            return Turn()
+        read_state = commit, self._trusted()
+        if read_state == self._judged:
+            return LoopOutcome()
         try:
             revision = await asyncio.to_thread(self._read, commit)
             await asyncio.to_thread(check_clients, revision)
@@ -88,8 +88,8 @@ class Follower:
             self._refuse(commit, error)
         else:
             self._accept(revision)
-        self._judged = seen
-        return Turn()
+        self._judged = read_state
+        return LoopOutcome()
 
     def _read(self, commit: str) -> Revision:
         return read_revision(self._mirror.tree(commit), self._places)
@@ -99,7 +99,7 @@ class Follower:
         if self._places.trusted is None:
             return None
         try:
-            return read_regular(self._places.trusted, most=MAX_FILE_SIZE).decode("utf-8")
+            return read_regular(self._places.trusted, max_bytes=MAX_FILE_SIZE).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             return f"unreadable: {error}"
 
@@ -116,7 +116,7 @@ class Follower:
         self.refused = ""
         self._enforce(revision)
         if before is None or before.commit != commit:
-            count = sum(len(one.documents) for one in revision.desired.values())
+            count = sum(len(desired.documents) for desired in revision.desired.values())
             _LOG.info("%s is in force: %d documents for %s", commit[:12], count,
                       ", ".join(escaped(name) for name in revision.project.names))  # fmt: skip
         else:
@@ -144,7 +144,7 @@ class Follower:
         self._complain(commit, error, f"is refused; {stays}")
         self._state.remember(refused=commit)
         self.refused = commit
-        self._tell()
+        self._report_revision()
 
     def _complain(self, commit: str, error: KquotaError, verdict: str) -> None:
         _LOG.error("%s %s", commit[:12], verdict)
@@ -154,15 +154,15 @@ class Follower:
     def _enforce(self, revision: Revision) -> None:
         self.in_force = revision
         self._take(revision)
-        self._tell()
+        self._report_revision()
 
-    def _tell(self) -> None:
+    def _report_revision(self) -> None:
         if self.in_force is not None:
             for name in self.in_force.project.names:
-                self._telemetry.revision(name, self.in_force.commit, refused=bool(self.refused))
+                self._telemetry.revision(name, self.in_force.commit, is_refused=bool(self.refused))
 
 
 def _problems(error: KquotaError) -> Iterable[str]:
     if isinstance(error, ManifestErrors):
-        return [str(one) if one.line else f"{one.path}: {one.message}" for one in error.problems]
+        return [str(problem) if problem.line else f"{problem.path}: {problem.message}" for problem in error.problems]
     return [f"{error}; {error.hint}" if error.hint else str(error)]

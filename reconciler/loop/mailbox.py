@@ -9,7 +9,7 @@ from reconciler.ports import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class KeyBatch:
     """What was in a mailbox.
 
     Attributes:
@@ -65,30 +65,30 @@ class Mailbox:
         """How many keys are waiting; the limit where they are no longer counted."""
         return self._limit if self._everything else len(self._keys)
 
-    async def batch(self, *, linger: float, most: int, timeout: float | None) -> Batch:  # noqa: ASYNC109 - an empty batch says that time is up
+    async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch says that time is up
         """Everything that is waiting, once there is something.
 
-        A pass looks at everything anyway, so all keys are handed over: ``most`` only says when not to wait for more.
+        A pass looks at everything anyway, so all keys are handed over: ``max_keys`` only says when not to wait for more.
 
         Args:
             linger: Seconds to wait for more after the first key.
-            most: With so many keys there is no more lingering.
+            max_keys: With so many keys there is no more lingering.
             timeout: Seconds to wait for the first key; ``None`` = without end, 0 or less = only what is there.
 
         Returns:
             The keys; an empty batch where the time was up. If the caller is cancelled meanwhile, every key stays.
         """
         if await passes_or(self._clock, timeout, self._arrived):
-            self._most = most
+            self._most = max_keys
             self._full.clear()
             self._ring()
             _ = await passes_or(self._clock, linger, self._full)
-        taken = Batch(keys=tuple(self._keys), everything=self._everything)
+        batch = KeyBatch(keys=tuple(self._keys), everything=self._everything)
         self._keys.clear()
         self._everything = False
         self._arrived.clear()
         self._full.clear()
-        return taken
+        return batch
 
     def _ring(self) -> None:
         self._arrived.set()

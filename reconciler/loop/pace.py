@@ -15,7 +15,7 @@ _MOST_DOUBLINGS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class LoopIntervals:
     """The rhythm of one loop; all times in seconds.
 
     Attributes:

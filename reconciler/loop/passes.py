@@ -7,18 +7,18 @@ from dataclasses import replace
 from reconciler.errors import KquotaError
 from reconciler.loop.removals import RemovalWindow
 from reconciler.ports import Clock
-from reconciler.quota.budgets import Allotment, counts_as_removal, counts_of, tenant_of
-from reconciler.quota.change import Change, Plan
-from reconciler.quota.desired import Desired
+from reconciler.quota.budgets import RemovalAllowance, counts_as_removal, counts_of, tenant_of
+from reconciler.quota.change import QuotaChange, Plan
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.outcome import Applied, Unknown
-from reconciler.quota.owned import Owned, Pair
+from reconciler.quota.owned import OwnershipRecords, Pair
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Outcome, Pass, Seen
-from reconciler.quota.vigil import Vigil
-from reconciler.reconcile import Orders, Ports, run_pass, unrefused
+from reconciler.quota.report import Outcome, Reconciliation, PairVisibility
+from reconciler.quota.vigil import DriftTracker
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unrefused
 
 
-class Passes:
+class ReconcileRunner:
     """All passes over one cluster, one after the other.
 
     Args:
@@ -33,11 +33,11 @@ class Passes:
     """
 
     def __init__(
-        self, name: str, *, clock: Clock, window: RemovalWindow, vigil: Vigil | None = None
+        self, name: str, *, clock: Clock, window: RemovalWindow, vigil: DriftTracker | None = None
     ) -> None:
         self.name = name
         self.window = window
-        self.vigil = Vigil() if vigil is None else vigil
+        self.vigil = DriftTracker() if vigil is None else vigil
         self._clock = clock
         # Removals of the pass before that were counted and whose fate is unknown.
         self._open: frozenset[Pair] = frozenset()
@@ -45,13 +45,13 @@ class Passes:
 
     async def run(
         self,
-        ports: Ports,
-        orders: Orders,
-        desired: Desired,
+        ports: ReconcilePorts,
+        orders: ReconcileOptions,
+        desired: DesiredState,
         *,
         counts_drift: bool = True,
         refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
-    ) -> Pass:
+    ) -> Reconciliation:
         """One pass. Never raises for what happened in it.
 
         Args:
@@ -69,29 +69,29 @@ class Passes:
             history = await self.window.history(at)
         except KquotaError as error:
             ended = self._clock.now()
-            return Pass(
+            return Reconciliation(
                 cluster=self.name,
                 error=error,
-                sightings=self.vigil.sightings,
+                observations=self.vigil.observations,
                 started_at=at,
                 ended_at=ended,
             )
-        counted: dict[Pair, str] = {}
+        counted_pairs: dict[Pair, str] = {}
 
-        def corrects(change: Change) -> bool:
+        def corrects(change: QuotaChange) -> bool:
             return counts_drift and self.vigil.corrects(change, at)
 
-        async def count(plan: Plan, owned: Owned) -> None:
+        async def count(plan: Plan, owned: OwnershipRecords) -> None:
             # Before anything is sent, so that a crash cannot hide a removal from the budget. What is tried again was counted.
             new = [
                 change
                 for change in plan.changes
                 if counts_as_removal(change) and (change.entity, change.key) not in self._open
             ]
-            counted.update({(change.entity, change.key): tenant_of(change) for change in new})
+            counted_pairs.update({(change.entity, change.key): tenant_of(change) for change in new})
             await self.window.add(counts_of(new, owned, at=at), at)
 
-        made = await run_pass(
+        reconciliation = await run_pass(
             ports,
             orders,
             desired,
@@ -99,7 +99,7 @@ class Passes:
             corrects=corrects,
             before_sending=count,
             refuses_removals=refuses_removals,
-            allotment=Allotment(
+            allotment=RemovalAllowance(
                 history=history,
                 now=at,
                 window=self.window.seconds,
@@ -108,57 +108,57 @@ class Passes:
             ),
             fenced=not counts_drift,
         )
-        self._remember_waiting(made, at)
+        self._remember_waiting(reconciliation, at)
         vigil = self.vigil
-        if made.preview is not None:
+        if reconciliation.preview is not None:
             vigil = vigil.after(
-                made.preview.plan,
-                corrected=corrected(made.outcome),
-                now=made.started_at,
-                first_seen=made.drift_since,
+                reconciliation.preview.plan,
+                corrected=corrected(reconciliation.outcome),
+                now=reconciliation.started_at,
+                first_seen=reconciliation.drift_since,
             )
         # Drift that was known before is still shown while nothing counts, or it would be taken for over.
-        sightings = vigil.sightings
+        sightings = vigil.observations
         if counts_drift:
             self.vigil = vigil
         try:
-            await self._settle(counted, made.outcome, at)
+            await self._settle(counted_pairs, reconciliation.outcome, at)
         except KquotaError as error:
-            made = replace(made, error=made.error or error)
-        return replace(made, sightings=sightings)
+            reconciliation = replace(reconciliation, error=reconciliation.error or error)
+        return replace(reconciliation, observations=sightings)
 
-    def _remember_waiting(self, made: Pass, at: float) -> None:
+    def _remember_waiting(self, reconciliation: Reconciliation, at: float) -> None:
         """Since when removals wait for their budget, so that those that come later do not go first."""
-        if made.preview is None:
+        if reconciliation.preview is None:
             return
         waiting = (
-            (held.change.entity, held.change.key)
-            for held in made.withheld
-            if counts_as_removal(held.change)
+            (withheld.change.entity, withheld.change.key)
+            for withheld in reconciliation.withheld
+            if counts_as_removal(withheld.change)
         )
         self._asked_since = {pair: self._asked_since.get(pair, at) for pair in waiting}
 
     async def _settle(
-        self, counted: Mapping[Pair, str], outcome: Outcome | None, at: float
+        self, counted_pairs: Mapping[Pair, str], outcome: Outcome | None, at: float
     ) -> None:
         """Take back what was counted and did not happen."""
-        sent: set[Pair] = set()
+        sent_pairs: set[Pair] = set()
         unknown: set[Pair] = set()
-        for one in () if outcome is None else outcome.pairs:
-            pair = one.change.entity, one.change.key
-            if isinstance(one.result, Applied | Unknown):
-                sent.add(pair)
-            if isinstance(one.result, Unknown) and one.seen is not Seen.VISIBLE:
+        for pair_outcome in () if outcome is None else outcome.pairs:
+            pair = pair_outcome.change.entity, pair_outcome.change.key
+            if isinstance(pair_outcome.result, Applied | Unknown):
+                sent_pairs.add(pair)
+            if isinstance(pair_outcome.result, Unknown) and pair_outcome.visibility is not PairVisibility.VISIBLE:
                 unknown.add(pair)
         self._open = frozenset(unknown)
-        unsent = Counter(tenant for pair, tenant in counted.items() if pair not in sent)
+        unsent = Counter(tenant for pair, tenant in counted_pairs.items() if pair not in sent_pairs)
         await self.window.take_back(unsent, at)
 
 
 def corrected(outcome: Outcome | None) -> Collection[Pair]:
     """The pairs whose drift was written over, or may have been."""
     return frozenset(
-        (one.change.entity, one.change.key)
-        for one in (() if outcome is None else outcome.pairs)
-        if one.change.cause is Cause.DRIFT and isinstance(one.result, Applied | Unknown)
+        (pair_outcome.change.entity, pair_outcome.change.key)
+        for pair_outcome in (() if outcome is None else outcome.pairs)
+        if pair_outcome.change.cause is Cause.DRIFT and isinstance(pair_outcome.result, Applied | Unknown)
     )

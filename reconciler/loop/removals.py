@@ -57,7 +57,7 @@ class RemovalWindow:
 
         A time that lies ahead, because the clock was set back, counts: to forget is what must not happen.
         """
-        return tuple(one for one in await self._loaded() if one.at > now - self.seconds)
+        return tuple(count for count in await self._loaded() if count.at > now - self.seconds)
 
     async def add(self, counts: Iterable[RemovalCount], now: float) -> None:
         """Remember removals that are about to be sent."""
@@ -67,15 +67,15 @@ class RemovalWindow:
 
     async def take_back(self, counts: Mapping[str, int], at: float) -> None:
         """Forget removals of some tenants that were remembered at that very time and did not happen."""
-        left = Counter({tenant: count for tenant, count in counts.items() if count > 0})
-        if not left:
+        remaining_counts = Counter({tenant: count for tenant, count in counts.items() if count > 0})
+        if not remaining_counts:
             return
         remaining: list[RemovalCount] = []
-        for one in await self._loaded():
-            back = min(left[one.tenant], one.count) if one.at == at else 0
-            left[one.tenant] -= back
-            if one.count > back:
-                remaining.append(replace(one, count=one.count - back))
+        for entry in await self._loaded():
+            back = min(remaining_counts[entry.tenant], entry.count) if entry.at == at else 0
+            remaining_counts[entry.tenant] -= back
+            if entry.count > back:
+                remaining.append(replace(entry, count=entry.count - back))
         await self._save(tuple(remaining))
 
     async def _save(self, counts: tuple[RemovalCount, ...]) -> None:

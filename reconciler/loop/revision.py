@@ -8,13 +8,13 @@ from typing import Final
 
 from reconciler.client import ANYTHING, ClientConfig, properties
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
-from reconciler.git.repository import Tree
+from reconciler.git.repository import CommitTree
 from reconciler.manifest.conflict import conflict_problems
 from reconciler.manifest.files import read_blobs
 from reconciler.manifest.load import load_files
 from reconciler.manifest.project import FILE_NAME, MAX_FILE_SIZE, Project, ProjectCluster, parse
 from reconciler.manifest.selection import for_cluster
-from reconciler.quota.desired import Desired, merge
+from reconciler.quota.desired import DesiredState, merge
 from reconciler.regular_files import read_regular
 
 _REF_INVENTORY: Final = (
@@ -24,7 +24,7 @@ _REF_INVENTORY: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class RevisionPaths:
     """Where things are in a commit.
 
     Attributes:
@@ -61,16 +61,16 @@ class Revision:
 
     commit: str
     project: Project = field(repr=False)
-    desired: Mapping[str, Desired] = field(repr=False)
+    desired: Mapping[str, DesiredState] = field(repr=False)
     properties: Mapping[str, Mapping[str, str]] = field(repr=False)
     warnings: tuple[Problem, ...] = field(default=(), repr=False)
 
-    def has_settings_of(self, other: "Revision | None") -> bool:
+    def has_settings_of(self, previous: "Revision | None") -> bool:
         """Whether nothing but documents differs, so that everything that runs can go on."""
         return (
-            other is not None
-            and self.project.documents == other.project.documents
-            and self.properties == other.properties
+            previous is not None
+            and self.project.documents == previous.project.documents
+            and self.properties == previous.properties
         )
 
     def client_config(self, name: str) -> ClientConfig:
@@ -80,11 +80,11 @@ class Revision:
             ConfigError: A setting is wrong, or something that is referred to is not there.
         """
         return ClientConfig.from_mapping(
-            self.properties[name], where=f"{self.project.path}, cluster {name}", allowed=ANYTHING
+            self.properties[name], location=f"{self.project.path}, cluster {name}", allowed=ANYTHING
         )
 
 
-def read_revision(tree: Tree, places: Places) -> Revision:
+def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
     """The revision that a commit holds.
 
     Raises:
@@ -95,22 +95,22 @@ def read_revision(tree: Tree, places: Places) -> Revision:
     project = _project(tree, places)
     problems: list[Problem] = []
     warnings: list[Problem] = []
-    desired: dict[str, Desired] = {}
-    for chosen in project.clusters:
-        if chosen.inventory.git_ref is not None:
+    desired: dict[str, DesiredState] = {}
+    for project_cluster in project.clusters:
+        if project_cluster.inventory.git_ref is not None:
             problems.append(
-                Problem(project.path, chosen.line, 1, f"{chosen.name}: {_REF_INVENTORY}")
+                Problem(project.path, project_cluster.line, 1, f"{project_cluster.name}: {_REF_INVENTORY}")
             )
-        documents, said = _documents(tree, places, project, chosen, problems)
-        desired[chosen.name] = documents
-        warnings.extend(said)
+        documents, warnings_of_cluster = _documents(tree, places, project, project_cluster, problems)
+        desired[project_cluster.name] = documents
+        warnings.extend(warnings_of_cluster)
     if problems:
         raise ManifestErrors(sorted(set(problems)))
     return Revision(
         commit=tree.commit,
         project=project,
         desired=desired,
-        properties={one.name: _properties(tree, places, one) for one in project.clusters},
+        properties={project_cluster.name: _properties(tree, places, project_cluster) for project_cluster in project.clusters},
         warnings=tuple(sorted(set(warnings))),
     )
 
@@ -125,7 +125,7 @@ def check_clients(revision: Revision) -> None:
         _ = revision.client_config(name)
 
 
-def _project(tree: Tree, places: Places) -> Project:
+def _project(tree: CommitTree, places: RevisionPaths) -> Project:
     if places.trusted is not None:
         return parse(_text_of(places.trusted), str(places.trusted))
     name = places.within(places.project)
@@ -143,57 +143,57 @@ def _project(tree: Tree, places: Places) -> Project:
 
 def _text_of(path: Path) -> str:
     try:
-        return read_regular(path, most=MAX_FILE_SIZE).decode("utf-8")
+        return read_regular(path, max_bytes=MAX_FILE_SIZE).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 
 
 def _documents(
-    tree: Tree,
-    places: Places,
+    tree: CommitTree,
+    places: RevisionPaths,
     project: Project,
-    chosen: ProjectCluster,
+    project_cluster: ProjectCluster,
     problems: list[Problem],
-) -> tuple[Desired, tuple[Problem, ...]]:
+) -> tuple[DesiredState, tuple[Problem, ...]]:
     """What one cluster's documents ask for, and warnings; what is wrong is added to ``problems``."""
-    if not chosen.manifests:
-        words = f"nothing says where the manifests of {chosen.name} are (spec.manifests)"
-        problems.append(Problem(project.path, chosen.line, 1, words))
-        return Desired(), ()
+    if not project_cluster.manifests:
+        words = f"nothing says where the manifests of {project_cluster.name} are (spec.manifests)"
+        problems.append(Problem(project.path, project_cluster.line, 1, words))
+        return DesiredState(), ()
     base = "" if places.within(".") == "." else places.within(".") + "/"
     texts = read_blobs(
-        chosen.manifests,
+        project_cluster.manifests,
         [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
         lambda names: {
             name.removeprefix(base): content
-            for name, content in tree.read([base + one for one in names]).items()
+            for name, content in tree.read([base + name for name in names]).items()
         },
         exclude=(places.project,),
-        max_files=project.reading.max_files,
-        max_file_bytes=project.reading.max_file_bytes,
+        max_files=project.read_limits.max_files,
+        max_file_bytes=project.read_limits.max_file_bytes,
     )
     loaded = for_cluster(
-        load_files(texts.files, clusters=project.names, problems=texts.problems), chosen
+        load_files(texts.files, clusters=project.names, problems=texts.problems), project_cluster
     )
     problems.extend(loaded.problems)
-    desired = merge(loaded.of(chosen.name))
+    desired = merge(loaded.of(project_cluster.name))
     problems.extend(conflict_problems(desired))
     return desired, loaded.warnings
 
 
-def _properties(tree: Tree, places: Places, chosen: ProjectCluster) -> Mapping[str, str]:
+def _properties(tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster) -> Mapping[str, str]:
     """What ``propertiesFile`` holds, at the commit unless it is absolute, under what the cluster itself says."""
-    name = chosen.cluster.properties_file
+    name = project_cluster.cluster.properties_file
     if name is None:
-        return chosen.cluster.properties
+        return project_cluster.cluster.properties
     if places.trusted is not None:
         pairs = properties.read(places.trusted.parent / name)
     elif name.startswith("/"):
         pairs = properties.read(Path(name))
     else:
-        inside = places.within(name)
-        content = tree.read([inside])[inside]
+        path_in_commit = places.within(name)
+        content = tree.read([path_in_commit])[path_in_commit]
         pairs = properties.parse(
-            properties.decoded(content), where=f"{inside} at {tree.commit[:12]}"
+            properties.decoded(content), location=f"{path_in_commit} at {tree.commit[:12]}"
         )
-    return {pair.key: pair.value for pair in pairs} | dict(chosen.cluster.properties)
+    return {pair.key: pair.value for pair in pairs} | dict(project_cluster.cluster.properties)

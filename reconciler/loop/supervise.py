@@ -34,9 +34,9 @@ async def supervise(
     stopping = asyncio.ensure_future(stop.wait())
     died: TaskDied | None = None
     try:
-        done, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stop.is_set():
-            died = _first_death([(name, one) for one, name in running.items() if one in done])
+            died = _first_death([(name, task) for task, name in running.items() if task in finished])
     finally:
         # Before anybody is cancelled, so that a task that turns its cancellation into an answer still ends.
         stop.set()
@@ -52,26 +52,26 @@ async def supervise(
 
 async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
     """Cancel all, wait, cancel again what hangs; the names of what still does not end."""
-    pending = {one for one in running if not one.done()}
+    pending = {task for task in running if not task.done()}
     for _ in range(2):
         if pending:
-            for one in pending:
-                _ = one.cancel()
+            for task in pending:
+                _ = task.cancel()
             _, pending = await asyncio.wait(pending, timeout=patience)
-    return sorted(running[one] for one in pending)
+    return sorted(running[task] for task in pending)
 
 
-def _first_death(done: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
+def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
     """Of tasks that ended at the same moment, one that failed says more than one that just ended."""
-    for name, one in done:
-        if not one.cancelled() and (error := one.exception()) is not None:
+    for name, task in finished:
+        if not task.cancelled() and (error := task.exception()) is not None:
             return _death(name, error)
-    return TaskDied(f"{done[0][0]} ended, although nobody asked it to", name=done[0][0])
+    return TaskDied(f"{finished[0][0]} ended, although nobody asked it to", name=finished[0][0])
 
 
 def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
-    for one, name in running.items():
-        if one.done() and not one.cancelled() and (error := one.exception()) is not None:
+    for task, name in running.items():
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             return _death(name, error)
     return None
 

@@ -2,13 +2,13 @@
 
 from typing import Protocol
 
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 
-class Telemetry(Protocol):
+class WatchMetrics(Protocol):
     """As much of ``metrics.Metrics`` as a loop over git uses."""
 
-    def passed(self, one: Pass, /) -> None:
+    def passed(self, reconciliation: Reconciliation, /) -> None:
         """A pass ended."""
         ...
 
@@ -28,7 +28,7 @@ class Telemetry(Protocol):
         """A broker answered."""
         ...
 
-    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
         """Which revision is in force, and whether a newer one was refused."""
         ...
 
@@ -37,10 +37,10 @@ class Telemetry(Protocol):
         ...
 
 
-class Silent:
-    """Nobody measures. Implements ``Telemetry``."""
+class NoWatchMetrics:
+    """Nobody measures. Implements ``WatchMetrics``."""
 
-    def passed(self, one: Pass, /) -> None:
+    def passed(self, reconciliation: Reconciliation, /) -> None:
         """Nothing."""
 
     def interval(self, cluster: str, seconds: float) -> None:
@@ -55,7 +55,7 @@ class Silent:
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
         """Nothing."""
 
-    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
         """Nothing."""
 
     def forget(self, cluster: str) -> None:

@@ -1,45 +1,45 @@
 """What a loop does after a pass: whether time alone may heal what is left."""
 
 from reconciler.errors import Interrupted
-from reconciler.loop.cluster_loop import Turn
+from reconciler.loop.cluster_loop import LoopOutcome
 from reconciler.quota.outcome import Applied, Rejected
-from reconciler.quota.report import Outcome, Pass, Seen
+from reconciler.quota.report import Outcome, Reconciliation, PairVisibility
 
 
-def turn_of(made: Pass) -> Turn:
+def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
     """Whether the pass is tried again soon, and what stands in the log beside the waiting time.
 
     What a guard withholds, what the broker refuses, and what is held because of either waits for a message or the
     resync: to try again changes nothing.
     """
-    error = made.error
+    error = reconciliation.error
     if isinstance(error, Interrupted):
-        return Turn()
+        return LoopOutcome()
     if error is not None:
         hint = f"; {error.hint}" if error.hint and not error.retriable else ""
-        return Turn(retry=error.retriable, note=f"{error}{hint}")
-    note = "" if made.outcome is None or made.outcome.complete else _unfinished(made, made.outcome)
-    return Turn(retry=bool(note), note=note, confirm=needs_confirmation(made))
+        return LoopOutcome(retry=error.retriable, note=f"{error}{hint}")
+    note = "" if reconciliation.outcome is None or reconciliation.outcome.complete else _unfinished(reconciliation, reconciliation.outcome)
+    return LoopOutcome(retry=bool(note), note=note, confirm=needs_confirmation(reconciliation))
 
 
-def needs_confirmation(made: Pass) -> bool:
+def needs_confirmation(reconciliation: Reconciliation) -> bool:
     """Whether the pass observed drift that has to be observed again before it counts."""
-    return made.error is None and not all(one.confirmed for one in made.sightings)
+    return reconciliation.error is None and not all(observation.confirmed for observation in reconciliation.observations)
 
 
-def _unfinished(made: Pass, outcome: Outcome) -> str:
+def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
     """What may look different in a moment, in words; "" = nothing."""
     unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
-    unseen = sum(isinstance(one.result, Applied) and one.seen in {Seen.NOT_YET, Seen.UNCHECKED}
-                 for one in outcome.pairs)  # fmt: skip
-    refused = bool(made.withheld) or any(isinstance(one.result, Rejected) for one in outcome.pairs)
-    held = 0 if refused else outcome.count("HELD")
+    unseen = sum(isinstance(pair_outcome.result, Applied) and pair_outcome.visibility in {PairVisibility.NOT_YET, PairVisibility.UNCHECKED}
+                 for pair_outcome in outcome.pairs)  # fmt: skip
+    is_refused = bool(reconciliation.withheld) or any(isinstance(pair_outcome.result, Rejected) for pair_outcome in outcome.pairs)
+    held_count = 0 if is_refused else outcome.count("HELD")
     words = [
-        f"{count} {what}"
-        for count, what in (
+        f"{count} {adjective}"
+        for count, adjective in (
             (unknown, "of unknown fate or not sent"),
             (unseen, "not yet visible on every broker"),
-            (held, "held"),
+            (held_count, "held"),
         )
         if count
     ]

@@ -26,9 +26,9 @@ async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -
     if seconds is not None:
         waits.append(asyncio.ensure_future(clock.sleep(seconds)))
     try:
-        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for one in done:
-            one.result()
+        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished:
+            task.result()
     finally:
         await _ended(waits)
     return event.is_set()
@@ -73,6 +73,6 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
     """Cancel what is still waiting, and leave no task behind."""
-    for one in tasks:
-        _ = one.cancel()
+    for task in tasks:
+        _ = task.cancel()
     _ = await asyncio.gather(*tasks, return_exceptions=True)

@@ -16,17 +16,17 @@ FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class WatchStateContent:
     """The content of the file.
 
     Attributes:
         commit: The revision in force, "" if there never was one.
-        refused: The newest revision that was refused and not replaced since, or "".
+        refused_commit: The newest revision that was refused and not replaced since, or "".
         removals: Cluster -> removals of the last while.
     """
 
     commit: str = ""
-    refused: str = ""
+    refused_commit: str = ""
     removals: Mapping[str, Sequence[RemovalCount]] = field(
         default_factory=dict[str, Sequence[RemovalCount]]
     )
@@ -47,7 +47,7 @@ class WatchState:
         self._now = _read(path)
 
     @property
-    def now(self) -> Remembered:
+    def now(self) -> WatchStateContent:
         """What is remembered."""
         return self._now
 
@@ -83,22 +83,22 @@ class ClusterRemovals:
         self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
 
 
-def _encoded(one: Remembered) -> bytes:
+def _encoded(content: WatchStateContent) -> bytes:
     document = {
         "kind": KIND,
         "format": FORMAT,
-        "commit": one.commit,
-        "refused": one.refused,
-        "removals": {name: list(map(row_of, counts)) for name, counts in one.removals.items()},
+        "commit": content.commit,
+        "refused": content.refused_commit,
+        "removals": {name: list(map(row_of, counts)) for name, counts in content.removals.items()},
     }
     return (json.dumps(document, sort_keys=True, indent=1) + "\n").encode("ascii")
 
 
-def _read(path: Path) -> Remembered:
+def _read(path: Path) -> WatchStateContent:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return Remembered()
+        return WatchStateContent()
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
     try:
@@ -110,12 +110,12 @@ def _read(path: Path) -> Remembered:
         ) from error
 
 
-def _decoded(document: Any) -> Remembered:  # noqa: ANN401 - JSON, checked here
+def _decoded(document: Any) -> WatchStateContent:  # noqa: ANN401 - JSON, checked here
     if document["kind"] != KIND or document["format"] != FORMAT:
         raise ValueError("another file")
-    return Remembered(
+    return WatchStateContent(
         commit=_text(document["commit"]),
-        refused=_text(document["refused"]),
+        refused_commit=_text(document["refused"]),
         removals={
             name: tuple(map(count_of, counts)) for name, counts in document["removals"].items()
         },

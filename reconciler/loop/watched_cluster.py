@@ -7,39 +7,39 @@ from typing import Final, TypeAlias
 
 from reconciler import __version__
 from reconciler.errors import ClientError, ConfigError, KquotaError
-from reconciler.loop.cluster_loop import Turn, Wake
-from reconciler.loop.pace import Pace
-from reconciler.loop.passes import Passes
+from reconciler.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.loop.pace import LoopIntervals
+from reconciler.loop.passes import ReconcileRunner
 from reconciler.loop.revision import Revision
-from reconciler.loop.standing import Standing
-from reconciler.loop.telemetry import Telemetry
+from reconciler.loop.standing import ConditionLog
+from reconciler.loop.telemetry import WatchMetrics
 from reconciler.loop.turns import turn_of
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Clock
 from reconciler.quota.precedence import Principal
-from reconciler.quota.report import Origin, Pass
-from reconciler.reconcile import Orders, Ports
+from reconciler.quota.report import RunOrigin, Reconciliation
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts
 
 LEAST_INTERVAL: Final = 1.0
 """Seconds; a shorter ``spec.interval`` would do nothing but ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class ClusterSession:
     """An open connection to one cluster, with its records.
 
     Attributes:
         ports: The outside world.
-        rest: Called after each pass, so that others may write the records until the next one.
+        disconnect: Called after each pass, so that others may write the records until the next one.
         own_principal: Who we are to the cluster, as far as the login says.
     """
 
-    ports: Ports
-    rest: Callable[[], None]
+    ports: ReconcilePorts
+    disconnect: Callable[[], None]
     own_principal: Principal | None = None
 
 
-Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[Session]]
+Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
 """``opener(revision, cluster)``: a session, open inside the context. May raise ``KquotaError`` on entering."""
 
 
@@ -65,50 +65,50 @@ class WatchedCluster:
         name: str,
         *,
         revision: Callable[[], Revision],
-        passes: Passes,
+        passes: ReconcileRunner,
         opener: Opener,
-        telemetry: Telemetry,
+        telemetry: WatchMetrics,
         clock: Clock,
-        who: str,
+        principal: str,
     ) -> None:
         self.name = name
-        self.last: Pass | None = None
+        self.last: Reconciliation | None = None
         self.last_look: float | None = None
         self._revision, self._passes, self._opener = revision, passes, opener
-        self._telemetry, self._clock, self._who = telemetry, clock, who
-        self._standing = Standing(name)
+        self._telemetry, self._clock, self._who = telemetry, clock, principal
+        self._standing = ConditionLog(name)
         self._open = AsyncExitStack()
-        self._session: Session | None = None
+        self._session: ClusterSession | None = None
 
     @property
     def settings(self) -> QuotaCluster:
         """The cluster's trusted configuration, as it is in force."""
         return self._revision().project.cluster(self.name).cluster
 
-    def pace(self) -> Pace:
+    def pace(self) -> LoopIntervals:
         """Its rhythm."""
-        return Pace(interval=max(self.settings.interval, LEAST_INTERVAL))
+        return LoopIntervals(interval=max(self.settings.interval, LEAST_INTERVAL))
 
-    async def work(self, wake: Wake) -> Turn:
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:
         """One pass."""
         self._telemetry.batch(self.name, len(wake.keys))
         self._telemetry.queue(self.name, 0)
-        made = await self._passed(self._revision())
-        self.last = made
-        if made.error is None:
-            self.last_look = made.ended_at
-        self._telemetry.passed(made)
-        self._standing.tell(made)
-        if _needs_new_session(made.error):
+        reconciliation = await self._passed(self._revision())
+        self.last = reconciliation
+        if reconciliation.error is None:
+            self.last_look = reconciliation.ended_at
+        self._telemetry.passed(reconciliation)
+        self._standing.log(reconciliation)
+        if _needs_new_session(reconciliation.error):
             await self.close()
-        return turn_of(made)
+        return turn_of(reconciliation)
 
     async def close(self) -> None:
         """End the session; the next pass opens another one, with what files and environment say then."""
         self._session = None
         await self._open.aclose()
 
-    async def _passed(self, revision: Revision) -> Pass:
+    async def _passed(self, revision: Revision) -> Reconciliation:
         at = self._clock.now()
         try:
             if self._session is None:
@@ -116,25 +116,25 @@ class WatchedCluster:
                     self._opener(revision, self.name)
                 )
         except KquotaError as error:
-            return Pass(cluster=self.name, error=error, started_at=at, ended_at=self._clock.now())
+            return Reconciliation(cluster=self.name, error=error, started_at=at, ended_at=self._clock.now())
         session = self._session
         try:
             return await self._passes.run(
                 session.ports, self._orders(revision, session), revision.desired[self.name]
             )
         finally:
-            session.rest()
+            session.disconnect()
 
-    def _orders(self, revision: Revision, session: Session) -> Orders:
+    def _orders(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
         settings = revision.project.cluster(self.name).cluster
-        return Orders(
+        return ReconcileOptions(
             rules=settings.rules(),
             guards=settings.guards,
             expected_cluster_id=settings.expected_cluster_id,
             assess=False,
             own_principal=session.own_principal,
-            origin=Origin(
-                who=self._who,
+            origin=RunOrigin(
+                author=self._who,
                 commit=revision.commit,
                 cluster=self.name,
                 tool_version=__version__,

@@ -10,16 +10,16 @@ from reconciler.manifest import quantity
 from reconciler.manifest.cluster_rules import seconds_of
 from reconciler.quota.guards import Guards, LabelRule, NewlyUnlimited, Protection
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.ranges import ValueRange
-from reconciler.quota.tenancy import Permission, Tenant, granted_ranges
+from reconciler.quota.tenancy import Permission, TenantGrant, granted_ranges
 
 # A spec that its schema has accepted.
 Spec: TypeAlias = Mapping[str, Any]
 
 DEFAULT_INTERVAL: Final = 120.0
-EVERYTHING: Final = EntityPattern(forms=frozenset(Form))
+EVERYTHING: Final = EntityPattern(forms=frozenset(EntityForm))
 _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
 
 
@@ -32,7 +32,7 @@ class Grant:
         paths: Folders, relative to the project file; empty = anywhere.
     """
 
-    tenant: Tenant
+    tenant: TenantGrant
     paths: tuple[str, ...] = ()
 
     def covers(self, path: str) -> bool:
@@ -112,9 +112,9 @@ class QuotaCluster:
             removals_known: Whether an inventory or a revision tells what we own.
             force: Also remove pairs that another writer changed.
         """
-        asked = self.policy if policy is None else policy
+        requested = self.policy if policy is None else policy
         return Rules(
-            policy=Policy.OBSERVE if self.suspend else asked,
+            policy=Policy.OBSERVE if self.suspend else requested,
             sync_confirmed=self.sync_confirmed,
             drift=self.drift if drift is None else drift,
             exclusive=self.exclusive,
@@ -129,7 +129,7 @@ class QuotaCluster:
 def from_spec(name: str, spec: Spec) -> QuotaCluster:
     """The cluster that an accepted spec describes."""
     guards = spec.get("guards", {})
-    grants = tuple(_grant(one) for one in spec.get("tenants", ()))
+    grants = tuple(_grant(tenant_spec) for tenant_spec in spec.get("tenants", ()))
     return QuotaCluster(
         name=name,
         properties={key: str(value) for key, value in spec.get("properties", {}).items()}
@@ -142,8 +142,8 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         exclusive=spec.get("exclusive", False),
         suspend=spec.get("suspend", False),
         interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
-        scope=tuple(pattern_of(one) for one in spec.get("scope", ())),
-        ignore=tuple(_ignored(one) for one in spec.get("ignore", ())),
+        scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
+        ignore=tuple(_ignored(ignore_spec) for ignore_spec in spec.get("ignore", ())),
         guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
         guard_window=seconds(guards.get("window", "1h")),
         grants=grants,
@@ -189,7 +189,7 @@ def _name(spec: Spec | None) -> NamePattern | None:
 def pattern_of(spec: Spec) -> EntityPattern:
     """The pattern in a mapping of forms, user, clientId and ip."""
     return EntityPattern(
-        forms=frozenset(Form(one) for one in spec.get("forms", ())),
+        forms=frozenset(EntityForm(form) for form in spec.get("forms", ())),
         user=_name(spec.get("user")),
         client_id=_name(spec.get("clientId")),
         ip=_name(spec.get("ip")),
@@ -197,15 +197,15 @@ def pattern_of(spec: Spec) -> EntityPattern:
 
 
 def _pattern_or_all(spec: Spec) -> EntityPattern:
-    given = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
-    return pattern_of(spec) if given else EVERYTHING
+    has_conditions = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
+    return pattern_of(spec) if has_conditions else EVERYTHING
 
 
 def _ignored(spec: Spec) -> IgnoreRule:
     return IgnoreRule(
         entities=pattern_of(spec),
         reason=spec["reason"],
-        keys=frozenset(Key(one) for one in spec.get("keys", ())),
+        keys=frozenset(Key(key) for key in spec.get("keys", ())),
         until=seconds_of(spec["until"]) if "until" in spec else None,
     )
 
@@ -220,17 +220,17 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(
-            Protection(entities=pattern_of(one), reason=one.get("reason", ""))
-            for one in spec.get("protected", ())
+            Protection(entities=pattern_of(rule_spec), reason=rule_spec.get("reason", ""))
+            for rule_spec in spec.get("protected", ())
         ),
         required_labels=tuple(
-            LabelRule(entities=pattern_of(one), labels=tuple(one["labels"]))
-            for one in spec.get("requiredLabels", ())
+            LabelRule(entities=pattern_of(label_spec), labels=tuple(label_spec["labels"]))
+            for label_spec in spec.get("requiredLabels", ())
         ),
         bounds=tuple(
             bound
-            for one in spec.get("bounds", ())
-            for bound in bounds_of(one["limits"], _pattern_or_all(one))
+            for bound_spec in spec.get("bounds", ())
+            for bound in bounds_of(bound_spec["limits"], _pattern_or_all(bound_spec))
         ),
         granted=granted,
     )
@@ -239,11 +239,11 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
 def _grant(spec: Spec) -> Grant:
     return Grant(
         paths=tuple(path.strip("/") for path in spec.get("paths", ())),
-        tenant=Tenant(
+        tenant=TenantGrant(
             namespaces=frozenset(spec["namespaces"]),
-            entities=tuple(pattern_of(one) for one in spec["entities"]),
+            entities=tuple(pattern_of(entity_spec) for entity_spec in spec["entities"]),
             bounds=bounds_of(spec.get("bounds", {})),
-            allow=frozenset(Permission(one) for one in spec.get("allow", ())),
+            allow=frozenset(Permission(permission) for permission in spec.get("allow", ())),
             priority=spec.get("priority", 0),
         ),
     )

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from reconciler.manifest import quantity
-from reconciler.manifest.rules import At, Broken, Json, StaticRule, exactly_one
+from reconciler.manifest.rules import RuleScope, Broken, Json, StaticRule, exactly_one_field
 from reconciler.manifest.schema_names import CLUSTER, PROJECT
 from reconciler.quota.keys import RULES
-from reconciler.quota.patterns import FORMS, Form
+from reconciler.quota.patterns import FORMS, EntityForm
 
 _TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -73,22 +73,22 @@ def _pattern_ip(pattern: Json) -> str | None:
     return "ip stands alone, because no entity has an ip beside a user or a clientId"
 
 
-def _grant_open(slot: str, forms: tuple[Form, ...]) -> Broken:
+def _grant_open(slot: str, forms: tuple[EntityForm, ...]) -> Broken:
     """A grant says of every name that its forms hold whose it may be: a forgotten pattern would grant them all."""
 
     def broken(pattern: Json) -> str | None:
-        listed = [one for one in pattern.get("forms", ()) if one in forms]
-        if not listed or slot in pattern:
+        open_forms = [form for form in pattern.get("forms", ()) if form in forms]
+        if not open_forms or slot in pattern:
             return None
         return (
-            f"form {listed[0]} has a named {slot}, and no pattern says which ones are granted;"
+            f"form {open_forms[0]} has a named {slot}, and no pattern says which ones are granted;"
             f' write {slot}: {{prefix: ""}} if any is meant'
         )
 
     return broken
 
 
-_NAMED: Final[Mapping[str, tuple[Form, ...]]] = {
+_NAMED: Final[Mapping[str, tuple[EntityForm, ...]]] = {
     slot: tuple(form for kinds, form in FORMS.items() if kinds[column] == "named")
     for column, slot in enumerate(("user", "clientId", "ip"))
 }
@@ -116,35 +116,35 @@ _BOUNDS: Final = (
 )
 
 CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
-    At(CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
+    RuleScope(CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
        "policy Sync needs expectedClusterId", _sync_broken),
-    At(CLUSTER, ()).rule("exclusive-scope",
+    RuleScope(CLUSTER, ()).rule("exclusive-scope",
        "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
        "has(self.scope) && size(self.scope) > 0)",
        "exclusive needs policy Sync and a scope", _exclusive_broken),
-    At(CLUSTER, ()).rule("confirm-sync",
+    RuleScope(CLUSTER, ()).rule("confirm-sync",
        "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
        "confirmSync is not the expectedClusterId", _confirm_broken),
-    At(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "timestamp(self).getFullYear() > 0",
+    RuleScope(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "timestamp(self).getFullYear() > 0",
        "must be a time that exists", _time_broken),
-    *(At(CLUSTER, at).rule(f"{_called(at)}-pattern",
+    *(RuleScope(CLUSTER, at).rule(f"{_called(at)}-pattern",
          "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
          "at least one of forms, user, clientId and ip is needed", _pattern_empty) for at in _PATTERNS[:-1]),
     *(rule for at in _PATTERNS for rule in (
-        At(CLUSTER, at).rule(f"{_called(at)}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+        RuleScope(CLUSTER, at).rule(f"{_called(at)}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
            "ip stands alone", _pattern_ip),
-        *(At(CLUSTER, (*at, slot)).rule(f"{_called(at)}-{slot}-match", "has(self.exact) != has(self.prefix)",
-             "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
+        *(RuleScope(CLUSTER, (*at, slot)).rule(f"{_called(at)}-{slot}-match", "has(self.exact) != has(self.prefix)",
+             "exactly one of exact and prefix is needed", exactly_one_field("exact", "prefix"))
           for slot in ("user", "clientId", "ip")),
     )),
-    *(At(CLUSTER, ("tenants", "*", "entities", "*")).rule(f"tenants-{slot}-granted",
+    *(RuleScope(CLUSTER, ("tenants", "*", "entities", "*")).rule(f"tenants-{slot}-granted",
          f"has(self.{slot}) || !has(self.forms) || !self.forms.exists(f, f in [{', '.join(map(repr, map(str, forms)))}])",
          f"a form with a named {slot} needs a {slot} pattern", _grant_open(slot, forms))
       for slot, forms in _NAMED.items()),
-    *(At(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
+    *(RuleScope(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
          "!has(self.min) || !has(self.max) || " + (
              "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
-             if rule.whole else "self.min <= self.max"),
+             if rule.is_integer else "self.min <= self.max"),
          "min is above max", _bound_broken)
       for kind, at in _BOUNDS for rule in RULES.values()),
 )  # fmt: skip

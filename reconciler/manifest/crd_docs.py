@@ -21,7 +21,7 @@ The operator writes `status` and its own finalizer `kafka-quotas.io/release`, an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class CustomResourceKind:
     """One custom resource.
 
     Attributes:
@@ -35,28 +35,28 @@ class Kind:
     status: Mapping[str, Any]
 
 
-def crd_reference(*kinds: Kind) -> str:
+def crd_reference(*kinds: CustomResourceKind) -> str:
     """The whole page."""
     return _HEAD + "".join(part for kind in kinds for part in _kind(kind))
 
 
-def _kind(one: Kind) -> Iterator[str]:
-    spec = one.crd["spec"]
+def _kind(kind: CustomResourceKind) -> Iterator[str]:
+    spec = kind.crd["spec"]
     names, version = spec["names"], spec["versions"][0]
     schema: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]
     yield f"\n## {names['kind']}\n\n{schema['description']}\n\n"
     yield f"- Scope: {'one namespace' if spec['scope'] == 'Namespaced' else 'the whole Kubernetes cluster'}\n"
-    yield f"- Names: `{names['plural']}`, `{names['singular']}`, {_listed(names['shortNames'])}\n"
-    yield f"- Categories: {_listed(names['categories'])} (`kubectl get {names['categories'][0]}`)\n"
+    yield f"- Names: `{names['plural']}`, `{names['singular']}`, {_names_text(names['shortNames'])}\n"
+    yield f"- Categories: {_names_text(names['categories'])} (`kubectl get {names['categories'][0]}`)\n"
     selectable = [field["jsonPath"].removeprefix(".") for field in version["selectableFields"]]
-    yield f"- Field selectors: {_listed(selectable)}\n"
+    yield f"- Field selectors: {_names_text(selectable)}\n"
     yield f"\n### Columns of `kubectl get {names['shortNames'][0]}`\n\n"
     yield "| column | shows | meaning |\n| --- | --- | --- |\n"
     for column in version["additionalPrinterColumns"]:
-        wide = " (with `-o wide`)" if column.get("priority") else ""
+        wide_note = " (with `-o wide`)" if column.get("priority") else ""
         path = cell(column["jsonPath"].removeprefix("."))
-        yield f"| {column['name']} | `{path}` | {cell(column['description'])}{wide} |\n"
-    for name, part in (("spec", one.spec), ("status", one.status)):
+        yield f"| {column['name']} | `{path}` | {cell(column['description'])}{wide_note} |\n"
+    for name, part in (("spec", kind.spec), ("status", kind.status)):
         yield f"\n### `{name}` of {names['kind']}\n\n{part['description']}\n"
         yield from tables(part, "", above=name)
     yield f"\n### Rules of {names['kind']}\n\nThe API server refuses what breaks one of these, with this sentence.\n\n"
@@ -65,7 +65,7 @@ def _kind(one: Kind) -> Iterator[str]:
         yield f"| `{path}` | {cell(message)} |\n"
 
 
-def _listed(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
-from reconciler.manifest.nodes import Block, Entry, Node, Scalar, from_json
+from reconciler.manifest.nodes import MappingNode, MappingEntry, Node, ScalarNode, from_json
 from reconciler.manifest.rules import canonical_ip, rate
 from reconciler.manifest.scalars import is_text, meaning
 from reconciler.manifest.schema_names import (
@@ -43,7 +43,7 @@ _SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN[:-1] + r"\Z")
 _DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for policy in DeletionPolicy}
 
 
-class Declined(Exception):
+class DocumentDeclined(Exception):
     """The document is not acceptable; ``explain`` finds out why."""
 
 
@@ -85,7 +85,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
     """
     fields = _fields(root, _ROOT)
     if _text(fields["apiVersion"]) != API_VERSION or _text(fields["kind"]) != QUOTA:
-        raise Declined
+        raise DocumentDeclined
     metadata = _fields(fields["metadata"].value, _METADATA)
     spec = _fields(fields["spec"].value, _SPEC)
     name = resource_name(_text(metadata["name"]))
@@ -94,10 +94,10 @@ def from_node(root: Node, path: str) -> ClientQuota:
         namespace = resource_name(_text(metadata["namespace"]), label=True)
     annotations: dict[str, str] = {}
     if "annotations" in metadata:
-        annotations = _texts(metadata["annotations"].value, most=256, longest=262_144)
+        annotations = _texts(metadata["annotations"].value, max_count=256, longest=262_144)
     labels: dict[str, str] = {}
     if "labels" in metadata:
-        labels = _texts(metadata["labels"].value, most=64, longest=63)
+        labels = _texts(metadata["labels"].value, max_count=64, longest=63)
     entity = _entity(spec["entity"].value)
     limits, lines = _limits(spec["limits"].value, on_ip=entity[2] is not ABSENT)
     return ClientQuota(
@@ -127,30 +127,30 @@ def from_node(root: Node, path: str) -> ClientQuota:
     )
 
 
-class _Fields(dict[str, Entry]):
+class _DocumentFields(dict[str, MappingEntry]):
     """Fields of a mapping; one that is needed and missing declines the document."""
 
-    def __missing__(self, name: str) -> Entry:
-        raise Declined
+    def __missing__(self, name: str) -> MappingEntry:
+        raise DocumentDeclined
 
 
-def _fields(node: Node, known: frozenset[str]) -> _Fields:
-    if type(node) is not Block or not node.entries.keys() <= known:
-        raise Declined
-    return _Fields(node.entries)
+def _fields(node: Node, known_fields: frozenset[str]) -> _DocumentFields:
+    if type(node) is not MappingNode or not node.entries.keys() <= known_fields:
+        raise DocumentDeclined
+    return _DocumentFields(node.entries)
 
 
 def text_of(node: Node) -> str | None:
     """The string that a scalar is to every reader, ``None`` if it is something else to one of them."""
-    if type(node) is not Scalar or (node.plain and not is_text(node.text)):
+    if type(node) is not ScalarNode or (node.plain and not is_text(node.text)):
         return None
     return node.text
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: MappingEntry) -> str:
     text = text_of(entry.value)
     if text is None:
-        raise Declined
+        raise DocumentDeclined
     return text
 
 
@@ -162,23 +162,23 @@ def resource_name(text: str, *, label: bool = False) -> str:
     """
     longest, pattern = (63, _LABEL) if label else (253, _SUBDOMAIN)
     if len(text) > longest or not pattern.match(text):
-        raise Declined
+        raise DocumentDeclined
     return text
 
 
-def _texts(node: Node, *, most: int, longest: int) -> dict[str, str]:
-    if type(node) is not Block or len(node.entries) > most:
-        raise Declined
+def _texts(node: Node, *, max_count: int, longest: int) -> dict[str, str]:
+    if type(node) is not MappingNode or len(node.entries) > max_count:
+        raise DocumentDeclined
     texts = {key: _text(entry) for key, entry in node.entries.items()}
     keys_are_text = all(text_of(entry.key) is not None for entry in node.entries.values())
     if not keys_are_text or any(len(text) > longest for text in texts.values()):
-        raise Declined
+        raise DocumentDeclined
     return texts
 
 
 def _flag(node: Node) -> bool:
-    if type(node) is not Scalar or not node.plain or node.text not in {"true", "false"}:
-        raise Declined
+    if type(node) is not ScalarNode or not node.plain or node.text not in {"true", "false"}:
+        raise DocumentDeclined
     return node.text == "true"
 
 
@@ -190,7 +190,7 @@ def deletion_policy(text: str) -> DeletionPolicy:
     """
     policy = _DELETION.get(text)
     if policy is None:
-        raise Declined
+        raise DocumentDeclined
     return policy
 
 
@@ -200,21 +200,21 @@ def _entity(node: Node) -> Entity:
     client_id = _slot(slots["clientId"].value) if "clientId" in slots else ABSENT
     if "ip" not in slots:
         if not slots:
-            raise Declined
+            raise DocumentDeclined
         return Entity((user, client_id, ABSENT))
     ip = _slot(slots["ip"].value)
     if len(slots) > 1 or (isinstance(ip, str) and not canonical_ip(ip)):
-        raise Declined
+        raise DocumentDeclined
     return Entity((ABSENT, ABSENT, ip))
 
 
 def _slot(node: Node) -> Slot:
     fields = _fields(node, _SLOT)
     if len(fields) != 1:
-        raise Declined
+        raise DocumentDeclined
     if "default" in fields:
         if not _flag(fields["default"].value):
-            raise Declined
+            raise DocumentDeclined
         return DEFAULT
     return checked_name(_text(fields["name"]))
 
@@ -227,7 +227,7 @@ def checked_name(name: str) -> str:
     """
     longest = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
     if not name or longest > MAX_DECLARED_NAME_BYTES:
-        raise Declined
+        raise DocumentDeclined
     return name
 
 
@@ -237,15 +237,15 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
     lines = [0, 0, 0, 0, 0]
     for name, entry in fields.items():
         key = FIELDS[name]
-        if RULES[key].on_ip != on_ip or type(entry.value) is not Scalar:
-            raise Declined
+        if RULES[key].on_ip != on_ip or type(entry.value) is not ScalarNode:
+            raise DocumentDeclined
         values[COLUMN_OF[key]] = limit(key, entry.value.text, plain=entry.value.plain)
         lines[COLUMN_OF[key]] = entry.key.line
     if not fields:
-        raise Declined
-    one, two, three, four, five = values
+        raise DocumentDeclined
+    producer, consumer, request, mutation, connection = values
     first, second, third, fourth, fifth = lines
-    return (one, two, three, four, five), (first, second, third, fourth, fifth)
+    return (producer, consumer, request, mutation, connection), (first, second, third, fourth, fifth)
 
 
 def limit(key: Key, text: str, *, plain: bool) -> float:
@@ -256,11 +256,11 @@ def limit(key: Key, text: str, *, plain: bool) -> float:
     """
     value = meaning(text) if plain else text
     if type(value) is str:
-        if not RULES[key].whole or len(value) > quantity.MAX_LENGTH:
-            raise Declined
+        if not RULES[key].is_integer or len(value) > quantity.MAX_LENGTH:
+            raise DocumentDeclined
     elif type(value) is not int and type(value) is not float:
-        raise Declined
+        raise DocumentDeclined
     try:
         return rate(key, value)
     except QuotaValueError:
-        raise Declined from None
+        raise DocumentDeclined from None

@@ -13,17 +13,17 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from reconciler.errors import Problem, QuotaValueError
 from reconciler.manifest import quantity, schema, schema_names, verdict
 from reconciler.manifest.nodes import (
-    Block,
+    MappingNode,
     Node,
     Path,
-    Scalar,
+    ScalarNode,
     find,
     key_place,
     place,
     to_json,
 )
 from reconciler.manifest.rules import Json
-from reconciler.manifest.scalars import Ambiguous, is_text, meaning
+from reconciler.manifest.scalars import AmbiguousScalar, is_text, meaning
 from reconciler.manifest.verdict import RULES_BY_KIND, ambiguous_keys, matching
 
 # jsonschema's classes; its stubs allow what its validators never give.
@@ -40,10 +40,10 @@ def _validator(kind: str) -> _Validator:
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
     )
-    made = validators.extend(  # type: ignore[no-untyped-call] # their stub
+    validator_class = validators.extend(  # type: ignore[no-untyped-call] # their stub
         Draft202012Validator, {"pattern": _matches}, type_checker=types
     )
-    return made(schema.load(kind))
+    return validator_class(schema.load(kind))
 
 
 def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
@@ -54,35 +54,35 @@ def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_
 def problems(kind: str, root: Node, path: str) -> list[Problem]:
     """Everything that is wrong with a document of a known kind, sorted by place."""
     document = to_json(root)
-    found: dict[tuple[int, int, str], None] = {}
-    refused: list[Path] = []
+    located: dict[tuple[int, int, str], None] = {}
+    rejected_paths: list[Path] = []
     for error in _validator(kind).iter_errors(document):
         at = tuple(error.absolute_path)
-        refused.append(at)
-        for where, message in _sentences(error, root, at):
-            found[(*where, message)] = None
-    for at, message in _broken_rules(kind, document, refused):
-        found[(*place(root, at), message)] = None
+        rejected_paths.append(at)
+        for location, message in _sentences(error, root, at):
+            located[(*location, message)] = None
+    for at, message in _broken_rules(kind, document, rejected_paths):
+        located[(*place(root, at), message)] = None
     for at in ambiguous_keys(root):
-        found[(*key_place(root, at), f"{named(at)}: {quote_it(str(at[-1]))}")] = None
-    return [Problem(path, line, column, message) for line, column, message in sorted(found)]
+        located[(*key_place(root, at), f"{path_text(at)}: {quote_it(str(at[-1]))}")] = None
+    return [Problem(path, line, column, message) for line, column, message in sorted(located)]
 
 
-def _broken_rules(kind: str, document: Json, refused: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+def _broken_rules(kind: str, document: Json, rejected_paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """The rules speak only about what the schema accepted."""
     for rule in RULES_BY_KIND[kind]:
         for at, value in matching(document, rule.at):
-            if rule.broken is None or any(where[: len(at)] == at for where in refused):
+            if rule.broken is None or any(path[: len(at)] == at for path in rejected_paths):
                 continue
             message = rule.broken(value)
             if message is not None:
-                yield at, f"{named(at)}: {message}"
+                yield at, f"{path_text(at)}: {message}"
 
 
 # ---- words ----------------------------------------------------------------------------------
 
 
-def named(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as people write it: ``spec.tenants[0].namespaces``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".") or "document"
@@ -109,11 +109,11 @@ def _sentences(error: _Error, root: Node, at: Path) -> _Sentences:
     value = error.instance
     fixed = _SENTENCES.get(str(error.validator))
     if fixed is None:
-        yield place(root, at), f"{named(at)}: {error.message[:200]}"
+        yield place(root, at), f"{path_text(at)}: {error.message[:200]}"
         return
-    shown = repr(value.text if isinstance(value, Ambiguous) else value)
-    shown = shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
-    yield place(root, at), f"{named(at)}: " + fixed.format(value=shown, bound=error.validator_value)
+    value_text = repr(value.text if isinstance(value, AmbiguousScalar) else value)
+    value_text = value_text if len(value_text) <= _MOST_SHOWN else value_text[:_MOST_SHOWN] + "…"
+    yield place(root, at), f"{path_text(at)}: " + fixed.format(value=value_text, bound=error.validator_value)
 
 
 _SENTENCES: Final[Mapping[str, str]] = {
@@ -134,17 +134,17 @@ _SENTENCES: Final[Mapping[str, str]] = {
 def _required(error: _Error, root: Node, at: Path) -> _Sentences:
     missing = [name for name in error.validator_value if name not in error.instance]
     for name in missing:
-        yield place(root, at), f"{named((*at, name))} is missing"
+        yield place(root, at), f"{path_text((*at, name))} is missing"
 
 
 def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
-    known = error.schema.get("properties", {})
+    known_fields = error.schema.get("properties", {})
     for name in error.instance:
-        if name in known:
+        if name in known_fields:
             continue
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known) or 'none'}"
-        yield key_place(root, (*at, name)), f"{named((*at, name))}: unknown field; {hint}"
+        close = difflib.get_close_matches(name, known_fields, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known_fields) or 'none'}"
+        yield key_place(root, (*at, name)), f"{path_text((*at, name))}: unknown field; {hint}"
 
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
@@ -158,21 +158,21 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 
 
 def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
-    wanted = error.validator_value
-    kinds: list[str] = [wanted] if isinstance(wanted, str) else list(wanted)
+    expected_type = error.validator_value
+    kinds: list[str] = [expected_type] if isinstance(expected_type, str) else list(expected_type)
     node = find(root, at)
-    where = place(root, at)
-    if isinstance(node, Scalar) and node.plain and _can_be_quoted(kinds, node.text):
-        yield where, f"{named(at)}: {quote_it(node.text)}"
+    location = place(root, at)
+    if isinstance(node, ScalarNode) and node.plain and _can_be_quoted(kinds, node.text):
+        yield location, f"{path_text(at)}: {quote_it(node.text)}"
         return
-    if isinstance(node, Scalar) and node.plain and meaning(node.text) is None:
-        yield where, f"{named(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}"
+    if isinstance(node, ScalarNode) and node.plain and meaning(node.text) is None:
+        yield location, f"{path_text(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}"
         return
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
     got = _described(node)
-    yield where, f"{named(at)}: must be {expected}, not {got}"
+    yield location, f"{path_text(at)}: must be {expected}, not {got}"
 
 
 _EXAMPLES: Final[Mapping[Path, str]] = {
@@ -207,34 +207,34 @@ def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
 
 def _described(node: Node | None) -> str:
     match node:
-        case Block():
+        case MappingNode():
             return "a mapping"
-        case Scalar(text, plain):
-            shown = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
-            if plain and isinstance(meaning(text), Ambiguous):
-                return f"{shown!r}, which readers take for different values"
-            return f"{shown if plain else repr(shown)}"
+        case ScalarNode(text, plain):
+            excerpt = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+            if plain and isinstance(meaning(text), AmbiguousScalar):
+                return f"{excerpt!r}, which readers take for different values"
+            return f"{excerpt if plain else repr(excerpt)}"
         case _:
             return "a list"
 
 
 def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
-    if isinstance(error.instance, Ambiguous) or error.instance is None:
+    if isinstance(error.instance, AmbiguousScalar) or error.instance is None:
         return
-    known = [
+    known_values = [
         str(value).lower() if isinstance(value, bool) else str(value)
         for value in error.validator_value
     ]
-    if known == ["true"]:
+    if known_values == ["true"]:
         words = "only true is allowed; leave the slot out if you do not mean the default"
-        yield place(root, at), f"{named(at)}: {words}"
+        yield place(root, at), f"{path_text(at)}: {words}"
         return
     if not isinstance(error.instance, str):
         return
-    close = difflib.get_close_matches(error.instance, known, n=1)
+    close = difflib.get_close_matches(error.instance, known_values, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    shown = repr(error.instance[:_MOST_SHOWN])
-    yield place(root, at), f"{named(at)}: {shown} is none of {', '.join(known)}{hint}"
+    excerpt = repr(error.instance[:_MOST_SHOWN])
+    yield place(root, at), f"{path_text(at)}: {excerpt} is none of {', '.join(known_values)}{hint}"
 
 
 def _quantity(text: str) -> str:
@@ -252,16 +252,16 @@ _PATTERNS: Final[Mapping[str, str]] = {
 
 
 def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
-    shown = repr(str(error.instance)[:_MOST_SHOWN])
+    excerpt = repr(str(error.instance)[:_MOST_SHOWN])
     pattern = str(error.validator_value)
     if pattern == quantity.MANIFEST_PATTERN:
-        yield place(root, at), f"{named(at)}: {_quantity(str(error.instance))}"
+        yield place(root, at), f"{path_text(at)}: {_quantity(str(error.instance))}"
         return
     if "ms|s|m|h" in pattern:
         words = "is no duration; write for example 90s, 10m or 1h30m"
     else:
         words = _PATTERNS.get(pattern, f"does not match {pattern}")
-    yield place(root, at), f"{named(at)}: {shown} {words}"
+    yield place(root, at), f"{path_text(at)}: {excerpt} {words}"
 
 
 _WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {

@@ -11,19 +11,19 @@ from reconciler.errors import QuotaValueError
 from reconciler.manifest.document_names import label
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity
-from reconciler.quota.patterns import Form, form
+from reconciler.quota.patterns import EntityForm, form
 
-FORM_FILES: Final[Mapping[Form, str]] = {
-    Form.USER: "users",
-    Form.USER_CLIENT_ID: "users-with-client-ids",
-    Form.USER_DEFAULT_CLIENT_ID: "users-with-default-client-id",
-    Form.CLIENT_ID: "client-ids",
-    Form.IP: "ips",
-    Form.DEFAULT_USER: "defaults",
-    Form.DEFAULT_USER_CLIENT_ID: "defaults",
-    Form.DEFAULT_USER_DEFAULT_CLIENT_ID: "defaults",
-    Form.DEFAULT_CLIENT_ID: "defaults",
-    Form.DEFAULT_IP: "defaults",
+FORM_FILES: Final[Mapping[EntityForm, str]] = {
+    EntityForm.USER: "users",
+    EntityForm.USER_CLIENT_ID: "users-with-client-ids",
+    EntityForm.USER_DEFAULT_CLIENT_ID: "users-with-default-client-id",
+    EntityForm.CLIENT_ID: "client-ids",
+    EntityForm.IP: "ips",
+    EntityForm.DEFAULT_USER: "defaults",
+    EntityForm.DEFAULT_USER_CLIENT_ID: "defaults",
+    EntityForm.DEFAULT_USER_DEFAULT_CLIENT_ID: "defaults",
+    EntityForm.DEFAULT_CLIENT_ID: "defaults",
+    EntityForm.DEFAULT_IP: "defaults",
 }
 """The file of each form of entity, without its ending."""
 

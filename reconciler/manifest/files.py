@@ -22,7 +22,7 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class FileTexts:
     """The texts of a set of files.
 
     Attributes:
@@ -35,7 +35,7 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
+class FileSelection:
     """Names that a set of patterns picked.
 
     Attributes:
@@ -47,28 +47,28 @@ class Selected:
     unmatched: tuple[str, ...]
 
 
-def select(patterns: Sequence[str], names: Iterable[str]) -> Selected:
+def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
     """What each pattern picks from a list of files, such as those of a revision.
 
     Args:
         patterns: A file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
         names: Files, relative to the same place.
     """
-    known = sorted(set(names))
+    sorted_names = sorted(set(names))
     picked: set[str] = set()
     unmatched: list[str] = []
     for pattern in patterns:
         accepts = _matcher(_tidy(pattern))
-        hits = [name for name in known if accepts.fullmatch(name)]
+        hits = [name for name in sorted_names if accepts.fullmatch(name)]
         picked.update(hits)
         if not hits:
             unmatched.append(pattern)
-    return Selected(names=tuple(sorted(picked)), unmatched=tuple(unmatched))
+    return FileSelection(names=tuple(sorted(picked)), unmatched=tuple(unmatched))
 
 
-def unmatched_problem(pattern: str, where: str = "") -> Problem:
-    """The problem of a path that matches no file; ``where`` is the project file, if one names the path."""
-    return Problem(where or pattern, 0, 0, f"path {pattern!r} matches no file")
+def unmatched_problem(pattern: str, location: str = "") -> Problem:
+    """The problem of a path that matches no file; ``location`` is the project file, if one names the path."""
+    return Problem(location or pattern, 0, 0, f"path {pattern!r} matches no file")
 
 
 def read_paths(
@@ -78,7 +78,7 @@ def read_paths(
     exclude: Iterable[str] = (),
     max_files: int = MAX_FILES,
     max_file_bytes: int = MAX_FILE_BYTES,
-) -> Texts:
+) -> FileTexts:
     """The texts that paths and globs mean on disk.
 
     Args:
@@ -90,32 +90,32 @@ def read_paths(
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
-    found: dict[str, _File] = {}
+    files_by_name: dict[str, _FileLocation] = {}
     for pattern in paths:
-        known = len(problems)
+        problem_count = len(problems)
         hits = {
             name: file for name, file in _on_disk(pattern, root, problems) if name not in left_out
         }
-        if not hits and len(problems) == known:
+        if not hits and len(problems) == problem_count:
             problems.append(unmatched_problem(pattern))
-        found |= hits
-    if len(found) > max_files:
+        files_by_name |= hits
+    if len(files_by_name) > max_files:
         words = (
-            f"{len(found)} files are more than the {max_files} that may be read (reading.maxFiles)"
+            f"{len(files_by_name)} files are more than the {max_files} that may be read (reading.maxFiles)"
         )
-        return Texts(files=(), problems=(Problem(str(root), 0, 0, words),))
+        return FileTexts(files=(), problems=(Problem(str(root), 0, 0, words),))
     files: list[tuple[str, str]] = []
-    left = max(MAX_BYTES, max_file_bytes)
-    for name in sorted(found):
-        text = _text(found[name], name, max_file_bytes)
+    remaining_bytes = max(MAX_BYTES, max_file_bytes)
+    for name in sorted(files_by_name):
+        text = _text(files_by_name[name], name, max_file_bytes)
         if isinstance(text, Problem):
             problems.append(text)
             continue
-        left -= len(text)
-        if left < 0:
-            return Texts(files=(), problems=(*problems, _too_much(name)))
+        remaining_bytes -= len(text)
+        if remaining_bytes < 0:
+            return FileTexts(files=(), problems=(*problems, _too_much(name)))
         files.append((name, text))
-    return Texts(files=tuple(files), problems=tuple(problems))
+    return FileTexts(files=tuple(files), problems=tuple(problems))
 
 
 def read_blobs(
@@ -126,7 +126,7 @@ def read_blobs(
     exclude: Iterable[str] = (),
     max_files: int = MAX_FILES,
     max_file_bytes: int = MAX_FILE_BYTES,
-) -> Texts:
+) -> FileTexts:
     """The texts that paths and globs mean somewhere else than on disk, such as at a git revision.
 
     Args:
@@ -140,26 +140,26 @@ def read_blobs(
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))
     if len(picked.names) > max_files:
-        return Texts(files=(), problems=(_too_many(len(picked.names), max_files),))
+        return FileTexts(files=(), problems=(_too_many(len(picked.names), max_files),))
     problems = [unmatched_problem(path) for path in picked.unmatched]
     files: list[tuple[str, str]] = []
-    left = max(MAX_BYTES, max_file_bytes)
+    remaining_bytes = max(MAX_BYTES, max_file_bytes)
     for name, content in sorted(read(picked.names).items()):
-        left -= len(content)
-        if left < 0:
-            return Texts(files=(), problems=(*problems, _too_much(name)))
+        remaining_bytes -= len(content)
+        if remaining_bytes < 0:
+            return FileTexts(files=(), problems=(*problems, _too_much(name)))
         large = len(content) > max_file_bytes
         text = _too_large(name, max_file_bytes) if large else _decoded(name, content)
         if isinstance(text, Problem):
             problems.append(text)
         else:
             files.append((name, text))
-    return Texts(files=tuple(files), problems=tuple(problems))
+    return FileTexts(files=tuple(files), problems=tuple(problems))
 
 
-def _too_many(count: int, most: int) -> Problem:
+def _too_many(count: int, maximum: int) -> Problem:
     return Problem(
-        "", 0, 0, f"{count} files are more than the {most} that may be read (reading.maxFiles)"
+        "", 0, 0, f"{count} files are more than the {maximum} that may be read (reading.maxFiles)"
     )
 
 
@@ -168,7 +168,7 @@ def _too_much(name: str) -> Problem:
     return Problem(name, 0, 0, words)
 
 
-class _File(NamedTuple):
+class _FileLocation(NamedTuple):
     """Where a file is, and the folder that links on the way to it may not leave."""
 
     path: str
@@ -189,30 +189,30 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     parts: list[str] = []
     at = 0
     while at < len(pattern):
-        rest = pattern[at:]
-        if rest.startswith("**/"):
+        remainder = pattern[at:]
+        if remainder.startswith("**/"):
             parts.append(r"(?:[^/.][^/]*/)*")
             at += 3
-        elif rest == "**":
+        elif remainder == "**":
             parts.append(r"(?:[^/.][^/]*/)*[^/.][^/]*")
             at += 2
-        elif rest[0] == "*":
+        elif remainder[0] == "*":
             parts.append(r"(?!\.)[^/]*" if at == 0 or pattern[at - 1] == "/" else "[^/]*")
             at += 1
-        elif rest[0] == "?":
+        elif remainder[0] == "?":
             parts.append("[^/]")
             at += 1
-        elif (bracket := re.match(r"\[([!^]?)([^\]/]+)\]", rest)) is not None:
-            inside = bracket[2].replace("\\", r"\\").replace("[", r"\[")
-            parts.append(f"[{'^/' if bracket[1] else ''}{inside}]")
+        elif (bracket := re.match(r"\[([!^]?)([^\]/]+)\]", remainder)) is not None:
+            characters = bracket[2].replace("\\", r"\\").replace("[", r"\[")
+            parts.append(f"[{'^/' if bracket[1] else ''}{characters}]")
             at += bracket.end()
         else:
-            parts.append(re.escape(rest[0]))
+            parts.append(re.escape(remainder[0]))
             at += 1
     return re.compile("".join(parts))
 
 
-def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, _File]]:
+def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, _FileLocation]]:
     """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be.
 
     Folders behind symbolic links are followed, each at most once, and never out of the repository, as at a git
@@ -223,27 +223,27 @@ def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tupl
     wild = _GLOB.search(tidy)
     base = tidy if wild is None else tidy[: tidy.rfind("/", 0, wild.start()) + 1]
     start = str(root / base)
-    inside = str(boundary_of(start, root))
+    boundary = str(boundary_of(start, root))
     try:
-        check_inside(start, inside)
+        check_inside(start, boundary)
     except OSError as error:
         problems.append(Problem(base or str(root), 0, 0, f"cannot be read: {error.strerror}"))
         return
     if wild is None and os.path.lexists(start) and not Path(start).is_dir():
-        yield tidy, _File(start, inside)
+        yield tidy, _FileLocation(start, boundary)
         return
     accepts = _matcher(tidy).fullmatch
     # Text and not Path objects: 10,000 files are common, and a Path costs as much as reading one.
-    walk = _Walk(inside=inside, linked={str(Path(start).resolve())}, problems=problems)
+    walk = _FolderWalk(inside=boundary, linked={str(Path(start).resolve())}, problems=problems)
     for folder, folders, names in os.walk(
         start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
     ):
         prefix = _joined(base, folder[len(start) :].strip(os.sep).replace(os.sep, "/"))
         folders[:] = [name for name in folders if walk.enters(folder, name, prefix)]
         for name in names:
-            shown = _joined(prefix, name)
-            if accepts(shown):
-                yield shown, _File(f"{folder}{os.sep}{name}", inside)
+            display_path = _joined(prefix, name)
+            if accepts(display_path):
+                yield display_path, _FileLocation(f"{folder}{os.sep}{name}", boundary)
 
 
 def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
@@ -253,7 +253,7 @@ def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Walk:
+class _FolderWalk:
     """Which folders a walk enters: ``linked`` are the targets of links that it entered already."""
 
     inside: str
@@ -269,9 +269,9 @@ class _Walk:
             words = f"cannot be read: it leads to {target}, which is outside {self.inside}"
             self.problems.append(Problem(_joined(prefix, name), 0, 0, words))
             return False
-        seen = target in self.linked or Path(folder).resolve().is_relative_to(target)
+        is_visited = target in self.linked or Path(folder).resolve().is_relative_to(target)
         self.linked.add(target)
-        return not seen
+        return not is_visited
 
 
 def _joined(folder: str, name: str) -> str:
@@ -280,26 +280,26 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}" if name else folder.rstrip("/")
 
 
-def _text(file: _File, shown: str, most: int) -> str | Problem:
+def _text(file: _FileLocation, display_path: str, max_bytes: int) -> str | Problem:
     try:
-        content = read_regular(file.path, most=most, inside=file.inside)
+        content = read_regular(file.path, max_bytes=max_bytes, boundary=file.inside)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            return _too_large(shown, most)
-        return Problem(shown, 0, 0, f"cannot be read: {error.strerror or error}")
-    return _decoded(shown, content)
+            return _too_large(display_path, max_bytes)
+        return Problem(display_path, 0, 0, f"cannot be read: {error.strerror or error}")
+    return _decoded(display_path, content)
 
 
-def _too_large(shown: str, most: int) -> Problem:
+def _too_large(display_path: str, max_bytes: int) -> Problem:
     return Problem(
-        shown, 0, 0, f"is larger than the {most} bytes that may be read (reading.maxFileBytes)"
+        display_path, 0, 0, f"is larger than the {max_bytes} bytes that may be read (reading.maxFileBytes)"
     )
 
 
-def _decoded(shown: str, content: bytes) -> str | Problem:
+def _decoded(display_path: str, content: bytes) -> str | Problem:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
-        return Problem(shown, line, column, f"byte 0x{content[error.start]:02X} is not UTF-8")
+        return Problem(display_path, line, column, f"byte 0x{content[error.start]:02X} is not UTF-8")

@@ -10,12 +10,12 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest import yaml_files
-from reconciler.manifest.document import Declined, from_node, text_of
-from reconciler.manifest.files import Texts, read_paths
-from reconciler.manifest.nodes import Block, Items, Node, key_place
+from reconciler.manifest.document import DocumentDeclined, from_node, text_of
+from reconciler.manifest.files import FileTexts, read_paths
+from reconciler.manifest.nodes import MappingNode, SequenceNode, Node, key_place
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
-from reconciler.manifest.shape_learning import Shapes
-from reconciler.manifest.yaml_files import Piece
+from reconciler.manifest.shape_learning import TemplateCache
+from reconciler.manifest.yaml_files import DocumentText
 from reconciler.quota.desired import Declaration
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
@@ -23,7 +23,7 @@ LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedManifests:
     """What a set of files declares.
 
     Attributes:
@@ -43,13 +43,13 @@ class Loaded:
     @property
     def declarations(self) -> tuple[Declaration, ...]:
         """All of them, cluster by cluster."""
-        return tuple(one for several in self.by_cluster.values() for one in several)
+        return tuple(declaration for declarations in self.by_cluster.values() for declaration in declarations)
 
     def of(self, cluster: str) -> tuple[Declaration, ...]:
         """The declarations for one cluster; none if no document names it."""
         return self.by_cluster.get(cluster, ())
 
-    def checked(self) -> "Loaded":
+    def checked(self) -> "LoadedManifests":
         """Itself, if nothing is wrong.
 
         Raises:
@@ -61,7 +61,7 @@ class Loaded:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
+class _LoadRun:
     """What one load has gathered so far."""
 
     clusters: Collection[str] | None
@@ -71,22 +71,22 @@ class _Run:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     documents: int = 0
-    shapes: Shapes = field(default_factory=Shapes)
+    shapes: TemplateCache = field(default_factory=TemplateCache)
     budget: yaml_files.NodeBudget
 
-    def add(self, cluster: str, one: Declaration) -> None:
+    def add(self, cluster: str, declaration: Declaration) -> None:
         """One accepted document."""
         declarations = self.by_cluster.get(cluster)
         if declarations is None:
             if self.clusters is not None and cluster not in self.clusters:
-                self.problems.append(_unknown_cluster(cluster, one, self.clusters))
+                self.problems.append(_unknown_cluster(cluster, declaration, self.clusters))
                 return
             declarations = self.by_cluster[cluster] = []
-        first = self.places.setdefault((cluster, one.document), one)
-        if first is not one:
-            words = f"{one.document} is also declared at {first.path}:{first.line}"
-            self.problems.append(Problem(one.path, one.line, 1, words))
-        declarations.append(one)
+        first = self.places.setdefault((cluster, declaration.document), declaration)
+        if first is not declaration:
+            words = f"{declaration.document} is also declared at {first.path}:{first.line}"
+            self.problems.append(Problem(declaration.path, declaration.line, 1, words))
+        declarations.append(declaration)
 
 
 def load_files(
@@ -96,7 +96,7 @@ def load_files(
     problems: Iterable[Problem] = (),
     budget: yaml_files.NodeBudget | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Loaded:
+) -> LoadedManifests:
     """Everything that these files declare.
 
     Args:
@@ -106,7 +106,7 @@ def load_files(
         budget: How many keys and values are read; ``None`` = the usual number.
         progress: Called with the number of documents that are read so far, after each piece of a file.
     """
-    run = _Run(
+    run = _LoadRun(
         progress=progress or _unobserved,
         clusters=clusters,
         problems=list(problems),
@@ -118,8 +118,8 @@ def load_files(
         _load_file(run, path, text)
         if run.budget.is_spent:  # the file that spent it is among the problems
             break
-    return Loaded(
-        by_cluster={name: tuple(several) for name, several in run.by_cluster.items()},
+    return LoadedManifests(
+        by_cluster={name: tuple(declarations) for name, declarations in run.by_cluster.items()},
         problems=tuple(sorted(set(run.problems))),
         warnings=tuple(sorted(run.warnings)),
         file_count=count,
@@ -131,7 +131,7 @@ def _unobserved(_documents: int) -> None:
     """The progress of a run that no one observes."""
 
 
-def _load_file(run: _Run, path: str, text: str) -> None:
+def _load_file(run: _LoadRun, path: str, text: str) -> None:
     before = (run.documents, len(run.problems))
     run.budget.begin_file()
     for piece in yaml_files.pieces(text):
@@ -148,36 +148,36 @@ def _load_file(run: _Run, path: str, text: str) -> None:
         run.warnings.append(Problem(path, 1, 1, "the file holds no document"))
 
 
-def _load_piece(run: _Run, path: str, piece: Piece) -> None:
+def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
     roots = yaml_files.read(piece, path, run.problems, run.budget)
     for root in roots:
         for node in _documents(run, path, root):
             run.documents += 1
             try:
                 quota = from_node(node, path)
-            except Declined:
-                run.problems.extend(_why(node, path))
+            except DocumentDeclined:
+                run.problems.extend(_explain(node, path))
                 continue
             run.add(quota.cluster, quota.declaration)
             if len(roots) == 1 and node is root:
                 run.shapes.learn(piece, node, quota)
 
 
-def _why(node: Node, path: str) -> list[Problem]:
+def _explain(node: Node, path: str) -> list[Problem]:
     from reconciler.manifest import explain  # noqa: PLC0415 - jsonschema is loaded only when something is wrong
 
-    found = explain.problems(QUOTA, node, path)
-    return found or [Problem(path, node.line, node.column, "is no ClientQuota that we can read")]
+    found_problems = explain.problems(QUOTA, node, path)
+    return found_problems or [Problem(path, node.line, node.column, "is no ClientQuota that we can read")]
 
 
-def _documents(run: _Run, path: str, root: Node, *, in_list: bool = False) -> Iterator[Node]:
+def _documents(run: _LoadRun, path: str, root: Node, *, in_list: bool = False) -> Iterator[Node]:
     """The ClientQuota documents in a document: itself, or the items of a list."""
     kind, api_version = _identity(root, "kind"), _identity(root, "apiVersion")
     if kind == QUOTA and (api_version == API_VERSION or in_list):
         yield root
-    elif (api_version, kind) in LISTS and not in_list and isinstance(root, Block):
+    elif (api_version, kind) in LISTS and not in_list and isinstance(root, MappingNode):
         items = root.entries.get("items")
-        if items is None or not isinstance(items.value, Items):
+        if items is None or not isinstance(items.value, SequenceNode):
             run.problems.append(
                 Problem(path, root.line, root.column, f"{kind}: items is missing or no list")
             )
@@ -195,13 +195,13 @@ def _documents(run: _Run, path: str, root: Node, *, in_list: bool = False) -> It
 
 
 def _identity(root: Node, name: str) -> str | None:
-    entry = root.entries.get(name) if isinstance(root, Block) else None
+    entry = root.entries.get(name) if isinstance(root, MappingNode) else None
     return None if entry is None else text_of(entry.value)
 
 
 def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -> Problem:
     """The sentence about a document that is none of ours."""
-    if not isinstance(root, Block):
+    if not isinstance(root, MappingNode):
         return Problem(
             path, root.line, root.column, "a document must be a mapping with apiVersion and kind"
         )
@@ -231,15 +231,15 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
     return Problem(path, line, column, words)
 
 
-def _unknown_cluster(cluster: str, one: Declaration, clusters: Collection[str]) -> Problem:
+def _unknown_cluster(cluster: str, declaration: Declaration, clusters: Collection[str]) -> Problem:
     close = difflib.get_close_matches(cluster, list(clusters), n=1)
     hint = (
         f"did you mean {close[0]}?"
         if close
         else f"known are {', '.join(sorted(clusters)) or 'none'}"
     )
-    words = f"{one.document}: no QuotaCluster is called {cluster!r}; {hint}"
-    return Problem(one.path, one.line, 1, words)
+    words = f"{declaration.document}: no QuotaCluster is called {cluster!r}; {hint}"
+    return Problem(declaration.path, declaration.line, 1, words)
 
 
-__all__ = ["Loaded", "Texts", "load_files", "read_paths"]
+__all__ = ["LoadedManifests", "FileTexts", "load_files", "read_paths"]

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
-from reconciler.manifest.scalars import Ambiguous, meaning
+from reconciler.manifest.scalars import AmbiguousScalar, meaning
 
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Ambiguous | None"
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | AmbiguousScalar | None"
 """A document without places. Ambiguous plain scalars stay marked, so that no schema accepts them."""
 
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and indexes from the root of a document."""
 
 
-class Scalar(NamedTuple):
+class ScalarNode(NamedTuple):
     """One scalar.
 
     Attributes:
@@ -32,22 +32,22 @@ class Scalar(NamedTuple):
     column: int
 
 
-class Entry(NamedTuple):
+class MappingEntry(NamedTuple):
     """One key of a mapping with its value."""
 
-    key: Scalar
+    key: ScalarNode
     value: "Node"
 
 
-class Block(NamedTuple):
+class MappingNode(NamedTuple):
     """A mapping, in the order of the file; no key stands twice."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, MappingEntry]
     line: int
     column: int
 
 
-class Items(NamedTuple):
+class SequenceNode(NamedTuple):
     """A sequence."""
 
     nodes: tuple["Node", ...]
@@ -55,17 +55,17 @@ class Items(NamedTuple):
     column: int
 
 
-Node: TypeAlias = Scalar | Block | Items
+Node: TypeAlias = ScalarNode | MappingNode | SequenceNode
 
 
 def to_json(node: Node) -> Json:
     """The values alone."""
     match node:
-        case Scalar(text, plain):
+        case ScalarNode(text, plain):
             return meaning(text) if plain else text
-        case Block(entries):
+        case MappingNode(entries):
             return {key: to_json(entry.value) for key, entry in entries.items()}
-        case Items(nodes):
+        case SequenceNode(nodes):
             return [to_json(item) for item in nodes]
 
 
@@ -77,24 +77,24 @@ def from_json(value: object) -> Node:
     """
     match value:
         case dict():
-            return Block(
-                {str(k): Entry(_quoted(str(k)), from_json(v)) for k, v in value.items()}, 0, 0
+            return MappingNode(
+                {str(k): MappingEntry(_quoted(str(k)), from_json(v)) for k, v in value.items()}, 0, 0
             )
         case list() | tuple():
-            return Items(tuple(from_json(item) for item in value), 0, 0)
+            return SequenceNode(tuple(from_json(item) for item in value), 0, 0)
         case str():
             return _quoted(value)
         case None | bool() | int() | float():
-            return Scalar(_spelled(value), plain=True, line=0, column=0)
+            return ScalarNode(_number_text(value), plain=True, line=0, column=0)
         case _:
             raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _quoted(text: str) -> Scalar:
-    return Scalar(text, plain=False, line=0, column=0)
+def _quoted(text: str) -> ScalarNode:
+    return ScalarNode(text, plain=False, line=0, column=0)
 
 
-def _spelled(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     match value:
         case None:
             return "null"
@@ -115,9 +115,9 @@ def find(root: Node, path: Path) -> Node | None:
     node: Node = root
     for step in path:
         match node, step:
-            case Block(entries), str() if step in entries:
+            case MappingNode(entries), str() if step in entries:
                 node = entries[step].value
-            case Items(nodes), int() if step < len(nodes):
+            case SequenceNode(nodes), int() if step < len(nodes):
                 node = nodes[step]
             case _:
                 return None
@@ -127,16 +127,16 @@ def find(root: Node, path: Path) -> Node | None:
 def place(root: Node, path: Path) -> tuple[int, int]:
     """Line and column of the value at a path, or of the closest thing above it that was written."""
     for length in range(len(path), 0, -1):
-        found = find(root, path[:length])
-        if found is not None:
-            return found.line, found.column
+        parent = find(root, path[:length])
+        if parent is not None:
+            return parent.line, parent.column
     return root.line, root.column
 
 
 def key_place(root: Node, path: Path) -> tuple[int, int]:
     """Line and column of the key that ends a path; as :func:`place` where there is none."""
     parent = find(root, path[:-1]) if path else None
-    if isinstance(parent, Block) and path[-1] in parent.entries:
+    if isinstance(parent, MappingNode) and path[-1] in parent.entries:
         key = parent.entries[str(path[-1])].key
         return key.line, key.column
     return place(root, path)
@@ -146,11 +146,11 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
     """Every node with its path, parents first."""
     yield path, node
     match node:
-        case Block(entries):
+        case MappingNode(entries):
             for key, entry in entries.items():
                 yield from walk(entry.value, (*path, key))
-        case Items(nodes):
+        case SequenceNode(nodes):
             for index, item in enumerate(nodes):
                 yield from walk(item, (*path, index))
-        case Scalar():
+        case ScalarNode():
             pass

@@ -14,7 +14,7 @@ from reconciler.manifest import yaml_files
 from reconciler.manifest.cluster import QuotaCluster, bounds_of, from_spec
 from reconciler.manifest.document import text_of
 from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
-from reconciler.manifest.nodes import Block, Json, Node, find, key_place, place, to_json
+from reconciler.manifest.nodes import MappingNode, Json, Node, find, key_place, place, to_json
 from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
 from reconciler.quota.advice import AcceptedWarning, WarningKind
 
@@ -29,7 +29,7 @@ MAX_NODES: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InventoryPlace:
+class InventoryLocation:
     """Where records are kept: a file or a git ref, exactly one of them."""
 
     file: str | None = None
@@ -37,7 +37,7 @@ class InventoryPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadLimits:
     """How much is read before it is refused."""
 
     max_files: int = MAX_FILES
@@ -60,7 +60,7 @@ class ProjectCluster:
     cluster: QuotaCluster
     manifests: tuple[str, ...]
     own_manifests: bool
-    inventory: InventoryPlace
+    inventory: InventoryLocation
     audit_log: str
     line: int
 
@@ -77,7 +77,7 @@ class Project:
     Attributes:
         path: The file, to be shown and to be left out of the manifests.
         clusters: Sorted by name; at least one.
-        reading: How much is read.
+        read_limits: How much is read.
         accepted_warnings: Warnings that the project accepts.
         simulate: The what-if policy, as written.
         documents: What was written, per document; for comparing revisions. Hidden: it may hold secrets.
@@ -85,7 +85,7 @@ class Project:
 
     path: str
     clusters: tuple[ProjectCluster, ...]
-    reading: Reading
+    read_limits: ReadLimits
     accepted_warnings: tuple[AcceptedWarning, ...]
     simulate: Mapping[str, Any]
     documents: Mapping[str, Json] = field(repr=False)
@@ -93,7 +93,7 @@ class Project:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all clusters."""
-        return tuple(one.name for one in self.clusters)
+        return tuple(cluster.name for cluster in self.clusters)
 
     def cluster(self, name: str) -> ProjectCluster:
         """The cluster of this name.
@@ -101,16 +101,16 @@ class Project:
         Raises:
             ConfigError: There is none; the message has the nearest.
         """
-        for one in self.clusters:
-            if one.name == name:
-                return one
+        for project_cluster in self.clusters:
+            if project_cluster.name == name:
+                return project_cluster
         hint = _near(name, self.names)
-        raise ConfigError(f"no QuotaCluster is called {name!r}", where=self.path, hint=hint)
+        raise ConfigError(f"no QuotaCluster is called {name!r}", location=self.path, hint=hint)
 
 
-class _Documents(NamedTuple):
-    clusters: dict[str, Block]
-    project: Block | None
+class _ProjectDocuments(NamedTuple):
+    clusters: dict[str, MappingNode]
+    project: MappingNode | None
 
 
 def parse(text: str, path: str = FILE_NAME) -> Project:
@@ -120,20 +120,20 @@ def parse(text: str, path: str = FILE_NAME) -> Project:
         ManifestErrors: Everything that is wrong with it.
     """
     problems: list[Problem] = []
-    found = _documents(text, path, problems)
+    project_documents = _documents(text, path, problems)
     if not problems:
-        problems.extend(_cross_problems(found, path))
+        problems.extend(_cross_problems(project_documents, path))
     if problems:
         raise ManifestErrors(problems)
-    return _built(found, path)
+    return _built(project_documents, path)
 
 
 # ---- finding documents ----------------------------------------------------------------------
 
 
-def _documents(text: str, path: str, problems: list[Problem]) -> _Documents:
-    clusters: dict[str, Block] = {}
-    project: Block | None = None
+def _documents(text: str, path: str, problems: list[Problem]) -> _ProjectDocuments:
+    clusters: dict[str, MappingNode] = {}
+    project: MappingNode | None = None
     budget = yaml_files.NodeBudget(file=MAX_NODES, total=MAX_NODES)
     roots = [
         root
@@ -143,7 +143,7 @@ def _documents(text: str, path: str, problems: list[Problem]) -> _Documents:
     ]
     for root in roots:
         kind = _checked_kind(root, path, problems)
-        if kind is None or not isinstance(root, Block):
+        if kind is None or not isinstance(root, MappingNode):
             continue
         if kind == PROJECT:
             if project is not None:
@@ -158,12 +158,12 @@ def _documents(text: str, path: str, problems: list[Problem]) -> _Documents:
         clusters[name] = root
     if not clusters and not problems:
         problems.append(Problem(path, 1, 1, f"the project file holds no {CLUSTER}"))
-    return _Documents(clusters, project)
+    return _ProjectDocuments(clusters, project)
 
 
 def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
     """The kind of a document that is in order; what is wrong is added to ``problems``."""
-    entry = root.entries.get("kind") if isinstance(root, Block) else None
+    entry = root.entries.get("kind") if isinstance(root, MappingNode) else None
     kind = None if entry is None else text_of(entry.value)
     if kind not in {CLUSTER, PROJECT}:
         words = (
@@ -184,9 +184,9 @@ def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
     return kind
 
 
-def _cross_problems(found: _Documents, path: str) -> list[Problem]:
+def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Problem]:
     problems: list[Problem] = []
-    for root in found.clusters.values():
+    for root in project_documents.clusters.values():
         if find(root, ("spec", "secretRef")) is not None:
             line, column = key_place(root, ("spec", "secretRef"))
             words = (
@@ -194,22 +194,22 @@ def _cross_problems(found: _Documents, path: str) -> list[Problem]:
                 "${file:/path:key}, or propertiesFile"
             )
             problems.append(Problem(path, line, column, words))
-    listed = find(found.project, ("spec", "clusters")) if found.project is not None else None
-    seen: set[str] = set()
-    for index, one in enumerate(_items(listed)):
-        name = one["name"]
-        line, column = place(found.project or listed, ("spec", "clusters", index, "name"))  # type: ignore[arg-type] # a list has a project
-        if name not in found.clusters:
-            words = f"no {CLUSTER} in this file is called {name!r}; {_near(name, tuple(found.clusters))}"
+    cluster_list = find(project_documents.project, ("spec", "clusters")) if project_documents.project is not None else None
+    seen_names: set[str] = set()
+    for index, entry in enumerate(_items(cluster_list)):
+        name = entry["name"]
+        line, column = place(project_documents.project or cluster_list, ("spec", "clusters", index, "name"))  # type: ignore[arg-type] # a list has a project
+        if name not in project_documents.clusters:
+            words = f"no {CLUSTER} in this file is called {name!r}; {_near(name, tuple(project_documents.clusters))}"
             problems.append(Problem(path, line, column, words))
-        elif name in seen:
+        elif name in seen_names:
             problems.append(Problem(path, line, column, f"cluster {name!r} is listed twice"))
-        seen.add(name)
-    simulate = find(found.project, ("spec", "simulate")) if found.project is not None else None
-    if simulate is not None and found.project is not None:
+        seen_names.add(name)
+    simulate = find(project_documents.project, ("spec", "simulate")) if project_documents.project is not None else None
+    if simulate is not None and project_documents.project is not None:
         words = _policy_problem(to_json(simulate))
         if words:
-            line, column = key_place(found.project, ("spec", "simulate"))
+            line, column = key_place(project_documents.project, ("spec", "simulate"))
             problems.append(Problem(path, line, column, f"spec.simulate.{words}"))
     return problems
 
@@ -225,39 +225,39 @@ def _policy_problem(simulate: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def _items(node: Node | None) -> list[Any]:
-    found = None if node is None else to_json(node)
-    return found if isinstance(found, list) else []
+    value = None if node is None else to_json(node)
+    return value if isinstance(value, list) else []
 
 
-def _near(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+def _near(name: str, known_names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known_names, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known_names))}"
 
 
 # ---- building -------------------------------------------------------------------------------
 
 
-def _built(found: _Documents, path: str) -> Project:
-    written: Any = {} if found.project is None else to_json(found.project)
-    spec: Mapping[str, Any] = written.get("spec", {})
-    special = {one["name"]: one for one in spec.get("clusters", ())}
+def _built(project_documents: _ProjectDocuments, path: str) -> Project:
+    project_json: Any = {} if project_documents.project is None else to_json(project_documents.project)
+    spec: Mapping[str, Any] = project_json.get("spec", {})
+    special = {settings["name"]: settings for settings in spec.get("clusters", ())}
     general_bounds = bounds_of(spec.get("limits", {}))
     clusters: list[ProjectCluster] = []
-    documents: dict[str, Json] = {PROJECT: written} if written else {}
-    for name in sorted(found.clusters):
-        root = found.clusters[name]
-        whole: Any = to_json(root)
-        documents[f"{CLUSTER}/{name}"] = whole
-        cluster = from_spec(name, whole["spec"])
+    documents: dict[str, Json] = {PROJECT: project_json} if project_json else {}
+    for name in sorted(project_documents.clusters):
+        root = project_documents.clusters[name]
+        cluster_json: Any = to_json(root)
+        documents[f"{CLUSTER}/{name}"] = cluster_json
+        cluster = from_spec(name, cluster_json["spec"])
         guards = replace(cluster.guards, bounds=cluster.guards.bounds + general_bounds)
-        own = special.get(name, {})
+        cluster_settings = special.get(name, {})
         clusters.append(
             ProjectCluster(
                 cluster=replace(cluster, guards=guards),
-                manifests=tuple(own.get("manifests", spec.get("manifests", ()))),
-                own_manifests="manifests" in own,
-                inventory=_inventory(own.get("inventory", spec.get("inventory"))),
-                audit_log=own.get("auditLog", spec.get("auditLog", ".kquota/audit.jsonl")),
+                manifests=tuple(cluster_settings.get("manifests", spec.get("manifests", ()))),
+                own_manifests="manifests" in cluster_settings,
+                inventory=_inventory(cluster_settings.get("inventory", spec.get("inventory"))),
+                audit_log=cluster_settings.get("auditLog", spec.get("auditLog", ".kquota/audit.jsonl")),
                 line=root.line,
             )
         )
@@ -265,7 +265,7 @@ def _built(found: _Documents, path: str) -> Project:
     return Project(
         path=path,
         clusters=tuple(clusters),
-        reading=Reading(
+        read_limits=ReadLimits(
             max_files=reading.get("maxFiles", MAX_FILES),
             max_file_bytes=reading.get("maxFileBytes", MAX_FILE_BYTES),
         ),
@@ -280,7 +280,7 @@ def _built(found: _Documents, path: str) -> Project:
     )
 
 
-def _inventory(spec: Mapping[str, str] | None) -> InventoryPlace:
+def _inventory(spec: Mapping[str, str] | None) -> InventoryLocation:
     if spec is None:
-        return InventoryPlace(file=".kquota/inventory.json")
-    return InventoryPlace(file=spec.get("file"), git_ref=spec.get("gitRef"))
+        return InventoryLocation(file=".kquota/inventory.json")
+    return InventoryLocation(file=spec.get("file"), git_ref=spec.get("gitRef"))

@@ -56,19 +56,19 @@ def parse(text: str) -> Fraction:
     Raises:
         QuotaValueError: The text is no quantity.
     """
-    found = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
-    if found is None:
+    match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if match is None:
         raise QuotaValueError(
             f"{text[:MAX_LENGTH]!r} is no quantity; write a whole number, or a number with "
             "Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
         )
-    digits, suffix, exponent = found.groups()
+    digits, suffix, exponent = match.groups()
     power = int(exponent or "0")
     scale = Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
     return Fraction(digits) * _FACTORS[suffix or ""] * scale
 
 
-def whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     """The value of a quantity that is a whole number.
 
     Raises:
@@ -91,7 +91,7 @@ def manifest_whole(text: str) -> int:
         raise QuotaValueError(_outside_pattern(text))
     # Most quantities are digits and a binary suffix; the exact way costs ten times as much.
     factor = BINARY.get(text[-2:])
-    value = int(text[:-2]) * factor if factor and text[:-2].isdecimal() else whole(text)
+    value = int(text[:-2]) * factor if factor and text[:-2].isdecimal() else parse_integer(text)
     if value >= LONG_MAX and text != str(LONG_MAX):
         raise QuotaValueError(
             f"{text} is at or above the broker's maximum; write {LONG_MAX} if you mean that"
@@ -101,7 +101,7 @@ def manifest_whole(text: str) -> int:
 
 def _outside_pattern(text: str) -> str:
     try:
-        value = whole(text)
+        value = parse_integer(text)
     except QuotaValueError as error:
         return error.message
     if value <= 0:

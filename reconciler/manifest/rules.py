@@ -84,21 +84,21 @@ def _name_too_long(slot: Json) -> str | None:
     )
 
 
-def exactly_one(one: str, other: str) -> Broken:
+def exactly_one_field(first: str, second: str) -> Broken:
     """A rule: one of two fields is there, and not both."""
 
     def broken(value: Json) -> str | None:
-        if (one in value) != (other in value):
+        if (first in value) != (second in value):
             return None
-        return f"{'only one of' if one in value else 'needs'} {one} {'and' if one in value else 'or'} {other}"
+        return f"{'only one of' if first in value else 'needs'} {first} {'and' if first in value else 'or'} {second}"
 
     return broken
 
 
 def _shape_broken(entity: Json) -> str | None:
     if "ip" in entity:
-        others = [slot for slot in ("user", "clientId") if slot in entity]
-        return f"ip stands alone; take {' and '.join(others)} away" if others else None
+        other_slots = [slot for slot in ("user", "clientId") if slot in entity]
+        return f"ip stands alone; take {' and '.join(other_slots)} away" if other_slots else None
     return None if entity else "needs a user, a clientId or both, or an ip alone"
 
 
@@ -123,7 +123,7 @@ def rate(key: Key, value: Json) -> float:
         QuotaValueError: What is wrong, with what to write instead where that is known.
     """
     rule = RULES[key]
-    if not rule.whole:
+    if not rule.is_integer:
         return check_value(key, _exact(value))
     if isinstance(value, float):
         raise QuotaValueError(f"{rule.field} must be a whole number without a point, or a quantity")
@@ -198,7 +198,7 @@ _RATES: Final[Mapping[Key, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class RuleScope:
     """Where a group of rules stands; ``rule`` makes one of them."""
 
     kind: str
@@ -214,24 +214,24 @@ class At:
 _ONE_OF: Final = "exactly one of name and default is needed"
 
 QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
-    At(QUOTA, ()).rule("limits-carrier", _CARRIER,
+    RuleScope(QUOTA, ()).rule("limits-carrier", _CARRIER,
           "an ip carries connectionCreationRate alone; user and clientId carry the other four", _carrier_broken),
-    At(QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
+    RuleScope(QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
           "clusterRef cannot be changed; create another ClientQuota", None),
-    At(QUOTA, ("entity",)).rule("entity-shape",
+    RuleScope(QUOTA, ("entity",)).rule("entity-shape",
           "has(self.ip) ? !has(self.user) && !has(self.clientId) : has(self.user) || has(self.clientId)",
           "needs a user, a clientId or both, or an ip alone", _shape_broken),
-    At(QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
+    RuleScope(QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
           "entity cannot be changed; create another ClientQuota", None),
-    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
-            exactly_one("name", "default")) for slot in ("user", "clientId", "ip")),
-    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-length", f"!has(self.name) || size(bytes(self.name)) <= {MAX_DECLARED_NAME_BYTES}",
+    *(RuleScope(QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
+            exactly_one_field("name", "default")) for slot in ("user", "clientId", "ip")),
+    *(RuleScope(QUOTA, ("entity", slot)).rule(f"{slot}-length", f"!has(self.name) || size(bytes(self.name)) <= {MAX_DECLARED_NAME_BYTES}",
             f"a name of more than {MAX_DECLARED_NAME_BYTES} bytes cannot be declared", _name_too_long)
       for slot in ("user", "clientId")),
-    At(QUOTA, ("entity", "ip")).rule("ip-canonical",
+    RuleScope(QUOTA, ("entity", "ip")).rule("ip-canonical",
           "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
           "must be a literal IP address in canonical form (RFC 5952 for IPv6)", _ip_broken),
-    *(At(QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
+    *(RuleScope(QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
       for key, (cel, message) in _RATES.items()),
 )  # fmt: skip
 """Every rule of a ClientQuota, in the order of the fields."""

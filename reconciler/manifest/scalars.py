@@ -3,7 +3,7 @@
 Four readers matter: YAML 1.1 as PyYAML and SnakeYAML read it, the full YAML 1.1 type repository, the YAML 1.2
 core schema, and kubectl's (sigs.k8s.io/yaml on go-yaml v2, which drops underscores before it tries a number
 and lets Go guess the base). A plain scalar is a string here only if all four say so; it is a number, a truth
-value or null only in the one spelling on which all four agree. Everything else is :class:`Ambiguous`.
+value or null only in the one spelling on which all four agree. Everything else is :class:`AmbiguousScalar`.
 """
 
 import re
@@ -41,13 +41,13 @@ MAX_DIGITS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Ambiguous:
+class AmbiguousScalar:
     """A plain scalar that readers take for different values; no field accepts it."""
 
     text: str
 
 
-Plain: TypeAlias = str | int | float | bool | Ambiguous | None
+Plain: TypeAlias = str | int | float | bool | AmbiguousScalar | None
 """What a plain scalar can mean."""
 
 
@@ -59,7 +59,7 @@ def is_text(plain: str) -> bool:
 
 
 def meaning(plain: str) -> Plain:
-    """The one value that every reader sees, or :class:`Ambiguous`."""
+    """The one value that every reader sees, or :class:`AmbiguousScalar`."""
     if is_text(plain):
         return plain
     if plain in _NULLS:
@@ -71,4 +71,4 @@ def meaning(plain: str) -> Plain:
             return int(plain)
         if _DECIMAL.fullmatch(plain):
             return float(plain)
-    return Ambiguous(plain)
+    return AmbiguousScalar(plain)

@@ -44,17 +44,17 @@ FILES: Final = {
 """Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are what editors use."""
 
 
-def _texts(description: str, *, most: int, longest: int) -> Schema:
+def _texts(description: str, *, max_count: int, longest: int) -> Schema:
     return {
         "description": description,
         "type": "object",
-        "maxProperties": most,
+        "maxProperties": max_count,
         "additionalProperties": {"type": "string", "maxLength": longest},
     }
 
 
 def _metadata(*, namespaced: bool) -> Schema:
-    named: Schema = {
+    properties: Schema = {
         "name": {
             "description": "Name of the resource.",
             "type": "string",
@@ -64,7 +64,7 @@ def _metadata(*, namespaced: bool) -> Schema:
         },
     }
     if namespaced:
-        named["namespace"] = {
+        properties["namespace"] = {
             "description": "Namespace of the resource; default if unset.",
             "type": "string",
             "minLength": 1,
@@ -76,12 +76,12 @@ def _metadata(*, namespaced: bool) -> Schema:
         "type": "object",
         "required": ["name"],
         "additionalProperties": False,
-        "properties": named
+        "properties": properties
         | {
-            "labels": _texts("Labels.", most=64, longest=63),
+            "labels": _texts("Labels.", max_count=64, longest=63),
             "annotations": _texts(
                 "Annotations; only kafka-quotas.io/accept-WARNING is read, whose value is the reason.",
-                most=256,
+                max_count=256,
                 longest=262_144,
             ),
         }
@@ -93,15 +93,15 @@ def _metadata(*, namespaced: bool) -> Schema:
 
 def closed(node: Schema) -> Schema:
     """A structural schema of Kubernetes as JSON Schema 2020-12 that refuses unknown fields."""
-    made: Schema = {}
+    schema: Schema = {}
     for word, value in node.items():
-        made |= _TRANSLATED.get(word, _kept)(word, value, node)
-    if "object" in made.get("type", ()) and "additionalProperties" not in made:
-        made["additionalProperties"] = False
-    return made
+        schema |= _TRANSLATED.get(word, _keep_keyword)(word, value, node)
+    if "object" in schema.get("type", ()) and "additionalProperties" not in schema:
+        schema["additionalProperties"] = False
+    return schema
 
 
-def _kept(word: str, value: _Json, _: Schema) -> Schema:
+def _keep_keyword(word: str, value: _Json, _: Schema) -> Schema:
     return {} if word.startswith("x-kubernetes-") else {word: value}
 
 
@@ -122,7 +122,7 @@ _INT64_OR_STRING: Final[Schema] = {
 
 # anyOf is only ever "integer or string"; format is int64 in a spec, and date-time only in status.
 _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
-    "properties": lambda word, value, _: {word: {name: closed(one) for name, one in value.items()}},
+    "properties": lambda word, value, _: {word: {name: closed(subschema) for name, subschema in value.items()}},
     "items": _below,
     "additionalProperties": _below,
     "minimum": lambda word, value, node: {} if node.get("exclusiveMinimum") else {word: value},
@@ -218,25 +218,25 @@ def generate(crds: Path) -> dict[str, str]:
             },
         }
     )
-    made = {
+    schema_texts = {
         f"reconciler/manifest/schemas/{FILES[name]}": json.dumps(
             schema, indent=1, ensure_ascii=False
         )
         + "\n"
         for name, schema in schemas.items()
     }
-    made["docs/manifest-reference.md"] = schema_docs.reference(
+    schema_texts["docs/manifest-reference.md"] = schema_docs.reference(
         quotas, schemas["QuotaCluster"], schemas["QuotaProject"]
     )
-    made["docs/crd-reference.md"] = crd_docs.crd_reference(
+    schema_texts["docs/crd-reference.md"] = crd_docs.crd_reference(
         *(_documented(crd) for crd in resources_by_kind.values())
     )
-    return made
+    return schema_texts
 
 
-def _documented(crd: Schema) -> crd_docs.Kind:
+def _documented(crd: Schema) -> crd_docs.CustomResourceKind:
     parts: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    return crd_docs.Kind(crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"]))
+    return crd_docs.CustomResourceKind(crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"]))
 
 
 def load(name: str) -> Schema:

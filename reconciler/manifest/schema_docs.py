@@ -79,11 +79,11 @@ def tables(schema: Mapping[str, Any], path: str, *, above: str = "") -> Iterator
         yield f"| `{name}` | {_type(field)} | {need} | {cell(_meaning(field))} |\n"
     for name, field in properties.items():
         below = f"{path}.{name}" if path else name
-        more = field.get("additionalProperties")
+        value_schema = field.get("additionalProperties")
         if field.get("type") == "array":
             yield from tables(field["items"], f"{below}[]", above=above)
-        elif isinstance(more, Mapping):
-            yield from tables(more, f"{below}.NAME", above=above)
+        elif isinstance(value_schema, Mapping):
+            yield from tables(value_schema, f"{below}.NAME", above=above)
         else:
             yield from tables(field, below, above=above)
 

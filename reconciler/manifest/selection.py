@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.errors import Problem
 from reconciler.manifest.cluster import Grant
-from reconciler.manifest.load import Loaded
+from reconciler.manifest.load import LoadedManifests
 from reconciler.manifest.project import ProjectCluster
 from reconciler.quota.desired import Declaration
 from reconciler.quota.patterns import form
@@ -13,76 +13,76 @@ from reconciler.quota.tenancy import judge
 
 
 def for_cluster(
-    loaded: Loaded, chosen: ProjectCluster, *, located: Callable[[str], str] = str
-) -> Loaded:
+    loaded: LoadedManifests, project_cluster: ProjectCluster, *, located: Callable[[str], str] = str
+) -> LoadedManifests:
     """The declarations for one cluster as they count, with what its grants and scope refuse among the problems.
 
     Args:
         loaded: What the cluster's manifests hold.
-        chosen: The cluster.
+        project_cluster: The cluster.
         located: From the path that a document is shown with to its path relative to the project file, which is
             what grants speak of.
     """
     problems = list(loaded.problems)
     warnings = list(loaded.warnings)
-    if chosen.own_manifests:
+    if project_cluster.own_manifests:
         problems.extend(
             _at(
-                one,
-                f"{one.document} is for cluster {other}, but this path holds the manifests of {chosen.name}",
+                declaration,
+                f"{declaration.document} is for cluster {cluster_name}, but this path holds the manifests of {project_cluster.name}",
             )
-            for other, several in loaded.by_cluster.items()
-            if other != chosen.name
-            for one in several
+            for cluster_name, declarations in loaded.by_cluster.items()
+            if cluster_name != project_cluster.name
+            for declaration in declarations
         )
-    counted: list[Declaration] = []
-    bench = _Bench(
-        grants=chosen.cluster.grants, counted=counted, problems=problems, warnings=warnings
+    accepted: list[Declaration] = []
+    bench = _GrantCheck(
+        grants=project_cluster.cluster.grants, accepted=accepted, problems=problems, warnings=warnings
     )
-    for one in loaded.of(chosen.name):
-        if not chosen.cluster.rules().in_scope(one.entity):
-            words = f"{one.document}: an entity of the form {form(one.entity)} that is outside the scope of {chosen.name}"
-            problems.append(_at(one, words))
-        elif not chosen.cluster.grants:
-            counted.append(one)
+    for declaration in loaded.of(project_cluster.name):
+        if not project_cluster.cluster.rules().in_scope(declaration.entity):
+            words = f"{declaration.document}: an entity of the form {form(declaration.entity)} that is outside the scope of {project_cluster.name}"
+            problems.append(_at(declaration, words))
+        elif not project_cluster.cluster.grants:
+            accepted.append(declaration)
         else:
-            bench.judge(one, located(one.path))
+            bench.judge(declaration, located(declaration.path))
     return replace(
         loaded,
-        by_cluster={chosen.name: tuple(counted)},
+        by_cluster={project_cluster.name: tuple(accepted)},
         problems=tuple(sorted(set(problems))),
         warnings=tuple(sorted(set(warnings))),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
+class _GrantCheck:
     """Where grants are judged: the declarations that count, and what there is to say about the others."""
 
     grants: tuple[Grant, ...]
-    counted: list[Declaration]
+    accepted: list[Declaration]
     problems: list[Problem]
     warnings: list[Problem]
 
-    def judge(self, one: Declaration, path: str) -> None:
+    def judge(self, declaration: Declaration, path: str) -> None:
         """Count a declaration as its grants allow, or say why it does not count."""
-        namespace = one.document.partition("/")[0]
-        named = [grant for grant in self.grants if namespace in grant.tenant.namespaces]
-        here = [grant.tenant for grant in named if grant.covers(path)]
-        if not here:
+        namespace = declaration.document.partition("/")[0]
+        namespace_grants = [grant for grant in self.grants if namespace in grant.tenant.namespaces]
+        tenants = [grant.tenant for grant in namespace_grants if grant.covers(path)]
+        if not tenants:
             words = (
                 f"documents of namespace {namespace} may not come from this path"
-                if named
+                if namespace_grants
                 else f"namespace {namespace} has no grant"
             )
-            self.problems.append(_at(one, f"{one.document}: {words}"))
+            self.problems.append(_at(declaration, f"{declaration.document}: {words}"))
             return
-        verdict = judge(one, here)
+        verdict = judge(declaration, tenants)
         sink = self.warnings if verdict.granted else self.problems
-        sink.extend(_at(one, f"{one.document}: {message}") for message in verdict.messages)
+        sink.extend(_at(declaration, f"{declaration.document}: {message}") for message in verdict.messages)
         if verdict.granted:
-            self.counted.append(verdict.declaration)
+            self.accepted.append(verdict.declaration)
 
 
-def _at(one: Declaration, message: str) -> Problem:
-    return Problem(one.path, one.line, 1, message)
+def _at(declaration: Declaration, message: str) -> Problem:
+    return Problem(declaration.path, declaration.line, 1, message)

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from reconciler.manifest import shapes
-from reconciler.manifest.document import ClientQuota, Declined
-from reconciler.manifest.nodes import Block, Items, Node, Path, Scalar, find, key_place
+from reconciler.manifest.document import ClientQuota, DocumentDeclined
+from reconciler.manifest.nodes import MappingNode, SequenceNode, Node, Path, ScalarNode, find, key_place
 from reconciler.manifest.schema_names import ACCEPT
-from reconciler.manifest.shapes import Filler, Found, Shape, Skeleton, SlotReader
-from reconciler.manifest.yaml_files import Piece
+from reconciler.manifest.shapes import TemplateFiller, TemplateMatch, DocumentTemplate, Skeleton, SlotReader
+from reconciler.manifest.yaml_files import DocumentText
 from reconciler.quota.desired import Lines
 from reconciler.quota.keys import COLUMNS, RULES
 
@@ -30,14 +30,14 @@ _SLOTS: Final[Mapping[str, SlotReader]] = {
 }
 
 
-class Shapes:
+class TemplateCache:
     """The layouts that one load has seen. Its state is the layouts and the filler's memory of values."""
 
     def __init__(self) -> None:
-        self._shapes: dict[Skeleton, Shape | None] = {}
-        self._filler = Filler()
+        self._shapes: dict[Skeleton, DocumentTemplate | None] = {}
+        self._filler = TemplateFiller()
 
-    def read(self, piece: Piece, path: str) -> Found | None:
+    def read(self, piece: DocumentText, path: str) -> TemplateMatch | None:
         """The document in a piece, or ``None`` if the strict reader has to look at it."""
         skeleton, values = shapes.cut(piece.text)
         shape = self._shapes.get(skeleton)
@@ -45,22 +45,22 @@ class Shapes:
             return None
         try:
             return self._filler.filled(shape, values, piece.line, path)
-        except Declined:
+        except DocumentDeclined:
             return None
 
-    def learn(self, piece: Piece, root: Node, quota: ClientQuota) -> None:
+    def learn(self, piece: DocumentText, root: Node, quota: ClientQuota) -> None:
         """Remember the layout of a piece that holds one document, which was accepted as this quota."""
         skeleton, _ = shapes.cut(piece.text)
         if skeleton in self._shapes or len(self._shapes) >= MAX_SHAPES:
             return
         clever = any(isinstance(part, str) and _CLEVER.search(part) for part in skeleton)
         self._shapes[skeleton] = None if clever else _shape(piece, root)
-        wanted = (quota.cluster, quota.declaration)
-        if self.read(piece, quota.declaration.path) != wanted:
+        expected = (quota.cluster, quota.declaration)
+        if self.read(piece, quota.declaration.path) != expected:
             self._shapes[skeleton] = None
 
 
-class _Span(NamedTuple):
+class _ScalarSpan(NamedTuple):
     """What a scalar covers on its line, quotes included; both count from 0 in the piece."""
 
     line: int
@@ -68,7 +68,7 @@ class _Span(NamedTuple):
     end: int
 
 
-class _Layout(NamedTuple):
+class _ScalarLayout(NamedTuple):
     """Where the scalars of a tree stand in a text.
 
     Attributes:
@@ -80,72 +80,72 @@ class _Layout(NamedTuple):
 
     lines: list[str]
     first: int
-    values: dict[_Span, Path]
-    keys: set[_Span]
+    values: dict[_ScalarSpan, Path]
+    keys: set[_ScalarSpan]
 
     def add(self, node: Node, path: Path) -> bool:
         """Collect a node's scalars; whether every one of them stands on its line letter by letter."""
         match node:
-            case Scalar():
+            case ScalarNode():
                 span = _span(node, self.lines, self.first)
                 if span is not None:
                     self.values[span] = path
                 return span is not None
-            case Block(entries):
+            case MappingNode(entries):
                 for text, (key, value) in entries.items():
                     span = _span(key, self.lines, self.first)
                     if span is None or not self.add(value, (*path, text)):
                         return False
                     self.keys.add(span)
                 return True
-            case Items():
+            case SequenceNode():
                 return False
 
 
-def _shape(piece: Piece, root: Node) -> Shape | None:
-    layout = _Layout(piece.text.split("\n"), piece.line, {}, set())
+def _shape(piece: DocumentText, root: Node) -> DocumentTemplate | None:
+    layout = _ScalarLayout(piece.text.split("\n"), piece.line, {}, set())
     if not layout.add(root, ()):
         return None
-    found = _positions(piece.text, layout)
-    return None if found is None else _assigned(found, root, piece.line)
+    positions = _positions(piece.text, layout)
+    return None if positions is None else _assigned(positions, root, piece.line)
 
 
-def _span(scalar: Scalar, lines: list[str], first: int) -> _Span | None:
+def _span(scalar: ScalarNode, lines: list[str], first: int) -> _ScalarSpan | None:
     line, start = scalar.line - first, scalar.column - 1
-    rest = lines[line][start:]
+    remainder = lines[line][start:]
     quotes = ("",) if scalar.plain else ('"', "'")
     for quote in quotes:
-        written = f"{quote}{scalar.text}{quote}"
-        if written and rest.startswith(written):
-            return _Span(line, start, start + len(written))
+        scalar_text = f"{quote}{scalar.text}{quote}"
+        if scalar_text and remainder.startswith(scalar_text):
+            return _ScalarSpan(line, start, start + len(scalar_text))
     return None
 
 
-def _positions(text: str, layout: _Layout) -> dict[Path, int] | None:
+def _positions(text: str, layout: _ScalarLayout) -> dict[Path, int] | None:
     """Path of each value -> its position in the cut; ``None`` unless cut and tree agree about every scalar.
 
     Each value that was cut out must be a whole scalar of the tree, each scalar of the tree that is no key must
     have been cut out, and no comment may touch a scalar.
     """
     positions: dict[Path, int] = {}
-    comments: list[_Span] = []
-    for found in shapes.VALUE_OR_COMMENT.finditer(text):
-        group = 2 if found[1] is None else 1
-        start, end = found.span(group)
+    comments: list[_ScalarSpan] = []
+    for match in shapes.VALUE_OR_COMMENT.finditer(text):
+        group = 2 if match[1] is None else 1
+        start, end = match.span(group)
         line, begin = text.count("\n", 0, start), text.rfind("\n", 0, start) + 1
-        span = _Span(line, start - begin, end - begin)
+        span = _ScalarSpan(line, start - begin, end - begin)
         if group == 2:
             comments.append(span)
         elif span in layout.values:
             positions[layout.values[span]] = len(positions)
         else:
             return None
-    written = layout.values.keys() | layout.keys
-    touched = any(_touch(comment, scalar) for comment in comments for scalar in written)
+    known_spans = layout.values.keys() | layout.keys
+    touched = any(_touch(comment, scalar) for comment in comments for scalar in known_spans)
     return None if touched or len(positions) != len(layout.values) else positions
 
 
-def _touch(comment: _Span, scalar: _Span) -> bool:
+def _touch(comment: _ScalarSpan, scalar: _ScalarSpan) -> bool:
     return (
         comment.line == scalar.line
         and scalar.start < comment.end
@@ -153,30 +153,30 @@ def _touch(comment: _Span, scalar: _Span) -> bool:
     )
 
 
-def _assigned(found: Mapping[Path, int], root: Node, first: int) -> Shape | None:
+def _assigned(positions: Mapping[Path, int], root: Node, first: int) -> DocumentTemplate | None:
     """Every value given to its field; ``None`` if one belongs to no field that shapes know."""
-    rest = dict(found)
+    unassigned = dict(positions)
 
     def take(*path: str) -> int | None:
-        return rest.pop(path, None)
+        return unassigned.pop(path, None)
 
     api_version, kind = take("apiVersion"), take("kind")
     name, cluster = take("metadata", "name"), take("spec", "clusterRef", "name")
     namespace, deletion = take("metadata", "namespace"), take("spec", "deletionPolicy")
     suspend = take("spec", "suspend")
-    user, client_id, ip = (_slot(rest, slot) for slot in _SLOTS)
-    one, two, three, four, five = (take("spec", "limits", RULES[key].field) for key in COLUMNS)
-    labels, annotations = _below(rest, "labels"), _below(rest, "annotations")
-    if rest or api_version is None or kind is None or name is None or cluster is None:
+    user, client_id, ip = (_slot(unassigned, slot) for slot in _SLOTS)
+    producer, consumer, request, mutation, connection = (take("spec", "limits", RULES[key].field) for key in COLUMNS)
+    labels, annotations = _below(unassigned, "labels"), _below(unassigned, "annotations")
+    if unassigned or api_version is None or kind is None or name is None or cluster is None:
         return None
-    return Shape(
+    return DocumentTemplate(
         api_version=api_version,
         kind=kind,
         namespace=namespace,
         name=name,
         cluster=cluster,
         slots=(user, client_id, ip),
-        limits=(one, two, three, four, five),
+        limits=(producer, consumer, request, mutation, connection),
         deletion_policy=deletion,
         suspend=suspend,
         labels=tuple(sorted(labels.items())),
@@ -193,17 +193,17 @@ def _assigned(found: Mapping[Path, int], root: Node, first: int) -> Shape | None
     )
 
 
-def _slot(rest: dict[Path, int], slot: str) -> tuple[SlotReader, int]:
+def _slot(unassigned: dict[Path, int], slot: str) -> tuple[SlotReader, int]:
     for kind, reader in (("name", _SLOTS[slot]), ("default", shapes.default)):
-        position = rest.pop(("spec", "entity", slot, kind), None)
+        position = unassigned.pop(("spec", "entity", slot, kind), None)
         if position is not None:
             return reader, position
     return shapes.absent, 0
 
 
-def _below(rest: dict[Path, int], field: str) -> dict[str, int]:
-    paths = [path for path in rest if path[:2] == ("metadata", field) and len(path) == 3]
-    return {str(path[2]): rest.pop(path) for path in paths}
+def _below(unassigned: dict[Path, int], field: str) -> dict[str, int]:
+    paths = [path for path in unassigned if path[:2] == ("metadata", field) and len(path) == 3]
+    return {str(path[2]): unassigned.pop(path) for path in paths}
 
 
 def _limit_lines(root: Node, first: int) -> Lines:
@@ -211,5 +211,5 @@ def _limit_lines(root: Node, first: int) -> Lines:
         path = ("spec", "limits", field)
         return key_place(root, path)[0] - first if find(root, path) is not None else -1
 
-    one, two, three, four, five = (line(RULES[key].field) for key in COLUMNS)
-    return one, two, three, four, five
+    producer, consumer, request, mutation, connection = (line(RULES[key].field) for key in COLUMNS)
+    return producer, consumer, request, mutation, connection

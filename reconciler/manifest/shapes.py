@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.manifest.document import (
     DEFAULT_NAMESPACE,
-    Declined,
+    DocumentDeclined,
     checked_name,
     deletion_policy,
     limit,
@@ -50,29 +50,29 @@ Skeleton: TypeAlias = tuple[str | bool, ...]
 """The text around the values; with comments, a truth value for each cut says which of both it was."""
 
 
-class Cut(NamedTuple):
+class SplitText(NamedTuple):
     """A piece in its parts."""
 
     skeleton: Skeleton
     values: list[str]
 
 
-def cut(text: str) -> Cut:
+def cut(text: str) -> SplitText:
     """The skeleton of a text and its values, in order, with their quotes."""
     if "#" not in text:
         parts = VALUE.split(text)
-        return Cut(tuple(parts[::2]), parts[1::2])
+        return SplitText(tuple(parts[::2]), parts[1::2])
     parts = VALUE_OR_COMMENT.split(text)
     values: list[str | None] = parts[1::3]
     skeleton = (*parts[::3], *[value is None for value in values])
-    return Cut(skeleton, [value for value in values if value is not None])
+    return SplitText(skeleton, [value for value in values if value is not None])
 
 
 SlotReader: TypeAlias = Callable[[str], Slot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class DocumentTemplate:
     """Where the fields of a document stand among its values.
 
     Attributes:
@@ -104,21 +104,21 @@ class Shape:
     lines: Lines
 
 
-class Found(NamedTuple):
+class TemplateMatch(NamedTuple):
     """A document of a known shape."""
 
     cluster: str
     declaration: Declaration
 
 
-class Filler:
+class TemplateFiller:
     """Fills shapes with values. Its only state is what values meant before, because values repeat."""
 
     def __init__(self) -> None:
         self._limits: tuple[dict[str, float], ...] = tuple({} for _ in COLUMNS)
         self._names: dict[tuple[str, bool], str] = {}
 
-    def filled(self, shape: Shape, values: list[str], first: int, path: str) -> Found:
+    def filled(self, shape: DocumentTemplate, values: list[str], first: int, path: str) -> TemplateMatch:
         """The document with this shape and these values.
 
         Args:
@@ -134,26 +134,26 @@ class Filler:
             text_of(values[shape.api_version]) != API_VERSION
             or text_of(values[shape.kind]) != QUOTA
         ):
-            raise Declined
+            raise DocumentDeclined
         namespace = DEFAULT_NAMESPACE
         if shape.namespace is not None:
-            namespace = self._known(values[shape.namespace], label=True)
+            namespace = self._checked_name(values[shape.namespace], label=True)
         labels = _labels(shape, values) if shape.labels or shape.annotations else ()
         (user, user_at), (client_id, client_id_at), (ip, ip_at) = shape.slots
-        one, two, three, four, five = shape.limits
-        return Found(
-            self._known(values[shape.cluster], label=False),
+        producer, consumer, request, mutation, connection = shape.limits
+        return TemplateMatch(
+            self._checked_name(values[shape.cluster], label=False),
             Declaration(
                 document=f"{namespace}/{resource_name(text_of(values[shape.name]))}",
                 entity=Entity(
                     (user(values[user_at]), client_id(values[client_id_at]), ip(values[ip_at]))
                 ),
                 limits=(
-                    None if one is None else self._limit(0, values[one]),
-                    None if two is None else self._limit(1, values[two]),
-                    None if three is None else self._limit(2, values[three]),
-                    None if four is None else self._limit(3, values[four]),
-                    None if five is None else self._limit(4, values[five]),
+                    None if producer is None else self._limit(0, values[producer]),
+                    None if consumer is None else self._limit(1, values[consumer]),
+                    None if request is None else self._limit(2, values[request]),
+                    None if mutation is None else self._limit(3, values[mutation]),
+                    None if connection is None else self._limit(4, values[connection]),
                 ),
                 path=path,
                 line=first + shape.line,
@@ -169,20 +169,20 @@ class Filler:
             ),
         )
 
-    def _known(self, value: str, *, label: bool) -> str:
+    def _checked_name(self, value: str, *, label: bool) -> str:
         """A name that thousands of documents repeat."""
-        found = self._names.get((value, label))
-        if found is None:
-            found = self._names[value, label] = resource_name(text_of(value), label=label)
-        return found
+        name = self._names.get((value, label))
+        if name is None:
+            name = self._names[value, label] = resource_name(text_of(value), label=label)
+        return name
 
     def _limit(self, column: int, value: str) -> float:
-        found = self._limits[column].get(value)
-        if found is None:
+        number = self._limits[column].get(value)
+        if number is None:
             plain = value[0] not in _QUOTES
             text = value if plain else value[1:-1]
-            found = self._limits[column][value] = limit(COLUMNS[column], text, plain=plain)
-        return found
+            number = self._limits[column][value] = limit(COLUMNS[column], text, plain=plain)
+        return number
 
 
 _QUOTES: Final = frozenset("\"'")
@@ -197,35 +197,35 @@ def text_of(value: str) -> str:
     if value[0] in _QUOTES:
         return value[1:-1]
     if not is_text(value):
-        raise Declined
+        raise DocumentDeclined
     return value
 
 
-def _labels(shape: Shape, values: list[str]) -> tuple[tuple[str, str], ...]:
+def _labels(shape: DocumentTemplate, values: list[str]) -> tuple[tuple[str, str], ...]:
     """The labels; the annotations are only checked."""
     for position in shape.annotations:
         if len(text_of(values[position])) > 262_144:
-            raise Declined
+            raise DocumentDeclined
     labels = tuple([(name, text_of(values[position])) for name, position in shape.labels])
     if any(len(text) > 63 for _, text in labels):
-        raise Declined
+        raise DocumentDeclined
     return labels
 
 
 def _flag(value: str) -> bool:
     if value not in {"true", "false"}:
-        raise Declined
+        raise DocumentDeclined
     return value == "true"
 
 
 def _lines(offsets: Lines, first: int) -> Lines:
-    one, two, three, four, five = offsets
+    producer, consumer, request, mutation, connection = offsets
     return (
-        first + one if one >= 0 else 0,
-        first + two if two >= 0 else 0,
-        first + three if three >= 0 else 0,
-        first + four if four >= 0 else 0,
-        first + five if five >= 0 else 0,
+        first + producer if producer >= 0 else 0,
+        first + consumer if consumer >= 0 else 0,
+        first + request if request >= 0 else 0,
+        first + mutation if mutation >= 0 else 0,
+        first + connection if connection >= 0 else 0,
     )
 
 
@@ -240,7 +240,7 @@ def absent(_: str) -> Slot:
 def default(value: str) -> Slot:
     """The value of ``default``."""
     if value != "true":
-        raise Declined
+        raise DocumentDeclined
     return DEFAULT
 
 
@@ -253,5 +253,5 @@ def address(value: str) -> Slot:
     """The name of an ip."""
     text = text_of(value)
     if not canonical_ip(text):
-        raise Declined
+        raise DocumentDeclined
     return text

@@ -3,38 +3,38 @@
 from collections.abc import Iterator
 
 from reconciler.manifest import yaml_files
-from reconciler.manifest.document import ClientQuota, Declined, from_node
-from reconciler.manifest.nodes import Block, Items, Node
+from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node
+from reconciler.manifest.nodes import MappingNode, SequenceNode, Node
 from reconciler.quota.desired import Declaration
 
 
-def written(text: str, cluster: str, one: Declaration) -> ClientQuota | None:
+def find_document(text: str, cluster: str, declaration: Declaration) -> ClientQuota | None:
     """The document that a declaration comes from; ``None`` where the text does not hold it.
 
     Args:
         text: The file of the declaration.
         cluster: The cluster that it is for.
-        one: The declaration, with its place; of what grants may alter nothing is looked at.
+        declaration: The declaration, with its place; of what grants may alter nothing is looked at.
     """
     for piece in yaml_files.pieces(text):
-        if not piece.line <= one.line <= piece.line + piece.text.count("\n"):
+        if not piece.line <= declaration.line <= piece.line + piece.text.count("\n"):
             continue
-        for root in yaml_files.read(piece, one.path, []):
+        for root in yaml_files.read(piece, declaration.path, []):
             for node in _candidates(root):
                 try:
-                    found = from_node(node, one.path)
-                except Declined:
+                    document = from_node(node, declaration.path)
+                except DocumentDeclined:
                     continue
-                place = (found.cluster, found.declaration.document, found.declaration.line)
-                if place == (cluster, one.document, one.line):
-                    return found
+                place = (document.cluster, document.declaration.document, document.declaration.line)
+                if place == (cluster, declaration.document, declaration.line):
+                    return document
     return None
 
 
 def _candidates(root: Node) -> Iterator[Node]:
     """The document, and what it holds if it is a list."""
     yield root
-    if isinstance(root, Block) and "items" in root.entries:
+    if isinstance(root, MappingNode) and "items" in root.entries:
         items = root.entries["items"].value
-        if isinstance(items, Items):
+        if isinstance(items, SequenceNode):
             yield from items.nodes

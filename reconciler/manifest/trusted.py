@@ -81,12 +81,12 @@ def _differences(
     yield ConfigChange(
         document=document,
         field=".".join(at),
-        trusted=_shown(document, at, before),
-        head=_shown(document, at, after),
+        trusted=_display_text(document, at, before),
+        head=_display_text(document, at, after),
     )
 
 
-def _shown(document: str, at: tuple[str, ...], value: Json) -> str:
+def _display_text(document: str, at: tuple[str, ...], value: Json) -> str:
     if value is None:
         return UNSET
     in_properties = document.startswith(f"{CLUSTER}/") and at[:2] == ("spec", "properties")
@@ -103,10 +103,10 @@ def _text(value: Json) -> str:
         case dict():
             return (
                 "{"
-                + ", ".join(f"{redact_url(name)}: {_text(one)}" for name, one in value.items())
+                + ", ".join(f"{redact_url(name)}: {_text(member)}" for name, member in value.items())
                 + "}"
             )
         case list():
-            return "[" + ", ".join(_text(one) for one in value) + "]"
+            return "[" + ", ".join(_text(element) for element in value) + "]"
         case _:
             return redact_url(str(value))

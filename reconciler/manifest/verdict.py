@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.manifest import schema
 from reconciler.manifest.cluster_rules import CLUSTER_RULES
-from reconciler.manifest.nodes import Block, Node, Path, walk
+from reconciler.manifest.nodes import MappingNode, Node, Path, walk
 from reconciler.manifest.rules import QUOTA_RULES, Json, StaticRule
 from reconciler.manifest.scalars import is_text
 from reconciler.manifest.schema_names import SERVER_FIELDS
@@ -51,7 +51,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def fits(node: Mapping[str, Any], value: Json) -> bool:
     """Whether a value fits a schema."""
-    return all(_WORDS[word](wanted, value, node) for word, wanted in node.items())
+    return all(_WORDS[word](expected, value, node) for word, expected in node.items())
 
 
 def broken(rule: StaticRule, document: Json) -> Iterator[tuple[Path, str]]:
@@ -64,22 +64,22 @@ def broken(rule: StaticRule, document: Json) -> Iterator[tuple[Path, str]]:
             yield at, message
 
 
-def matching(value: Json, at: Sequence[str], done: Path = ()) -> Iterator[tuple[Path, Json]]:
+def matching(value: Json, at: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Json]]:
     """Every value that a path with ``*`` for list items leads to."""
     if not at:
-        yield done, value
+        yield path, value
     elif at[0] == "*":
         if isinstance(value, list):
             for index, item in enumerate(value):
-                yield from matching(item, at[1:], (*done, index))
+                yield from matching(item, at[1:], (*path, index))
     elif isinstance(value, dict) and at[0] in value:
-        yield from matching(value[at[0]], at[1:], (*done, at[0]))
+        yield from matching(value[at[0]], at[1:], (*path, at[0]))
 
 
 def ambiguous_keys(root: Node) -> Iterator[Path]:
     """Keys of free maps (labels, properties) that some reader takes for something else than text."""
     for at, node in walk(root):
-        if isinstance(node, Block) and at[:1] != ("status",) and at[1:2] not in _IGNORED:
+        if isinstance(node, MappingNode) and at[:1] != ("status",) and at[1:2] not in _IGNORED:
             for key, entry in node.entries.items():
                 if entry.key.plain and not is_text(key):
                     yield (*at, key)
@@ -98,48 +98,48 @@ _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
 }
 
 
-def _type(wanted: str | list[str], value: Json, _: Mapping[str, Any]) -> bool:
-    return any(_TYPES[one](value) for one in ([wanted] if isinstance(wanted, str) else wanted))
+def _type(expected: str | list[str], value: Json, _: Mapping[str, Any]) -> bool:
+    return any(_TYPES[type_name](value) for type_name in ([expected] if isinstance(expected, str) else expected))
 
 
-def _properties(wanted: Mapping[str, Any], value: Json, _: Mapping[str, Any]) -> bool:
+def _properties(subschemas: Mapping[str, Any], value: Json, _: Mapping[str, Any]) -> bool:
     return type(value) is not dict or all(
-        fits(wanted[name], one) for name, one in value.items() if name in wanted
+        fits(subschemas[name], property_value) for name, property_value in value.items() if name in subschemas
     )
 
 
-def _additional(wanted: bool | Mapping[str, Any], value: Json, node: Mapping[str, Any]) -> bool:  # noqa: FBT001 - JSON Schema's own shape
+def _additional(subschema: bool | Mapping[str, Any], value: Json, node: Mapping[str, Any]) -> bool:  # noqa: FBT001 - JSON Schema's own shape
     if type(value) is not dict:
         return True
-    others = [one for name, one in value.items() if name not in node.get("properties", {})]
-    return all(fits(wanted, one) for one in others) if isinstance(wanted, dict) else not others
+    extra_values = [property_value for name, property_value in value.items() if name not in node.get("properties", {})]
+    return all(fits(subschema, property_value) for property_value in extra_values) if isinstance(subschema, dict) else not extra_values
 
 
 def _length(
     kind: type[str | list[Json] | dict[str, Json]], holds: Callable[[int, int], bool]
 ) -> _Word:
-    return lambda wanted, value, _: type(value) is not kind or holds(len(value), wanted)
+    return lambda expected, value, _: type(value) is not kind or holds(len(value), expected)
 
 
 def _number(holds: Callable[[float, float], bool]) -> _Word:
-    return lambda wanted, value, _: type(value) not in {int, float} or holds(value, wanted)
+    return lambda expected, value, _: type(value) not in {int, float} or holds(value, expected)
 
 
-def _same(one: Json, other: Json) -> bool:
-    return type(one) is type(other) and bool(one == other)
+def _same(first: Json, second: Json) -> bool:
+    return type(first) is type(second) and bool(first == second)
 
 
 _WORDS: Final[Mapping[str, _Word]] = {
     "type": _type,
     "properties": _properties,
     "additionalProperties": _additional,
-    "required": lambda wanted, value, _: type(value) is not dict or all(n in value for n in wanted),
-    "items": lambda wanted, value, _: (
-        type(value) is not list or all(fits(wanted, v) for v in value)
+    "required": lambda expected, value, _: type(value) is not dict or all(n in value for n in expected),
+    "items": lambda expected, value, _: (
+        type(value) is not list or all(fits(expected, v) for v in value)
     ),
-    "const": lambda wanted, value, _: _same(wanted, value),
-    "enum": lambda wanted, value, _: any(_same(one, value) for one in wanted),
-    "pattern": lambda wanted, value, _: type(value) is not str or matches(wanted, value),
+    "const": lambda expected, value, _: _same(expected, value),
+    "enum": lambda expected, value, _: any(_same(allowed, value) for allowed in expected),
+    "pattern": lambda expected, value, _: type(value) is not str or matches(expected, value),
     "minLength": _length(str, lambda have, bound: have >= bound),
     "maxLength": _length(str, lambda have, bound: have <= bound),
     "minItems": _length(list, lambda have, bound: have >= bound),

@@ -15,7 +15,7 @@ from reconciler.usage.sizing import SILVER, Tier
 from reconciler.usage.tiers import (
     LABEL,
     USUAL,
-    Elastic,
+    ElasticHandling,
     TierRule,
     WhatIfPolicy,
     share_ms_per_day,
@@ -49,33 +49,33 @@ def policy_of(
     """
     everywhere = _tolerance(simulate.get("failOn", {}), Tolerance())
     rules: list[TierRule] = []
-    written: Spec = simulate.get("tiers", {})
-    for name, spec in written.items():
+    tier_specs: Spec = simulate.get("tiers", {})
+    for name, spec in tier_specs.items():
         rules.append(
             _rule(name, spec if isinstance(spec, Mapping) else {"share": spec}, everywhere)
         )
-    rules += [replace(one, tolerance=everywhere) for one in USUAL if one.name not in written]
+    rules += [replace(rule, tolerance=everywhere) for rule in USUAL if rule.name not in tier_specs]
     usual = simulate.get("usualTier", SILVER.name)
-    found = [one for one in rules if one.name == usual]
-    if not found:
+    usual_rules = [rule for rule in rules if rule.name == usual]
+    if not usual_rules:
         raise QuotaValueError(
-            f"usualTier: no tier is called {usual!r}; there are {', '.join(one.name for one in rules)}"
+            f"usualTier: no tier is called {usual!r}; there are {', '.join(rule.name for rule in rules)}"
         )
     return WhatIfPolicy(
         rules=tuple(rules),
-        usual=found[0],
-        labelled={one: _labelled(several) for one, several in declarations.items()},
-        elastic=Elastic(simulate.get("elastic", Elastic.REPORT)),
+        usual=usual_rules[0],
+        labelled={cluster_id: _labelled(cluster_declarations) for cluster_id, cluster_declarations in declarations.items()},
+        elastic=ElasticHandling(simulate.get("elastic", ElasticHandling.REPORT)),
     )
 
 
 def _labelled(declarations: Iterable[Declaration]) -> dict[Entity, str]:
-    found: dict[Entity, str] = {}
-    for one in declarations:
-        for name, value in one.labels:
+    tiers_by_entity: dict[Entity, str] = {}
+    for declaration in declarations:
+        for name, value in declaration.labels:
             if name == LABEL:
-                _ = found.setdefault(one.entity, value)
-    return found
+                _ = tiers_by_entity.setdefault(declaration.entity, value)
+    return tiers_by_entity
 
 
 def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
@@ -95,14 +95,14 @@ def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
         )
     except QuotaValueError as wrong:
         # The words of a tier itself begin with its name.
-        said = wrong.message.removeprefix(f"tier {name}: ")
-        raise QuotaValueError(f"tiers.{name}: {said}") from wrong
+        message = wrong.message.removeprefix(f"tier {name}: ")
+        raise QuotaValueError(f"tiers.{name}: {message}") from wrong
 
 
 def _tier(name: str, spec: Spec) -> Tier:
     """A tier of a known name begins with its known rules, any other with those of silver and no delay."""
-    known = next((one.tier for one in USUAL if one.name == name), None)
-    tier = known or replace(SILVER, name=name, max_delay_ms=None)
+    default_tier = next((rule.tier for rule in USUAL if rule.name == name), None)
+    tier = default_tier or replace(SILVER, name=name, max_delay_ms=None)
     if "share" in spec:
         tier = replace(tier, share_ppm=max(1, _ppm(spec["share"])))
     if "maxDelay" in spec:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from reconciler.manifest.quantity import MANIFEST_PATTERN
 from reconciler.quota.keys import RULES
-from reconciler.quota.patterns import Form
+from reconciler.quota.patterns import EntityForm
 
 DURATION: Final = r"^([0-9]{1,6}(ms|s|m|h))+$"
 
@@ -13,13 +13,13 @@ def _duration(words: str) -> dict[str, Any]:
     return {"description": words, "type": "string", "pattern": DURATION, "maxLength": 32}
 
 
-def _percent(words: str, *, least: int = 0, most: int = 1000) -> dict[str, Any]:
-    return {"description": words, "type": "integer", "minimum": least, "maximum": most}
+def _percent(words: str, *, least: int = 0, maximum: int = 1000) -> dict[str, Any]:
+    return {"description": words, "type": "integer", "minimum": least, "maximum": maximum}
 
 
-def side(words: str, *, whole: bool) -> dict[str, Any]:
+def side(words: str, *, is_integer: bool) -> dict[str, Any]:
     """One side of a bound: a whole number or a quantity, or a decimal."""
-    if whole:
+    if is_integer:
         return {
             "description": words,
             "x-kubernetes-int-or-string": True,
@@ -41,8 +41,8 @@ def bounds(words: str) -> dict[str, Any]:
                 "type": "object",
                 "minProperties": 1,
                 "properties": {
-                    "min": side("Smallest value allowed.", whole=rule.whole),
-                    "max": side("Largest value allowed.", whole=rule.whole),
+                    "min": side("Smallest value allowed.", is_integer=rule.is_integer),
+                    "max": side("Largest value allowed.", is_integer=rule.is_integer),
                 },
             }
             for rule in RULES.values()
@@ -82,7 +82,7 @@ _ENTITIES: Final[dict[str, Any]] = {
                 "items": {
                     "description": "A form of entity.",
                     "type": "string",
-                    "enum": [str(one) for one in Form],
+                    "enum": [str(form) for form in EntityForm],
                 },
             },
             "user": _name("The user slot is named so."),
@@ -118,7 +118,7 @@ _TIER: Final[dict[str, Any]] = {
             "Sizing: added where demand was higher than recorded; 20 if unset, 0 for batch."
         ),
         "ignorePercent": _percent("Sizing: a smaller change is not worth one; 10 if unset."),
-        "cutPercent": _percent("Sizing: largest cut at once; 50 if unset.", least=1, most=100),
+        "cutPercent": _percent("Sizing: largest cut at once; 50 if unset.", least=1, maximum=100),
         "bounds": bounds("Sizing: smallest and largest limits."),
     },
 }

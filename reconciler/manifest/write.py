@@ -33,7 +33,7 @@ from reconciler.quota.entity import (
     parts,
 )
 from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value, whole_if_near
-from reconciler.quota.state import NO_LIMITS, Limits, State, replaced, set_values
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState, replaced, set_values
 
 _SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
 # Printable in YAML 1.1 and 1.2 alike and no line break in either, less quote and backslash.
@@ -55,24 +55,24 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class OmittedQuota:
     """Something live that no manifest can carry.
 
     Attributes:
         entity: ``(type, name)`` of each slot, name ``None`` for the default.
         key: Name of the key; "" where the whole entity cannot be carried.
         value: Its value; ``None`` for a whole entity.
-        why: One sentence.
+        reason: One sentence.
     """
 
     entity: tuple[tuple[str, str | None], ...]
     key: str
     value: float | None
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportResult:
     """A live state as manifests.
 
     Attributes:
@@ -83,7 +83,7 @@ class Exported:
 
     declarations: tuple[Declaration, ...]
     texts: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedQuota, ...]
 
     @property
     def text(self) -> str:
@@ -97,14 +97,14 @@ class Exported:
 
 
 def export(
-    state: State,
+    state: QuotaState,
     *,
     cluster: str,
     namespace: str = DEFAULT_NAMESPACE,
     teams: Sequence[Team] = (),
     taken: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
-) -> Exported:
+) -> ExportResult:
     """Everything of a live state that manifests can declare, and a list of the rest.
 
     Args:
@@ -118,13 +118,13 @@ def export(
     declarations: list[Declaration] = []
     texts: list[str] = []
     left_out = [
-        LeftOut(entity=names, key=key, value=value, why="an entity type that manifests do not know")
+        OmittedQuota(entity=names, key=key, value=value, reason="an entity type that manifests do not know")
         for names, values in state.foreign_entities
         for key, value in values
     ]
     entities = state.entities()
     names = document_names(entities, taken)
-    for done, subject in enumerate(entities):
+    for done_count, subject in enumerate(entities):
         carried = _carried(subject, state, left_out)
         if carried != NO_LIMITS:
             team = team_of(subject, teams)
@@ -132,32 +132,32 @@ def export(
             declaration = Declaration(document=document, entity=subject, limits=carried)
             declarations.append(declaration)
             texts.append(document_text(declaration, cluster=cluster))
-        if progress is not None and done % 1000 == 0:
-            progress(done, len(entities))
-    return Exported(
+        if progress is not None and done_count % 1000 == 0:
+            progress(done_count, len(entities))
+    return ExportResult(
         declarations=tuple(declarations),
         texts=tuple(texts),
-        left_out=tuple(sorted(left_out, key=lambda one: (str(one.entity), one.key))),
+        left_out=tuple(sorted(left_out, key=lambda omitted: (str(omitted.entity), omitted.key))),
     )
 
 
-def _carried(subject: Entity, state: State, left_out: list[LeftOut]) -> Limits:
+def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -> Limits:
     """The limits of an entity that a manifest can declare; the others are added to the list."""
     names = parts(subject)
     limits = state.limits[subject]
     left_out.extend(
-        LeftOut(entity=names, key=key, value=value, why="a key that manifests do not know")
+        OmittedQuota(entity=names, key=key, value=value, reason="a key that manifests do not know")
         for key, value in state.foreign_values.get(subject, ())
     )
-    why = unwritable_entity(subject)
+    cause = unwritable_entity(subject)
     for key, stored in set_values(limits):
         # Kafka enforces a near-whole value of an integral key as that number, and so do comparisons.
-        is_whole = RULES[key].whole and math.isfinite(stored) and whole_if_near(stored) > 0
+        is_whole = RULES[key].is_integer and math.isfinite(stored) and whole_if_near(stored) > 0
         value = whole_if_near(stored) if is_whole else stored
         limits = replaced(limits, key, value)
-        reason = why or unwritable_value(subject, key, value)
+        reason = cause or unwritable_value(subject, key, value)
         if reason:
-            left_out.append(LeftOut(entity=names, key=key, value=value, why=reason))
+            left_out.append(OmittedQuota(entity=names, key=key, value=value, reason=reason))
             limits = replaced(limits, key, None)
     return limits
 
@@ -192,22 +192,22 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
 
 
 def document_text(
-    one: Declaration, *, cluster: str, annotations: Mapping[str, str] = NO_TEXTS
+    declaration: Declaration, *, cluster: str, annotations: Mapping[str, str] = NO_TEXTS
 ) -> str:
     """One document, from its ``---`` on.
 
     Args:
-        one: What it declares, with its labels.
+        declaration: What it declares, with its labels.
         cluster: What ``clusterRef`` shall say.
         annotations: What else its metadata shall hold.
 
     Raises:
         QuotaValueError: The entity or a value cannot be written.
     """
-    why = unwritable_entity(one.entity)
+    why = unwritable_entity(declaration.entity)
     if why:
-        raise QuotaValueError(f"{one.document}: {why}")
-    namespace, _, name = one.document.rpartition("/")
+        raise QuotaValueError(f"{declaration.document}: {why}")
+    namespace, _, name = declaration.document.rpartition("/")
     lines = [
         "---",
         f"apiVersion: {API_VERSION}",
@@ -217,22 +217,22 @@ def document_text(
     ]
     if namespace not in {"", DEFAULT_NAMESPACE}:
         lines.append(f"  namespace: {scalar(namespace)}")
-    lines += _texts("labels", one.labels)
-    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
+    lines += _texts("labels", declaration.labels)
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in declaration.accepted}
     lines += _texts("annotations", (accepted | dict(annotations)).items())
     lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
     lines += [
         f"    {field}: {_slot(slot)}"
-        for field, slot in zip(("user", "clientId", "ip"), one.entity, strict=True)
+        for field, slot in zip(("user", "clientId", "ip"), declaration.entity, strict=True)
         if slot is not ABSENT
     ]
     lines.append("  limits:")
     lines += [
-        f"    {RULES[key].field}: {number(key, value)}" for key, value in set_values(one.limits)
+        f"    {RULES[key].field}: {number(key, value)}" for key, value in set_values(declaration.limits)
     ]
-    if one.deletion_policy is not None:
-        lines.append(f"  deletionPolicy: {one.deletion_policy}")
-    if one.suspended:
+    if declaration.deletion_policy is not None:
+        lines.append(f"  deletionPolicy: {declaration.deletion_policy}")
+    if declaration.suspended:
         lines.append("  suspend: true")
     return "\n".join(lines) + "\n"
 
@@ -243,7 +243,7 @@ def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
     Raises:
         QuotaValueError: One of them cannot be written.
     """
-    return "".join(document_text(one, cluster=cluster) for one in declarations)
+    return "".join(document_text(declaration, cluster=cluster) for declaration in declarations)
 
 
 def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -295,7 +295,7 @@ def number(key: Key, value: float) -> str:
         QuotaValueError: No manifest can hold the value.
     """
     value = check_value(key, value)
-    if value == float(LONG_MAX) and RULES[key].whole:
+    if value == float(LONG_MAX) and RULES[key].is_integer:
         return str(LONG_MAX)
     if value.is_integer():
         return quantity.spell(int(value)) if RULES[key].is_bytes else str(int(value))

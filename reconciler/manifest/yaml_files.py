@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import yaml
 
 from reconciler.errors import Problem
-from reconciler.manifest.nodes import Block, Entry, Items, Node, Scalar
+from reconciler.manifest.nodes import MappingNode, MappingEntry, SequenceNode, Node, ScalarNode
 
 MAX_DEPTH: Final = 32
 """Deepest nesting; our documents need nine."""
@@ -58,21 +58,21 @@ class NodeBudget:
         file: Limit of one file.
         total: Limit of all files.
         left_in_file: Of the present file.
-        left: Of all files.
+        remaining: Of all files.
     """
 
     file: int = MAX_FILE_NODES
     total: int = MAX_NODES
     left_in_file: int = field(init=False)
-    left: int = field(init=False)
+    remaining: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left_in_file, self.left = self.file, self.total
+        self.left_in_file, self.remaining = self.file, self.total
 
     @property
     def is_spent(self) -> bool:
         """Whether nothing more may be read in this run."""
-        return self.left <= 0
+        return self.remaining <= 0
 
     def begin_file(self) -> None:
         """The next nodes are those of another file."""
@@ -81,13 +81,13 @@ class NodeBudget:
     def spend(self, count: int) -> None:
         """These nodes were read."""
         self.left_in_file -= count
-        self.left -= count
+        self.remaining -= count
 
     def excess(self, mark: _Mark) -> TooManyNodes:
         """The error at the first node that is too many."""
         whose = (
             f"the files together hold more than {self.total}"
-            if self.left <= self.left_in_file
+            if self.remaining <= self.left_in_file
             else f"the file holds more than {self.file}"
         )
         return TooManyNodes(
@@ -95,13 +95,13 @@ class NodeBudget:
         )
 
 
-class _Events(Protocol):
+class _YamlParser(Protocol):
     """What both of PyYAML's parsers offer."""
 
     def get_event(self) -> _Event: ...
 
 
-class _PurePython(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
+class _PythonYamlParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
     """PyYAML's own parser, for the machines whose PyYAML was built without libyaml."""
 
     def __init__(self, text: str) -> None:
@@ -110,19 +110,19 @@ class _PurePython(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
         yaml.parser.Parser.__init__(self)
 
 
-def _fastest() -> Callable[[str], _Events]:
+def _fastest() -> Callable[[str], _YamlParser]:
     try:
         from yaml._yaml import CParser  # noqa: PLC0415 - absent where PyYAML has no libyaml
     except ImportError:
-        return _PurePython
-    parser: Callable[[str], _Events] = CParser
+        return _PythonYamlParser
+    parser: Callable[[str], _YamlParser] = CParser
     return parser
 
 
 PARSER: Final = _fastest()
 
 
-class Piece(NamedTuple):
+class DocumentText(NamedTuple):
     """The text between two document markers.
 
     Attributes:
@@ -134,26 +134,26 @@ class Piece(NamedTuple):
     line: int
 
 
-def pieces(text: str) -> Iterator[Piece]:
+def pieces(text: str) -> Iterator[DocumentText]:
     """A file cut at its document markers; in one piece if it has directives or ``...``."""
     text = text.removeprefix("\ufeff")
-    starts = [found.start() + 1 for found in _MARKER.finditer(text)]
+    starts = [match.start() + 1 for match in _MARKER.finditer(text)]
     if not starts or any(
-        text.startswith(one) or f"\n{one}" in text for one in _DIRECTIVES_AND_ENDS
+        text.startswith(marker) or f"\n{marker}" in text for marker in _DIRECTIVES_AND_ENDS
     ):
-        yield Piece(text, 1)
+        yield DocumentText(text, 1)
         return
     line = 1
     begin = 0
     for start in starts:
-        yield Piece(text[begin:start], line)
+        yield DocumentText(text[begin:start], line)
         line += text.count("\n", begin, start)
         begin = start
-    yield Piece(text[begin:], line)
+    yield DocumentText(text[begin:], line)
 
 
 def read(
-    piece: Piece, path: str, problems: list[Problem], budget: NodeBudget | None = None
+    piece: DocumentText, path: str, problems: list[Problem], budget: NodeBudget | None = None
 ) -> list[Node]:
     """The documents of a piece; empty ones are left out. What is wrong is added to ``problems``.
 
@@ -164,11 +164,11 @@ def read(
         budget: How many nodes may be read; ``None`` = as many as one file may have.
     """
     budget = NodeBudget() if budget is None else budget
-    found = _FORBIDDEN.search(piece.text)
-    if found:
-        problems.append(_forbidden(piece, path, found.start()))
+    match = _FORBIDDEN.search(piece.text)
+    if match:
+        problems.append(_forbidden(piece, path, match.start()))
         return []
-    reading = _Reading(PARSER(piece.text), path, piece.line, problems, budget)
+    reading = _NodeBuilder(PARSER(piece.text), path, piece.line, problems, budget)
     try:
         return reading.documents()
     except TooManyNodes as error:
@@ -193,7 +193,7 @@ def read(
     return []
 
 
-def _forbidden(piece: Piece, path: str, at: int) -> Problem:
+def _forbidden(piece: DocumentText, path: str, at: int) -> Problem:
     before = piece.text[:at]
     code = ord(piece.text[at])
     escape = f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}"
@@ -210,12 +210,12 @@ class _Anchor(NamedTuple):
     size: int
 
 
-class _Reading:
+class _NodeBuilder:
     """One parser run over one piece: its nodes, and the anchors of the present document."""
 
     def __init__(
         self,
-        events: _Events,
+        events: _YamlParser,
         path: str,
         first_line: int,
         problems: list[Problem],
@@ -229,23 +229,23 @@ class _Reading:
         self._aliased = 0
         self.count = 0
         self._budget = budget
-        self._most = min(budget.left, budget.left_in_file)
+        self._most = min(budget.remaining, budget.left_in_file)
 
     def documents(self) -> list[Node]:
-        found: list[Node] = []
+        documents: list[Node] = []
         while True:
             event = self._next()
             kind = type(event)
             if kind is yaml.StreamEndEvent:
-                return found
+                return documents
             if kind is yaml.DocumentStartEvent:
                 if event.version or event.tags:
                     self._refuse(event.start_mark, "directives are not used in manifests")
                 self._anchors = {}
                 self._aliased = 0
                 root = self._node(self._next(), 0)
-                if not (isinstance(root, Scalar) and root.plain and not root.text):
-                    found.append(root)
+                if not (isinstance(root, ScalarNode) and root.plain and not root.text):
+                    documents.append(root)
 
     def _refuse(self, mark: _Mark, message: str) -> None:
         self._problems.append(
@@ -261,7 +261,7 @@ class _Reading:
         if kind is yaml.ScalarEvent:
             if event.tag is not None:
                 self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
-            scalar = Scalar(
+            scalar = ScalarNode(
                 event.value, event.style is None or event.style == "", self._offset + mark.line,
                 mark.column + 1,
             )  # fmt: skip
@@ -286,15 +286,15 @@ class _Reading:
             self._anchors[event.anchor] = _Anchor(node, self.count + self._aliased - before + 1)
         return node
 
-    def _block(self, mark: _Mark, depth: int) -> Block:
-        entries: dict[str, Entry] = {}
+    def _block(self, mark: _Mark, depth: int) -> MappingNode:
+        entries: dict[str, MappingEntry] = {}
         while True:
             event = self._next()
             if type(event) is yaml.MappingEndEvent:
-                return Block(entries, self._offset + mark.line, mark.column + 1)
+                return MappingNode(entries, self._offset + mark.line, mark.column + 1)
             key = self._node(event, depth + 1)
             value = self._node(self._next(), depth + 1)
-            if not isinstance(key, Scalar):
+            if not isinstance(key, ScalarNode):
                 self._refuse(event.start_mark, "a key must be a plain name")
             elif key.plain and key.text == "<<":
                 self._refuse(event.start_mark, "merge keys are not used in manifests")
@@ -304,19 +304,19 @@ class _Reading:
                     event.start_mark, f"key {key.text!r} stands twice, first on line {first}"
                 )
             else:
-                entries[key.text] = Entry(key, value)
+                entries[key.text] = MappingEntry(key, value)
 
-    def _items(self, mark: _Mark, depth: int) -> Items:
+    def _items(self, mark: _Mark, depth: int) -> SequenceNode:
         nodes: list[Node] = []
         while True:
             event = self._next()
             if type(event) is yaml.SequenceEndEvent:
-                return Items(tuple(nodes), self._offset + mark.line, mark.column + 1)
+                return SequenceNode(tuple(nodes), self._offset + mark.line, mark.column + 1)
             nodes.append(self._node(event, depth + 1))
 
     def _alias(self, event: _Event) -> Node:
         mark = event.start_mark
-        nothing = Scalar("", plain=False, line=self._offset + mark.line, column=mark.column + 1)
+        nothing = ScalarNode("", plain=False, line=self._offset + mark.line, column=mark.column + 1)
         if event.anchor not in self._anchors:
             self._refuse(mark, f"no anchor &{event.anchor} stands before this alias")
             return nothing

@@ -6,6 +6,6 @@ async with HealthServer(address("127.0.0.1:9180"), metrics=metrics, healthy=...,
 """
 
 from reconciler.metrics.collected import Metrics
-from reconciler.metrics.server import Address, HealthServer, address
+from reconciler.metrics.server import ListenAddress, HealthServer, address
 
-__all__ = ["Address", "HealthServer", "Metrics", "address"]
+__all__ = ["ListenAddress", "HealthServer", "Metrics", "address"]

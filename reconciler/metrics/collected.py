@@ -19,10 +19,10 @@ from prometheus_client.registry import Collector
 
 from reconciler import __version__
 from reconciler.metrics import families, readings
-from reconciler.metrics.families import Family, Kind
-from reconciler.quota.report import Pass
-from reconciler.quota.state import State
-from reconciler.quota.vigil import Sighting
+from reconciler.metrics.families import MetricFamily, MetricKind
+from reconciler.quota.report import Reconciliation
+from reconciler.quota.state import QuotaState
+from reconciler.quota.vigil import DriftObservation
 from reconciler.render.names import entity_text
 
 ENTITY_SERIES: Final = 1000
@@ -64,31 +64,31 @@ class Metrics:
     # ---- passes -----------------------------------------------------------------------------
 
     def passed(
-        self, one: Pass, *, conflicts: int | None = None, foreign: int | None = None
+        self, reconciliation: Reconciliation, *, conflicts: int | None = None, foreign: int | None = None
     ) -> None:
         """A pass ended. What a failed one could not see keeps its last value.
 
         Args:
-            one: The pass.
+            reconciliation: The pass.
             conflicts: Pairs that documents rival for, where they were settled before the pass; else the plan's own.
             foreign: Pairs of entity types or keys that we do not know; else counted in what the pass saw live.
         """
-        cluster = one.cluster
+        cluster = reconciliation.cluster
         self._begin(cluster)
-        result, reason = readings.verdict(one)
+        result, reason = readings.verdict(reconciliation)
         self._counter(families.PASSES, cluster, result, reason).inc()
-        self._histogram(families.PASS_SECONDS).observe(max(one.ended_at - one.started_at, 0.0))
-        self._gauge(families.LAST_PASS, cluster).set(one.ended_at)
-        if one.in_order:
-            self._gauge(families.LAST_SYNC, cluster).set(one.ended_at)
-        if one.preview is not None:
+        self._histogram(families.PASS_SECONDS).observe(max(reconciliation.ended_at - reconciliation.started_at, 0.0))
+        self._gauge(families.LAST_PASS, cluster).set(reconciliation.ended_at)
+        if reconciliation.in_order:
+            self._gauge(families.LAST_SYNC, cluster).set(reconciliation.ended_at)
+        if reconciliation.preview is not None:
             if foreign is None:
-                foreign = 0 if one.live is None else readings.foreign_pairs(one.live)
-            self._found(one, conflicts=conflicts, foreign=foreign)
-        if one.outcome is not None:
-            for (operation, outcome), count in readings.operations(one.outcome).items():
+                foreign = 0 if reconciliation.live is None else readings.foreign_pairs(reconciliation.live)
+            self._record_plan(reconciliation, conflicts=conflicts, foreign=foreign)
+        if reconciliation.outcome is not None:
+            for (operation, outcome), count in readings.operations(reconciliation.outcome).items():
                 self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
-            self._counter(families.CORRECTIONS, cluster).inc(readings.corrections(one.outcome))
+            self._counter(families.CORRECTIONS, cluster).inc(readings.corrections(reconciliation.outcome))
 
     def _begin(self, cluster: str) -> None:
         """Counters start at 0 before they count: Prometheus' ``increase`` does not see a series that begins at 1."""
@@ -97,37 +97,37 @@ class Metrics:
             for outcome in readings.OUTCOMES:
                 self._counter(families.OPERATIONS, cluster, operation, outcome)
 
-    def _found(self, one: Pass, *, conflicts: int | None, foreign: int) -> None:
-        if one.preview is None:
+    def _record_plan(self, reconciliation: Reconciliation, *, conflicts: int | None, foreign: int) -> None:
+        if reconciliation.preview is None:
             return
-        cluster, plan = one.cluster, one.preview.plan
-        for state, count in readings.states(one, plan, foreign=foreign).items():
+        cluster, plan = reconciliation.cluster, reconciliation.preview.plan
+        for state, count in readings.states(reconciliation, plan, foreign=foreign).items():
             self._gauge(families.PAIRS, cluster, state).set(count)
         self._gauge(families.DOCUMENTS, cluster).set(plan.documents)
         self._gauge(families.CONFLICTS, cluster).set(
             len(plan.conflicts) if conflicts is None else conflicts
         )
         self._gauge(families.DRIFT_FOUGHT, cluster).set(
-            sum(sighting.fought for sighting in one.sightings)
+            sum(observation.fought for observation in reconciliation.observations)
         )
-        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(one.expired_overrides))
+        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
         # Only guards that speak now have a series: which ones spoke in another pass is history.
         self._remove(families.WITHHELD, cluster)
-        for guard, count in readings.withheld(one.withheld).items():
+        for guard, count in readings.withheld(reconciliation.withheld).items():
             self._gauge(families.WITHHELD, cluster, guard).set(count)
         if self._entity_labels:
-            self._name_drifted(cluster, one.sightings)
-            if one.live is not None:
-                self._name_limits(cluster, one.live)
+            self._name_drifted(cluster, reconciliation.observations)
+            if reconciliation.live is not None:
+                self._name_limits(cluster, reconciliation.live)
 
-    def _name_drifted(self, cluster: str, sightings: Iterable[Sighting]) -> None:
+    def _name_drifted(self, cluster: str, observations: Iterable[DriftObservation]) -> None:
         self._remove(families.ENTITY_DRIFTED, cluster)
-        confirmed = [one for one in sightings if one.confirmed]
-        for one in confirmed[:ENTITY_SERIES]:
-            subject = entity_text(one.entity)
-            self._gauge(families.ENTITY_DRIFTED, cluster, subject, one.key.value).set(1)
+        confirmed = [candidate for candidate in observations if candidate.confirmed]
+        for observation in confirmed[:ENTITY_SERIES]:
+            subject = entity_text(observation.entity)
+            self._gauge(families.ENTITY_DRIFTED, cluster, subject, observation.key.value).set(1)
 
-    def _name_limits(self, cluster: str, live: State) -> None:
+    def _name_limits(self, cluster: str, live: QuotaState) -> None:
         self._remove(families.ENTITY_LIMIT, cluster)
         for user, client_id, key, limit in islice(readings.named_limits(live), LIMIT_SERIES):
             self._gauge(families.ENTITY_LIMIT, cluster, user, client_id, key).set(limit)
@@ -165,10 +165,10 @@ class Metrics:
         """A broker answered."""
         self._histogram(families.KAFKA_SECONDS, cluster, api).observe(seconds)
 
-    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
-        """Which revision is in force; ``refused`` if there is a newer one that could not be taken."""
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
+        """Which revision is in force; ``is_refused`` if there is a newer one that could not be taken."""
         self._info(families.REVISION, cluster).info({"revision": commit})
-        self._gauge(families.REVISION_REFUSED, cluster).set(refused)
+        self._gauge(families.REVISION_REFUSED, cluster).set(is_refused)
 
     def forget(self, cluster: str) -> None:
         """A cluster is no longer ours: its series end."""
@@ -180,55 +180,55 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """All metrics in Prometheus's text format 0.0.4."""
-        return generate_latest(_Shown(self._registry))
+        return generate_latest(_FilteredRegistry(self._registry))
 
     def answer(self, accept: str) -> Exposition:
         """All metrics in the format that an ``Accept`` header asks for: OpenMetrics, or text."""
         encode, content_type = choose_encoder(accept)
-        return Exposition(body=encode(_Shown(self._registry)), content_type=content_type)
+        return Exposition(body=encode(_FilteredRegistry(self._registry)), content_type=content_type)
 
     # ---- the registry -----------------------------------------------------------------------
 
-    def _add(self, family: Family) -> None:
+    def _add(self, family: MetricFamily) -> None:
         """The object behind a row of the table; the library adds ``_info`` itself."""
         name, registry = family.name, self._registry
         match family.kind:
-            case Kind.COUNTER:
+            case MetricKind.COUNTER:
                 self._counters[name] = Counter(name, family.help, family.labels, registry=registry)
-            case Kind.GAUGE:
+            case MetricKind.GAUGE:
                 self._gauges[name] = Gauge(name, family.help, family.labels, registry=registry)
-            case Kind.HISTOGRAM:
+            case MetricKind.HISTOGRAM:
                 self._histograms[name] = Histogram(
                     name, family.help, family.labels, registry=registry, buckets=family.buckets
                 )
-            case Kind.INFO:
+            case MetricKind.INFO:
                 stem = name.removesuffix("_info")
                 self._infos[name] = Info(stem, family.help, family.labels, registry=registry)
 
-    def _counter(self, family: Family, *values: str) -> Counter:
+    def _counter(self, family: MetricFamily, *values: str) -> Counter:
         return self._counters[family.name].labels(*values)
 
-    def _gauge(self, family: Family, *values: str) -> Gauge:
-        made = self._gauges[family.name]
-        return made.labels(*values) if values else made
+    def _gauge(self, family: MetricFamily, *values: str) -> Gauge:
+        gauge = self._gauges[family.name]
+        return gauge.labels(*values) if values else gauge
 
-    def _histogram(self, family: Family, *values: str) -> Histogram:
-        made = self._histograms[family.name]
-        return made.labels(*values) if values else made
+    def _histogram(self, family: MetricFamily, *values: str) -> Histogram:
+        histogram = self._histograms[family.name]
+        return histogram.labels(*values) if values else histogram
 
-    def _info(self, family: Family, *values: str) -> Info:
-        made = self._infos[family.name]
-        return made.labels(*values) if values else made
+    def _info(self, family: MetricFamily, *values: str) -> Info:
+        info = self._infos[family.name]
+        return info.labels(*values) if values else info
 
-    def _remove(self, family: Family, cluster: str) -> None:
+    def _remove(self, family: MetricFamily, cluster: str) -> None:
         """End the series of a cluster."""
-        gone = {"cluster": cluster}
-        for made in (self._counters, self._gauges, self._histograms, self._infos):
-            if family.name in made:
-                made[family.name].remove_by_labels(gone)
+        labels = {"cluster": cluster}
+        for metrics_by_name in (self._counters, self._gauges, self._histograms, self._infos):
+            if family.name in metrics_by_name:
+                metrics_by_name[family.name].remove_by_labels(labels)
 
 
-class _Shown(Collector):
+class _FilteredRegistry(Collector):
     """A registry without the ``_created`` series, which the library can only switch off for the whole process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -236,5 +236,5 @@ class _Shown(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for metric in self._registry.collect():
-            metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric

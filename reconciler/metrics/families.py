@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """What Prometheus calls the type of a metric; an info is a gauge that is always 1."""
 
     COUNTER = "counter"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class MetricFamily:
     """One metric.
 
     Attributes:
@@ -28,22 +28,22 @@ class Family:
         kind: Its type.
         help: One sentence.
         labels: Names of its labels, in the order in which values are given; for an info the told ones come last.
-        told: Labels of an info that carry what is told, rather than say of what.
+        info_labels: Labels of an info that carry what is told, rather than say of what.
         buckets: Upper bounds of a histogram.
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    info_labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
 
     @property
     def samples(self) -> Mapping[str, frozenset[str]]:
         """Names of its time series, with their labels."""
-        labels = frozenset((*self.labels, *self.told))
-        if self.kind is Kind.HISTOGRAM:
+        labels = frozenset((*self.labels, *self.info_labels))
+        if self.kind is MetricKind.HISTOGRAM:
             return {
                 f"{self.name}_bucket": labels | {"le"},
                 f"{self.name}_sum": labels,
@@ -71,142 +71,142 @@ RESULTS: Final = ("in_order", "incomplete", "failed")
 
 _C = ("cluster",)
 
-BUILD: Final = Family(
-    name="kquota_build_info", kind=Kind.INFO, told=("version",), help="Which version is running."
+BUILD: Final = MetricFamily(
+    name="kquota_build_info", kind=MetricKind.INFO, info_labels=("version",), help="Which version is running."
 )
-PAIRS: Final = Family(
+PAIRS: Final = MetricFamily(
     name="kquota_pairs",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=(*_C, "state"),
     help="Pairs of entity and key in each state, as the last complete pass found them.",
 )
-DOCUMENTS: Final = Family(
-    name="kquota_documents", kind=Kind.GAUGE, labels=_C, help="Documents that speak of the cluster."
+DOCUMENTS: Final = MetricFamily(
+    name="kquota_documents", kind=MetricKind.GAUGE, labels=_C, help="Documents that speak of the cluster."
 )
-CONFLICTS: Final = Family(
+CONFLICTS: Final = MetricFamily(
     name="kquota_conflicts",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="Pairs that more than one document claims.",
 )
-DRIFT_FOUGHT: Final = Family(
+DRIFT_FOUGHT: Final = MetricFamily(
     name="kquota_drift_fought_pairs",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="Pairs that somebody else sets again whenever they are corrected; they are no longer corrected.",
 )
-OVERRIDES_EXPIRED: Final = Family(
+OVERRIDES_EXPIRED: Final = MetricFamily(
     name="kquota_overrides_expired",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="Pairs whose override has ended and whose value is still live.",
 )
-PASSES: Final = Family(
+PASSES: Final = MetricFamily(
     name="kquota_passes_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     labels=(*_C, "result", "reason"),
     help="Passes over the cluster: in_order, incomplete or failed, and why.",
 )
-PASS_SECONDS: Final = Family(
+PASS_SECONDS: Final = MetricFamily(
     name="kquota_pass_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
     help="How long a pass took.",
 )
-LAST_PASS: Final = Family(
+LAST_PASS: Final = MetricFamily(
     name="kquota_last_pass_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="When the last pass ended, whatever came of it, in seconds since the epoch.",
 )
-LAST_SYNC: Final = Family(
+LAST_SYNC: Final = MetricFamily(
     name="kquota_last_successful_sync_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="When the last pass ended that left nothing undone, in seconds since the epoch; absent before the first.",
 )
-INTERVAL: Final = Family(
+INTERVAL: Final = MetricFamily(
     name="kquota_interval_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="How often the cluster is looked at when nothing happens.",
 )
-OPERATIONS: Final = Family(
+OPERATIONS: Final = MetricFamily(
     name="kquota_operations_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     labels=(*_C, "operation", "outcome"),
     help="Operations of plans: create, update or remove; applied, rejected, held, unknown or not_sent.",
 )
-WITHHELD: Final = Family(
+WITHHELD: Final = MetricFamily(
     name="kquota_withheld_operations",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=(*_C, "guard"),
     help="Operations that a guard did not let through in the last pass.",
 )
-CORRECTIONS: Final = Family(
+CORRECTIONS: Final = MetricFamily(
     name="kquota_corrections_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     labels=_C,
     help="Drifted pairs that were set again.",
 )
-QUEUE_DEPTH: Final = Family(
+QUEUE_DEPTH: Final = MetricFamily(
     name="kquota_queue_depth",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="Events that wait for the next pass.",
 )
-BATCH_SIZE: Final = Family(
+BATCH_SIZE: Final = MetricFamily(
     name="kquota_batch_size",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     buckets=(1, 2, 5, 10, 25, 50, 100, 1000, 10000),
     help="How many events a pass was called for.",
 )
-KAFKA_SECONDS: Final = Family(
+KAFKA_SECONDS: Final = MetricFamily(
     name="kquota_kafka_request_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricKind.HISTOGRAM,
     labels=(*_C, "api"),
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 65),
     help="From the sending of a request to a broker until its answer.",
 )
-LEADER: Final = Family(
+LEADER: Final = MetricFamily(
     name="kquota_leader",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     help="Whether this replica holds the lease; absent where nothing is elected.",
 )
-WATCH_LAST_EVENT: Final = Family(
+WATCH_LAST_EVENT: Final = MetricFamily(
     name="kquota_watch_last_event_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=("kind",),
     help="When something of this kind was last heard of, in seconds since the epoch.",
 )
-KUBERNETES_REQUESTS: Final = Family(
+KUBERNETES_REQUESTS: Final = MetricFamily(
     name="kquota_kubernetes_requests_total",
-    kind=Kind.COUNTER,
+    kind=MetricKind.COUNTER,
     labels=("verb", "resource", "code"),
     help="Requests to the Kubernetes API server.",
 )
-REVISION: Final = Family(
+REVISION: Final = MetricFamily(
     name="kquota_revision_info",
-    kind=Kind.INFO,
+    kind=MetricKind.INFO,
     labels=_C,
-    told=("revision",),
+    info_labels=("revision",),
     help="The revision of the repository that is in force.",
 )
-REVISION_REFUSED: Final = Family(
+REVISION_REFUSED: Final = MetricFamily(
     name="kquota_revision_refused",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=_C,
     help="Whether a newer revision was refused, so that an older one is still in force.",
 )
-ENTITY_DRIFTED: Final = Family(
+ENTITY_DRIFTED: Final = MetricFamily(
     name="kquota_entity_drifted",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=(*_C, "entity", "key"),
     help="Drifted pairs by name; only where it was asked for, and at most 1000 per cluster.",
 )
-ENTITY_LIMIT: Final = Family(
+ENTITY_LIMIT: Final = MetricFamily(
     name="kquota_entity_limit",
-    kind=Kind.GAUGE,
+    kind=MetricKind.GAUGE,
     labels=(*_C, "user", "client_id", "key"),
     help="Live limits of entities without a default slot, spelt as brokers' own metrics do; only where it was asked for, at most 10000 per cluster.",
 )

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from reconciler.quota.change import Plan
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Outcome, Pass, Seen, Withheld
-from reconciler.quota.state import State, set_values
+from reconciler.quota.report import Outcome, Reconciliation, PairVisibility, WithheldChange
+from reconciler.quota.state import QuotaState, set_values
 
 OPERATIONS: Final = ("create", "update", "remove")
 """Every ``Change.action``."""
@@ -18,14 +18,14 @@ OUTCOMES: Final = ("applied", "rejected", "held", "unknown", "not_sent")
 """Every ``PairOutcome.word``, as a label value."""
 
 
-def states(one: Pass, plan: Plan, *, foreign: int) -> Mapping[str, int]:
+def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mapping[str, int]:
     """How many pairs stand in each state of ``families.STATES``.
 
     Drifted are those that were seen often enough to be spoken of (``Sighting.confirmed``), so that alerts, messages
     and this number agree.
 
     Args:
-        one: The pass.
+        reconciliation: The pass.
         plan: Its plan.
         foreign: Pairs of entity types or keys that we do not know.
     """
@@ -33,23 +33,23 @@ def states(one: Pass, plan: Plan, *, foreign: int) -> Mapping[str, int]:
         "declared": plan.desired_pairs,
         "owned": plan.owned_pairs,
         "in_sync": plan.in_sync,
-        "drifted": sum(sighting.confirmed for sighting in one.sightings),
+        "drifted": sum(observation.confirmed for observation in reconciliation.observations),
         "unmanaged": len(plan.unmanaged),
         "orphaned": len(plan.orphans),
-        "frozen": len(plan.found(Cause.FROZEN)),
+        "frozen": len(plan.findings_for(Cause.FROZEN)),
         "restricted": len(plan.restricted),
-        "overridden": len(plan.found(Cause.OVERRIDE)),
+        "overridden": len(plan.findings_for(Cause.OVERRIDE)),
         "foreign": foreign,
     }
 
 
-def foreign_pairs(live: State) -> int:
+def foreign_pairs(live: QuotaState) -> int:
     """How many pairs have an entity type or a key that we do not know."""
     unknown_keys = sum(len(values) for values in live.foreign_values.values())
     return unknown_keys + sum(len(values) for _, values in live.foreign_entities)
 
 
-def named_limits(live: State) -> Iterator[tuple[str, str, str, float]]:
+def named_limits(live: QuotaState) -> Iterator[tuple[str, str, str, float]]:
     """``(user, client-id, key, limit)`` of every live pair that names what it limits; "" for an absent slot.
 
     Brokers tag their metrics of a client with exactly the slots of the entity that limits it, and leave out an absent
@@ -68,20 +68,20 @@ def sanitized(user: str) -> str:
     return quote(user, safe="-_.", errors="replace").replace("~", "%7E")
 
 
-def verdict(one: Pass) -> tuple[str, str]:
+def verdict(reconciliation: Reconciliation) -> tuple[str, str]:
     """``(result, reason)`` of a pass: words of a small set, never a message."""
-    if one.error is not None:
-        return "failed", _words(type(one.error).__name__)
-    if one.preview is None:
+    if reconciliation.error is not None:
+        return "failed", _snake_case(type(reconciliation.error).__name__)
+    if reconciliation.preview is None:
         return "failed", "no_plan"
-    if one.withheld:
+    if reconciliation.withheld:
         return "incomplete", "withheld"
-    if one.outcome is None or one.outcome.complete:
+    if reconciliation.outcome is None or reconciliation.outcome.complete:
         return "in_order", ""
-    return "incomplete", _undone(one.outcome)
+    return "incomplete", _unsuccessful(reconciliation.outcome)
 
 
-def _undone(outcome: Outcome) -> str:
+def _unsuccessful(outcome: Outcome) -> str:
     """The first of these that is true of an outcome; the worst one stands first."""
     for word in ("UNKNOWN", "REJECTED", "HELD"):
         if outcome.count(word):
@@ -90,9 +90,9 @@ def _undone(outcome: Outcome) -> str:
         return "interrupted"
     if not outcome.recorded:
         return "not_recorded"
-    if any(pair.seen is Seen.CHANGED for pair in outcome.pairs):
+    if any(pair.visibility is PairVisibility.CHANGED for pair in outcome.pairs):
         return "changed_by_another"
-    if any(pair.seen is not Seen.VISIBLE for pair in outcome.pairs):
+    if any(pair.visibility is not PairVisibility.VISIBLE for pair in outcome.pairs):
         return "not_visible"
     return "broken_off"
 
@@ -100,26 +100,26 @@ def _undone(outcome: Outcome) -> str:
 def operations(outcome: Outcome) -> Mapping[tuple[str, str], int]:
     """How many operations of each kind ended how: ``(operation, outcome)`` -> count."""
     return Counter(
-        (pair.change.action, pair.word.lower().replace(" ", "_")) for pair in outcome.pairs
+        (pair.change.action, pair.status_text.lower().replace(" ", "_")) for pair in outcome.pairs
     )
 
 
 def corrections(outcome: Outcome) -> int:
     """How many drifted pairs were set again."""
     return sum(
-        pair.change.cause is Cause.DRIFT and pair.word == "APPLIED" for pair in outcome.pairs
+        pair.change.cause is Cause.DRIFT and pair.status_text == "APPLIED" for pair in outcome.pairs
     )
 
 
-def withheld(changes: tuple[Withheld, ...]) -> Mapping[str, int]:
+def withheld(changes: tuple[WithheldChange, ...]) -> Mapping[str, int]:
     """How many operations each guard kept back; one that two guards speak against counts for both."""
     return Counter(
         guard
-        for one in changes
-        for guard in sorted({violation.guard.value for violation in one.violations})
+        for withheld_change in changes
+        for guard in sorted({violation.guard.value for violation in withheld_change.violations})
     )
 
 
-def _words(class_name: str) -> str:
+def _snake_case(class_name: str) -> str:
     """``RequestTimeout`` -> ``request_timeout``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()

@@ -28,7 +28,7 @@ Problems = Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class ListenAddress:
     """Where to listen; port 0 takes a free one."""
 
     host: str
@@ -39,7 +39,7 @@ class Address:
             raise ConfigError(f"{self.port} is no port", key="metrics-address")
 
 
-def address(text: str) -> Address:
+def address(text: str) -> ListenAddress:
     """``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine) as a value.
 
     Raises:
@@ -54,7 +54,7 @@ def address(text: str) -> Address:
             key="metrics-address",
             hint="write HOST:PORT, for example 127.0.0.1:9180, or :9180 for every address",
         )
-    return Address(host=bare, port=int(port))
+    return ListenAddress(host=bare, port=int(port))
 
 
 class HealthServer:
@@ -71,9 +71,9 @@ class HealthServer:
     """
 
     def __init__(
-        self, where: Address, *, metrics: Metrics, healthy: Problems, ready: Problems
+        self, address: ListenAddress, *, metrics: Metrics, healthy: Problems, ready: Problems
     ) -> None:
-        self._where = where
+        self._address = address
         self._metrics = metrics
         application = web.Application(client_max_size=_REQUEST_BYTES)
         application.router.add_get("/healthz", _probe(healthy))
@@ -95,13 +95,13 @@ class HealthServer:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._where.host or None, self._where.port)
+        site = web.TCPSite(self._runner, self._address.host or None, self._address.port)
         try:
             await site.start()
         except OSError as error:
             await self._runner.cleanup()
             raise ConfigError(
-                f"cannot listen on {self._where.host}:{self._where.port}: {error.strerror}",
+                f"cannot listen on {self._address.host}:{self._address.port}: {error.strerror}",
                 key="metrics-address",
                 hint="choose another address, or end what listens there",
             ) from error
@@ -120,20 +120,20 @@ class HealthServer:
 def _probe(problems: Problems) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
         try:
-            found = list(problems())
+            problem_lines = list(problems())
         except Exception as error:  # noqa: BLE001 - a check that fails is a problem, not a reason to be silent
-            found = [f"the check itself failed: {type(error).__name__}"]
-        return web.Response(status=503 if found else 200, text=_lines(found))
+            problem_lines = [f"the check itself failed: {type(error).__name__}"]
+        return web.Response(status=503 if problem_lines else 200, text=_lines(problem_lines))
 
     return answer
 
 
-def _lines(found: Sequence[str]) -> str:
-    if not found:
+def _lines(problems: Sequence[str]) -> str:
+    if not problems:
         return "ok\n"
-    lines = [_cut(escaped(one)) for one in found[:MOST_LINES]]
-    if len(found) > MOST_LINES:
-        lines.append(f"and {len(found) - MOST_LINES} more")
+    lines = [_cut(escaped(problem)) for problem in problems[:MOST_LINES]]
+    if len(problems) > MOST_LINES:
+        lines.append(f"and {len(problems) - MOST_LINES} more")
     return "\n".join(lines) + "\n"
 
 

@@ -5,23 +5,23 @@ delivery = await notifier.look(drift_of("prod", cluster_id, one_pass.sightings),
 """
 
 from reconciler.notify.endpoint import Endpoint, endpoint
-from reconciler.notify.memory import Told, read_told, told_text
-from reconciler.notify.message import Drift, Drifted, Event, Message, document, drift_of
+from reconciler.notify.memory import NotificationState, read_notification_state, notification_state_text
+from reconciler.notify.message import ClusterDrift, DriftedPair, DriftEvent, Message, document, drift_of
 from reconciler.notify.notifier import Delivery, Notifier, Receiver
 
 __all__ = [
     "Delivery",
-    "Drift",
-    "Drifted",
+    "ClusterDrift",
+    "DriftedPair",
     "Endpoint",
-    "Event",
+    "DriftEvent",
     "Message",
     "Notifier",
     "Receiver",
-    "Told",
+    "NotificationState",
     "document",
     "drift_of",
     "endpoint",
-    "read_told",
-    "told_text",
+    "read_notification_state",
+    "notification_state_text",
 ]

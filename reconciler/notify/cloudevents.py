@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import quote
 
-from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message, document
 from reconciler.notify.signature import HEADER, signature
 from reconciler.render.documents import Json, dump
@@ -13,7 +13,7 @@ TYPE: Final = "io.kafka-quotas.drift.{event}.v1"
 SOURCE: Final = "/kafka-quotas/clusters/{cluster}"
 
 
-def request(message: Message, to: Endpoint, *, at: float) -> Request:
+def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
     """What is posted. ``id`` is the same at every try, so that a receiver that got it twice can tell."""
     envelope: dict[str, Json] = {
         "specversion": "1.0",
@@ -30,4 +30,4 @@ def request(message: Message, to: Endpoint, *, at: float) -> Request:
     headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
     if to.key is not None:
         headers[HEADER] = signature(body, to.key, at=at)
-    return Request(body=body, headers=headers)
+    return WebhookRequest(body=body, headers=headers)

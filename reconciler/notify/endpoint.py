@@ -13,7 +13,7 @@ _HIDDEN: Final = "<hidden>"
 
 
 @final
-class Hidden:
+class HiddenText:
     """A text that ``str``, ``repr``, ``format``, ``pickle`` and tracebacks of values never show."""
 
     __slots__ = ("_text",)
@@ -50,11 +50,11 @@ class Endpoint:
     """
 
     name: str
-    url: Hidden
-    key: Hidden | None = None
+    url: HiddenText
+    key: HiddenText | None = None
 
     @property
-    def shown(self) -> str:
+    def origin(self) -> str:
         """Scheme, host and port."""
         split = urlsplit(self.url.reveal())
         port = f":{split.port}" if split.port is not None else ""
@@ -87,7 +87,7 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
         )
     if key is not None and not key.strip():
         raise ConfigError("the key that messages are signed with is empty", key="notify-key")
-    return Endpoint(name=name, url=Hidden(url), key=None if key is None else Hidden(key.strip()))
+    return Endpoint(name=name, url=HiddenText(url), key=None if key is None else HiddenText(key.strip()))
 
 
 def _is_loopback(host: str) -> bool:
@@ -100,7 +100,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WebhookRequest:
     """One POST, the same bytes at every try."""
 
     body: bytes = field(repr=False)

@@ -11,7 +11,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.vigil import Sighting
+from reconciler.quota.vigil import DriftObservation
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.names import entity_text
 from reconciler.render.units import instant
@@ -23,7 +23,7 @@ MOST_PAIRS: Final = 100
 """Pairs that a message lists; the rest is counted. A message stays far below what receivers accept."""
 
 
-class Event(StrEnum):
+class DriftEvent(StrEnum):
     """What happened since the last message."""
 
     BEGAN = "began"
@@ -33,7 +33,7 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drifted:
+class DriftedPair:
     """One pair that somebody changed behind our back.
 
     Attributes:
@@ -58,7 +58,7 @@ class Drifted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class ClusterDrift:
     """What drifts on one cluster now; empty = nothing.
 
     Attributes:
@@ -69,14 +69,14 @@ class Drift:
 
     cluster: str
     cluster_id: str
-    pairs: tuple[Drifted, ...] = field(default=(), repr=False)
+    pairs: tuple[DriftedPair, ...] = field(default=(), repr=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 of what drifts, without times: equal digests mean that there is nothing new to say."""
         facts = [
-            [entity_json(one.entity), one.key.value, value_json(one.expected), value_json(one.live), one.fought]
-            for one in self.pairs
+            [entity_json(drifted.entity), drifted.key.value, value_json(drifted.expected), value_json(drifted.live), drifted.fought]
+            for drifted in self.pairs
         ]  # fmt: skip
         text = json.dumps([self.cluster, self.cluster_id, facts], separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -95,15 +95,15 @@ class Message:
         resolved: How many pairs are no longer drifted, where it ended.
     """
 
-    event: Event
-    drift: Drift
+    event: DriftEvent
+    drift: ClusterDrift
     at: float
     since: float
     digest: str
     resolved: int = 0
 
     def __post_init__(self) -> None:
-        if (self.event is Event.ENDED) == bool(self.drift.pairs):
+        if (self.event is DriftEvent.ENDED) == bool(self.drift.pairs):
             raise QuotaValueError("a message that drift ended lists no pairs, and any other does")
 
     @property
@@ -116,12 +116,12 @@ class Message:
 def drift_of(
     cluster: str,
     cluster_id: str,
-    sightings: Sequence[Sighting],
+    observations: Sequence[DriftObservation],
     expired_overrides: Sequence[ExpiredOverride] = (),
-) -> Drift:
+) -> ClusterDrift:
     """The confirmed sightings and the expired overrides of a cluster, as the content of a message."""
     pairs = [
-        Drifted(
+        DriftedPair(
             entity=expired.override.entity,
             key=expired.override.key,
             expected=expired.expected,
@@ -132,20 +132,20 @@ def drift_of(
         for expired in expired_overrides
     ]
     pairs += [
-        Drifted(
-            entity=one.entity,
-            key=one.key,
-            expected=one.expected,
-            live=one.live,
-            since=one.since,
-            fought=one.fought,
-            corrections=tuple(zip(one.corrected_at, one.overwritten, strict=True)),
+        DriftedPair(
+            entity=observation.entity,
+            key=observation.key,
+            expected=observation.expected,
+            live=observation.live,
+            since=observation.since,
+            fought=observation.fought,
+            corrections=tuple(zip(observation.corrected_at, observation.overwritten, strict=True)),
         )
-        for one in sightings
-        if one.confirmed
+        for observation in observations
+        if observation.confirmed
     ]
-    pairs.sort(key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key]))
-    return Drift(cluster=cluster, cluster_id=cluster_id, pairs=tuple(pairs))
+    pairs.sort(key=lambda drifted: (sort_key(drifted.entity), COLUMN_OF[drifted.key]))
+    return ClusterDrift(cluster=cluster, cluster_id=cluster_id, pairs=tuple(pairs))
 
 
 def document(message: Message) -> dict[str, Json]:
@@ -164,21 +164,21 @@ def document(message: Message) -> dict[str, Json]:
         "driftedPairs": len(pairs),
         "resolvedPairs": message.resolved,
         "omittedPairs": max(len(pairs) - MOST_PAIRS, 0),
-        "pairs": [_pair(one) for one in pairs[:MOST_PAIRS]],
+        "pairs": [_pair(drifted) for drifted in pairs[:MOST_PAIRS]],
     }
 
 
-def _pair(one: Drifted) -> dict[str, Json]:
+def _pair(drifted: DriftedPair) -> dict[str, Json]:
     return {
-        "entity": entity_json(one.entity),
-        "entityText": entity_text(one.entity),
-        "key": one.key.value,
-        "expected": value_json(one.expected),
-        "live": value_json(one.live),
-        "since": instant(one.since),
-        "fought": one.fought,
-        "expiredOverride": one.is_expired_override,
+        "entity": entity_json(drifted.entity),
+        "entityText": entity_text(drifted.entity),
+        "key": drifted.key.value,
+        "expected": value_json(drifted.expected),
+        "live": value_json(drifted.live),
+        "since": instant(drifted.since),
+        "fought": drifted.fought,
+        "expiredOverride": drifted.is_expired_override,
         "corrections": [
-            {"at": instant(at), "overwrote": value_json(value)} for at, value in one.corrections
+            {"at": instant(at), "overwrote": value_json(value)} for at, value in drifted.corrections
         ],
     }

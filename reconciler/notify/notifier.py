@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.errors import NotifyError
-from reconciler.notify.memory import Told
-from reconciler.notify.message import Drift, Message
+from reconciler.notify.memory import NotificationState
+from reconciler.notify.message import ClusterDrift, Message
 
 REMIND_AFTER: Final = 24 * 3600.0
 """Seconds after which the same drift is told again."""
@@ -35,13 +35,13 @@ class Delivery:
     """What became of the messages of one look.
 
     Attributes:
-        told: What every receiver has been told by now.
-        taken: Who took which message.
+        state: What every receiver has been told by now.
+        delivered: Who took which message.
         failures: Why others did not; they are told at the next look.
     """
 
-    told: Told
-    taken: tuple[tuple[str, Message], ...] = ()
+    state: NotificationState
+    delivered: tuple[tuple[str, Message], ...] = ()
     failures: tuple[NotifyError, ...] = ()
 
 
@@ -51,10 +51,10 @@ class Notifier:
     Args:
         receivers: Who is told.
         remind_after: Seconds after which the same drift is told again.
-        told: What was told before this process.
+        state: What was told before this process.
 
     Attributes:
-        told: What has been told by now.
+        state: What has been told by now.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Notifier:
         receivers: Sequence[Receiver],
         *,
         remind_after: float = REMIND_AFTER,
-        told: Told | None = None,
+        state: NotificationState | None = None,
     ) -> None:
         self._receivers = tuple(receivers)
         self._remind_after = remind_after
-        self.told = Told() if told is None else told
+        self.state = NotificationState() if state is None else state
 
-    async def look(self, drift: Drift, *, now: float) -> Delivery:
+    async def notify(self, drift: ClusterDrift, *, now: float) -> Delivery:
         """Tell whoever is due what a look found; never raises for what a receiver does.
 
         Args:
@@ -76,28 +76,28 @@ class Notifier:
             now: When it was looked, in seconds since the epoch.
         """
         due = [
-            (one, message)
-            for one in self._receivers
-            if (message := self._due(one, drift, now)) is not None
+            (receiver, message)
+            for receiver in self._receivers
+            if (message := self._due(receiver, drift, now)) is not None
         ]
-        results = await asyncio.gather(*(_offered(one, message) for one, message in due))
-        taken = [
-            (one.name, message)
-            for (one, message), failure in zip(due, results, strict=True)
+        results = await asyncio.gather(*(_offered(receiver, message) for receiver, message in due))
+        delivered = [
+            (receiver.name, message)
+            for (receiver, message), failure in zip(due, results, strict=True)
             if failure is None
         ]
-        for name, message in taken:
-            self.told = self.told.after(name, message)
+        for name, message in delivered:
+            self.state = self.state.after(name, message)
         failures = tuple(failure for failure in results if failure is not None)
-        return Delivery(told=self.told, taken=tuple(taken), failures=failures)
+        return Delivery(state=self.state, delivered=tuple(delivered), failures=failures)
 
-    def _due(self, one: Receiver, drift: Drift, now: float) -> Message | None:
-        return self.told.due(one.name, drift, now=now, remind_after=self._remind_after)
+    def _due(self, receiver: Receiver, drift: ClusterDrift, now: float) -> Message | None:
+        return self.state.due(receiver.name, drift, now=now, remind_after=self._remind_after)
 
 
-async def _offered(one: Receiver, message: Message) -> NotifyError | None:
+async def _offered(receiver: Receiver, message: Message) -> NotifyError | None:
     try:
-        await one.take(message)
+        await receiver.take(message)
     except NotifyError as error:
         return error
     return None

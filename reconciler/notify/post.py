@@ -5,13 +5,13 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.notify import cloudevents, sending, slack, webhook
-from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message
-from reconciler.notify.sending import Patience, Random
+from reconciler.notify.sending import DeliveryTimeouts, Random
 from reconciler.ports import Clock
 
 
-class Shape(StrEnum):
+class MessageFormat(StrEnum):
     """In which form a receiver takes messages."""
 
     WEBHOOK = "webhook"
@@ -19,14 +19,14 @@ class Shape(StrEnum):
     CLOUDEVENTS = "cloudevents"
 
 
-SHAPES: Final[Mapping[Shape, Callable[..., Request]]] = {
-    Shape.WEBHOOK: webhook.request,
-    Shape.SLACK: slack.request,
-    Shape.CLOUDEVENTS: cloudevents.request,
+SHAPES: Final[Mapping[MessageFormat, Callable[..., WebhookRequest]]] = {
+    MessageFormat.WEBHOOK: webhook.request,
+    MessageFormat.SLACK: slack.request,
+    MessageFormat.CLOUDEVENTS: cloudevents.request,
 }
 
 
-class Post:
+class HttpReceiver:
     """A receiver behind an address.
 
     Args:
@@ -39,18 +39,18 @@ class Post:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: MessageFormat,
         to: Endpoint,
         *,
         clock: Clock,
         random: Random,
-        patience: Patience | None = None,
+        patience: DeliveryTimeouts | None = None,
     ) -> None:
         self._shape = shape
         self._to = to
         self._clock = clock
         self._random = random
-        self._patience = Patience() if patience is None else patience
+        self._patience = DeliveryTimeouts() if patience is None else patience
 
     @property
     def name(self) -> str:

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from reconciler.errors import NotifyError
-from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.ports import Clock
-from reconciler.redaction import Scrubber, redact_urls
+from reconciler.redaction import SecretScrubber, redact_urls
 from reconciler.render.names import escaped
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -29,7 +29,7 @@ Random: TypeAlias = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class DeliveryTimeouts:
     """How long one message may take.
 
     Attributes:
@@ -44,11 +44,11 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _ReceiverResponse:
     """What a try brought: a status with the receiver's words, or why there was none."""
 
     status: int = 0
-    words: str = ""
+    message: str = ""
     retry_after: float | None = None
 
     @property
@@ -59,18 +59,18 @@ class _Answer:
     def text(self) -> str:
         """For people."""
         if not self.status:
-            return f"could not be reached ({self.words})"
-        return f"answered {self.status}" + (f" ({self.words})" if self.words else "")
+            return f"could not be reached ({self.message})"
+        return f"answered {self.status}" + (f" ({self.message})" if self.message else "")
 
 
 async def deliver(
     session: aiohttp.ClientSession,
     to: Endpoint,
-    request: Request,
+    request: WebhookRequest,
     *,
     clock: Clock,
     random: Random,
-    patience: Patience,
+    patience: DeliveryTimeouts,
 ) -> int:
     """Post until the receiver takes it; how many tries that were.
 
@@ -81,8 +81,8 @@ async def deliver(
     """
     deadline = clock.monotonic() + patience.total_seconds
     for attempt in range(1, patience.tries + 1):
-        left = deadline - clock.monotonic()
-        answer = await _tried(session, to, request, clock, min(patience.try_seconds, left))
+        remaining = deadline - clock.monotonic()
+        answer = await _tried(session, to, request, clock, min(patience.try_seconds, remaining))
         if 200 <= answer.status < 300:
             return attempt
         pause = _pause(attempt, answer, random)
@@ -91,12 +91,12 @@ async def deliver(
             waits = f", and asks to wait {pause:.0f} s" if answer.retry_after and late else ""
             raise _failure(to, answer, attempt, waits)
         await clock.sleep(pause)
-    raise _failure(to, _Answer(words="no try was allowed"), 0, "")
+    raise _failure(to, _ReceiverResponse(message="no try was allowed"), 0, "")
 
 
 async def _tried(
-    session: aiohttp.ClientSession, to: Endpoint, request: Request, clock: Clock, seconds: float
-) -> _Answer:
+    session: aiohttp.ClientSession, to: Endpoint, request: WebhookRequest, clock: Clock, seconds: float
+) -> _ReceiverResponse:
     """One try. No exception leaves it with its own words: several of aiohttp's hold the whole address."""
     try:
         async with session.post(
@@ -108,31 +108,31 @@ async def _tried(
             timeout=aiohttp.ClientTimeout(total=max(seconds, 0.001)),
         ) as answer:
             content = await answer.content.read(_ANSWER_BYTES)
-            return _Answer(
+            return _ReceiverResponse(
                 status=answer.status,
-                words=_words(content, to),
+                message=_response_text(content, to),
                 retry_after=_retry_after(answer.headers.get("Retry-After"), clock.now()),
             )
     except TimeoutError:
-        return _Answer(words="no answer in time")
+        return _ReceiverResponse(message="no answer in time")
     except aiohttp.ClientConnectorDNSError:
-        return _Answer(words="its name does not resolve")
+        return _ReceiverResponse(message="its name does not resolve")
     except aiohttp.ClientConnectorCertificateError:
-        return _Answer(words="its certificate is not trusted")
+        return _ReceiverResponse(message="its certificate is not trusted")
     except aiohttp.ClientConnectorError as error:
-        return _Answer(words=error.os_error.strerror or "no connection")
+        return _ReceiverResponse(message=error.os_error.strerror or "no connection")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return _Answer(words=type(error).__name__)
+        return _ReceiverResponse(message=type(error).__name__)
 
 
-def _words(content: bytes, to: Endpoint) -> str:
+def _response_text(content: bytes, to: Endpoint) -> str:
     """What the receiver said, on one line and without our secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
-    path = to.url.reveal().removeprefix(to.shown)
+    path = to.url.reveal().removeprefix(to.origin)
     secrets = [path.lstrip("/"), *(path.split("/"))]
-    scrub = Scrubber(
+    scrub = SecretScrubber(
         [to.key.reveal(), *_long(secrets)] if to.key is not None else _long(secrets),
-        whole=(to.url.reveal(),),
+        complete=(to.url.reveal(),),
     )
     text = escaped(" ".join(redact_urls(scrub(text)).split()))
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
@@ -157,17 +157,17 @@ def _retry_after(text: str | None, now: float) -> float | None:
     return max(date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now, 0.0)
 
 
-def _pause(attempt: int, answer: _Answer, random: Random) -> float:
+def _pause(attempt: int, answer: _ReceiverResponse, random: Random) -> float:
     """1, 2, 4 ... seconds, half of it by chance, and never less than the receiver asks for."""
     doubled = min(2.0 ** (attempt - 1), _LAST_PAUSE)
-    own = doubled * (0.5 + 0.5 * random())
-    return own if answer.retry_after is None else max(own, answer.retry_after)
+    own_pause = doubled * (0.5 + 0.5 * random())
+    return own_pause if answer.retry_after is None else max(own_pause, answer.retry_after)
 
 
-def _failure(to: Endpoint, answer: _Answer, attempts: int, waits: str) -> NotifyError:
+def _failure(to: Endpoint, answer: _ReceiverResponse, attempts: int, waits: str) -> NotifyError:
     tries = f"after {attempts} {'try' if attempts == 1 else 'tries'}"
     return NotifyError(
-        f"{to.name}: {to.shown} {answer.text} {tries}{waits}",
+        f"{to.name}: {to.origin} {answer.text} {tries}{waits}",
         status=answer.status,
         attempts=attempts,
         hint=_HINTS.get(answer.status, ""),
@@ -196,4 +196,4 @@ def _proxy(to: Endpoint) -> str | None:
     return urllib.request.getproxies().get(split.scheme)
 
 
-__all__ = ["Patience", "deliver", "session"]
+__all__ = ["DeliveryTimeouts", "deliver", "session"]

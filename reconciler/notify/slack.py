@@ -3,23 +3,23 @@
 import json
 from typing import Final
 
-from reconciler.notify.endpoint import Endpoint, Request
-from reconciler.notify.message import Event, Message
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
+from reconciler.notify.message import DriftEvent, Message
 from reconciler.notify.words import headline, lines
 
-_SIGNS: Final = {Event.BEGAN: ":warning:", Event.CHANGED: ":warning:", Event.REMINDED: ":alarm_clock:",
-          Event.ENDED: ":white_check_mark:"}  # fmt: skip
+_SIGNS: Final = {DriftEvent.BEGAN: ":warning:", DriftEvent.CHANGED: ":warning:", DriftEvent.REMINDED: ":alarm_clock:",
+          DriftEvent.ENDED: ":white_check_mark:"}  # fmt: skip
 
 
-def request(message: Message, to: Endpoint, *, at: float) -> Request:  # noqa: ARG001 - one shape for all
+def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:  # noqa: ARG001 - one shape for all
     """What is posted; nothing is signed, the address itself is the password."""
     text = f"{_SIGNS[message.event]} {_plain(headline(message))}"
-    shown = lines(message)
-    if shown:
-        block = "\n".join(_plain(line) for line in shown)
+    message_lines = lines(message)
+    if message_lines:
+        block = "\n".join(_plain(line) for line in message_lines)
         text += f"\n```\n{block}\n```"
     body = json.dumps({"text": text}, ensure_ascii=True).encode()
-    return Request(body=body, headers={"Content-Type": "application/json"})
+    return WebhookRequest(body=body, headers={"Content-Type": "application/json"})
 
 
 def _plain(text: str) -> str:

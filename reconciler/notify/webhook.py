@@ -1,12 +1,12 @@
 """The generic webhook: our own JSON, signed."""
 
-from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message, document
 from reconciler.notify.signature import HEADER, signature
 from reconciler.render.documents import dump
 
 
-def request(message: Message, to: Endpoint, *, at: float) -> Request:
+def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
     """What is posted.
 
     Args:
@@ -22,4 +22,4 @@ def request(message: Message, to: Endpoint, *, at: float) -> Request:
     }
     if to.key is not None:
         headers[HEADER] = signature(body, to.key, at=at)
-    return Request(body=body, headers=headers)
+    return WebhookRequest(body=body, headers=headers)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from reconciler.quota.desired import Declaration, Desired
+from reconciler.quota.desired import Declaration, DesiredState
 from reconciler.quota.entity import level
 from reconciler.quota.impact import shadows
 from reconciler.quota.keys import Key
-from reconciler.quota.state import NO_LIMITS, Limits, State
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 # RFC 2253 text of a distinguished name has no blank after a comma nor around an equals sign, and brokers compare names
 # byte by byte. An attribute is a word or an OID (`2.5.4.3`, `OID.2.5.4.3`); an escaped comma is part of a value.
@@ -47,7 +47,7 @@ class AcceptedWarning:
     document: str
     reason: str
 
-    def covers(self, warning: "Warning") -> bool:
+    def covers(self, warning: "RuleWarning") -> bool:
         """Whether it accepts this warning."""
         namespace, _, name = warning.claim.document.partition("/")
         return warning.kind is self.kind and self.document in {
@@ -57,7 +57,7 @@ class AcceptedWarning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warning:  # noqa: A001 - the word that users know; this module raises nothing
+class RuleWarning:  # noqa: A001 - the word that users know; this module raises nothing
     """One doubtful rule.
 
     Attributes:
@@ -85,8 +85,8 @@ class Warning:  # noqa: A001 - the word that users know; this module raises noth
 
 
 def warnings(
-    desired: Desired, live: State | None = None, accepted: Sequence[AcceptedWarning] = ()
-) -> tuple[Warning, ...]:
+    desired: DesiredState, live: QuotaState | None = None, accepted: Sequence[AcceptedWarning] = ()
+) -> tuple[RuleWarning, ...]:
     """Doubtful rules among the documents, sorted by place; accepted ones say why.
 
     Args:
@@ -94,18 +94,18 @@ def warnings(
         live: What the cluster has, where it is known: a live limit may hide rules, declared or not.
         accepted: What the project accepts, besides the documents themselves.
     """
-    found = [
+    found_warnings = [
         warning
         for claims in desired.claims.values()
         for claim in claims
         for warning in (*_names(claim), *_acceptances(claim))
     ]
-    found.extend(_shadowed(desired, live))
-    ordered = sorted(found, key=lambda one: (one.claim.path, one.claim.line, one.message))
+    found_warnings.extend(_shadowed(desired, live))
+    ordered = sorted(found_warnings, key=lambda warning: (warning.claim.path, warning.claim.line, warning.message))
     return tuple(_judged(warning, accepted) for warning in ordered)
 
 
-def _judged(warning: Warning, accepted: Sequence[AcceptedWarning]) -> Warning:
+def _judged(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
     """The warning with the reason for which its document or the project accepts it."""
     by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
     by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
@@ -113,86 +113,86 @@ def _judged(warning: Warning, accepted: Sequence[AcceptedWarning]) -> Warning:
     return replace(warning, accepted=reason) if reason else warning
 
 
-def _acceptances(claim: Declaration) -> Iterable[Warning]:
+def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
     """Annotations that accept nothing."""
     for kind, reason in claim.accepted:
         if kind not in set(WarningKind):
             known = ", ".join(WarningKind)
-            yield Warning(
+            yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.ACCEPTANCE,
                 message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {known}",
             )
         elif not reason.strip():
-            yield Warning(
+            yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.ACCEPTANCE,
                 message=f"the annotation that accepts {kind!r} has no reason, so the warning is not accepted",
             )
 
 
-def _names(claim: Declaration) -> Iterable[Warning]:
+def _names(claim: Declaration) -> Iterable[RuleWarning]:
     user, client_id, _ = claim.entity
     if isinstance(user, str) and user.startswith("User:"):
-        yield Warning(
+        yield RuleWarning(
             claim=claim,
             kind=WarningKind.USER_PREFIX,
             message=f"user {user!r}: quotas name the user without `User:`, so this matches nobody",
         )
     if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
-        yield Warning(
+        yield RuleWarning(
             claim=claim,
             kind=WarningKind.CERTIFICATE_NAME,
             message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
         )
     for kind, name in (("user", user), ("client-id", client_id)):
         if name == "<default>":
-            yield Warning(
+            yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.DEFAULT_NAME,
                 message=f"{kind} '<default>' is a {kind} of that very name; the default {kind} is written {{default: true}}",
             )
         if isinstance(name, str) and name.endswith("*"):
-            yield Warning(
+            yield RuleWarning(
                 claim=claim,
                 kind=WarningKind.WILDCARD,
                 message=f"{kind} {name!r}: Kafka knows no wildcards here, so this matches that very name only",
             )
     if level(claim.entity) == 7:
-        yield Warning(
+        yield RuleWarning(
             claim=claim,
             kind=WarningKind.SHARED_CLIENT_ID,
             message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
         )
 
 
-def _shadowed(desired: Desired, live: State | None) -> Iterable[Warning]:
-    declared, everything = desired.limits, (live or State()).limits
+def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWarning]:
+    declared, everything = desired.limits, (live or QuotaState()).limits
     merged = {
-        subject: _over(declared.get(subject, NO_LIMITS), everything.get(subject, NO_LIMITS))
+        subject: _overlay(declared.get(subject, NO_LIMITS), everything.get(subject, NO_LIMITS))
         for subject in declared.keys() | everything.keys()
     }
-    state = State(limits=merged)
+    state = QuotaState(limits=merged)
     for shadow in shadows(state):
         claim = desired.claim(shadow.entity, shadow.key)
         if claim is not None:
             by = desired.claim(shadow.by, shadow.key)
-            where = (
+            location = (
                 f"declared at {by.place(shadow.key)}"
                 if by is not None
                 else "live, declared nowhere"
             )
-            yield Warning(
+            yield RuleWarning(
                 claim=claim,
                 key=shadow.key,
                 kind=WarningKind.NEVER_APPLIES,
-                message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({where})",
+                message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({location})",
             )
 
 
-def _over(mine: Limits, there: Limits) -> Limits:
+def _overlay(declared_limits: Limits, live_limits: Limits) -> Limits:
     """What is declared, and what is live where nothing is."""
-    one, two, three, four, five = (
-        other if value is None else value for value, other in zip(mine, there, strict=True)
+    producer, consumer, request, mutation, connection_rate = (
+        live_value if value is None else value for value, live_value in zip(declared_limits, live_limits, strict=True)
     )
-    return one, two, three, four, five
+    return producer, consumer, request, mutation, connection_rate

@@ -7,15 +7,15 @@ limits that its clients fall back to: had one of them gone meanwhile, the remova
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
-from reconciler.quota.owned import NO_RECORD, Owned, Pair
-from reconciler.quota.state import NO_LIMITS, Limits, State
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords, Pair
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Precondition:
     """One pair as it was seen.
 
     Attributes:
@@ -32,7 +32,7 @@ class Ground:
     applied: float | None
     document: str
 
-    def agrees_with(self, other: "Ground") -> bool:
+    def agrees_with(self, other: "Precondition") -> bool:
         """Whether both mean the same; a value that Kafka enforces alike counts as the same."""
         return (
             same_value(self.key, self.live, other.live)
@@ -42,17 +42,17 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class PreconditionChange:
     """A pair that is not as it was; a side is ``None`` where the pair was not looked at or not set."""
 
     entity: Entity
     key: Key
-    then: Ground | None
-    now: Ground | None
+    then: Precondition | None
+    now: Precondition | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class Preconditions:
     """Everything that a plan stands on.
 
     Attributes:
@@ -60,47 +60,47 @@ class Basis:
         relied_on: Live limits that clients of removed pairs fall back to, sorted.
     """
 
-    pairs: tuple[Ground, ...] = field(default_factory=tuple[Ground, ...])
-    relied_on: tuple[Ground, ...] = field(default_factory=tuple[Ground, ...])
+    pairs: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
+    relied_on: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
 
 
-def basis_of(changes: Iterable[Change], *, owned: Owned, live: State) -> Basis:
+def preconditions_of(changes: Iterable[QuotaChange], *, owned: OwnershipRecords, live: QuotaState) -> Preconditions:
     """What these changes stand on, in this state and with these records."""
     pairs = [(change.entity, change.key) for change in changes]
     relied = _relied_on((change for change in changes if change.removes), live)
-    own = set(pairs)
-    return Basis(
-        pairs=tuple(_ground(pair, owned, live) for pair in pairs),
+    own_pairs = set(pairs)
+    return Preconditions(
+        pairs=tuple(_precondition_of(pair, owned, live) for pair in pairs),
         relied_on=tuple(
-            _ground(pair, owned, live)
-            for pair in sorted(relied - own, key=lambda one: (sort_key(one[0]), COLUMN_OF[one[1]]))
+            _precondition_of(pair, owned, live)
+            for pair in sorted(relied - own_pairs, key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         ),
     )
 
 
-def differences(then: Basis, now: Basis) -> tuple[Difference, ...]:
+def differences(then: Preconditions, now: Preconditions) -> tuple[PreconditionChange, ...]:
     """Where two bases of the same changes disagree, sorted; empty = the plan still fits."""
     if then == now:
         return ()
     before, after = _by_pair(then), _by_pair(now)
-    found: list[Difference] = []
+    changes: list[PreconditionChange] = []
     for pair in before.keys() | after.keys():
-        one, other = before.get(pair), after.get(pair)
-        if one is None or other is None or not one.agrees_with(other):
-            found.append(Difference(entity=pair[0], key=pair[1], then=one, now=other))
-    return tuple(sorted(found, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key])))
+        previous, current = before.get(pair), after.get(pair)
+        if previous is None or current is None or not previous.agrees_with(current):
+            changes.append(PreconditionChange(entity=pair[0], key=pair[1], then=previous, now=current))
+    return tuple(sorted(changes, key=lambda change: (sort_key(change.entity), COLUMN_OF[change.key])))
 
 
-def _by_pair(basis: Basis) -> Mapping[Pair, Ground]:
-    return {(one.entity, one.key): one for one in (*basis.relied_on, *basis.pairs)}
+def _by_pair(preconditions: Preconditions) -> Mapping[Pair, Precondition]:
+    return {(precondition.entity, precondition.key): precondition for precondition in (*preconditions.relied_on, *preconditions.pairs)}
 
 
-def _ground(pair: Pair, owned: Owned, live: State) -> Ground:
+def _precondition_of(pair: Pair, owned: OwnershipRecords, live: QuotaState) -> Precondition:
     subject, key = pair
     column = COLUMN_OF[key]
     record = owned.records.get(subject, NO_RECORD)
     owner = record.owners[column]
-    return Ground(
+    return Precondition(
         entity=subject,
         key=key,
         live=live.limits.get(subject, NO_LIMITS)[column],
@@ -109,32 +109,32 @@ def _ground(pair: Pair, owned: Owned, live: State) -> Ground:
     )
 
 
-def _relied_on(removals: Iterable[Change], live: State) -> set[Pair]:
+def _relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
     """Live pairs at wider levels that can match a client of a removed pair."""
-    found: set[Pair] = set()
+    fallback_pairs: set[Pair] = set()
     by_client: dict[Key, list[Entity]] = {}
-    asked: set[tuple[object, ...]] = set()
+    asked_clients: set[tuple[object, ...]] = set()
     for change in removals:
         subject, key = change.entity, change.key
         column = COLUMN_OF[key]
         for candidate in fallbacks(subject):
             limits: Limits = live.limits.get(candidate, NO_LIMITS)
             if limits[column] is not None:
-                found.add((candidate, key))
+                fallback_pairs.add((candidate, key))
         if not meets_every_client_id(subject):
             continue
         kind = (key, subject[0] is ABSENT, subject[0] is None, subject[1] is None)
-        if kind in asked:
+        if kind in asked_clients:
             continue
-        asked.add(kind)
+        asked_clients.add(kind)
         if key not in by_client:
             by_client[key] = [
                 e
                 for e, limits in live.limits.items()
                 if names_only_client(e) and limits[column] is not None
             ]
-        found.update((e, key) for e in by_client[key] if is_wider(subject, e))
-    return found
+        fallback_pairs.update((e, key) for e in by_client[key] if is_wider(subject, e))
+    return fallback_pairs
 
 
 def fallbacks(subject: Entity) -> Iterator[Entity]:
@@ -151,9 +151,9 @@ def fallbacks(subject: Entity) -> Iterator[Entity]:
         (client_id, None, ABSENT) if isinstance(client_id, str) else (None, ABSENT)
     )
     after = False
-    for one in users:
-        for other in clients:
-            candidate = Entity((one, other, ABSENT))
+    for user_slot in users:
+        for client_slot in clients:
+            candidate = Entity((user_slot, client_slot, ABSENT))
             if after and candidate != (ABSENT, ABSENT, ABSENT):
                 yield candidate
             after = after or candidate == subject
@@ -169,8 +169,8 @@ def names_only_client(subject: Entity) -> bool:
     return isinstance(subject[1], str) and not isinstance(subject[0], str)
 
 
-def is_wider(subject: Entity, other: Entity) -> bool:
+def is_wider(subject: Entity, wider: Entity) -> bool:
     """Whether an entity that names only a client-id stands at a wider level than ``subject``."""
-    if other[0] is None:
+    if wider[0] is None:
         return isinstance(subject[0], str)
     return subject[0] is not ABSENT

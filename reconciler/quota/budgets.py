@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.guards import MIN_SHARE_FROM, Guard, Guards, Violation
-from reconciler.quota.owned import Owned, Pair
+from reconciler.quota.owned import OwnershipRecords, Pair
 from reconciler.quota.policy import Cause
 
 UNCOUNTED: Final = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
@@ -52,17 +52,17 @@ class RemovalCount:
     owned_by_all: int
 
 
-def tenant_of(change: Change) -> str:
+def tenant_of(change: QuotaChange) -> str:
     """Whose budget a removal uses."""
     return "" if change.owner is None else change.owner.document.partition("/")[0]
 
 
-def counts_as_removal(change: Change) -> bool:
+def counts_as_removal(change: QuotaChange) -> bool:
     """Whether a budget counts the change."""
     return change.removes and change.cause not in UNCOUNTED
 
 
-def owned_by_tenant(owned: Owned) -> Counter[str]:
+def owned_by_tenant(owned: OwnershipRecords) -> Counter[str]:
     """How many pairs of each tenant are ours."""
     return Counter(
         owner.document.partition("/")[0]
@@ -71,13 +71,13 @@ def owned_by_tenant(owned: Owned) -> Counter[str]:
     )
 
 
-def counts_of(changes: Iterable[Change], owned: Owned, *, at: float) -> tuple[RemovalCount, ...]:
+def counts_of(changes: Iterable[QuotaChange], owned: OwnershipRecords, *, at: float) -> tuple[RemovalCount, ...]:
     """The removals among some changes, as they are remembered."""
-    held = owned_by_tenant(owned)
+    owned_counts = owned_by_tenant(owned)
     counts = Counter(tenant_of(change) for change in changes if counts_as_removal(change))
     return tuple(
         RemovalCount(
-            at=at, tenant=tenant, count=count, owned=held[tenant], owned_by_all=held.total()
+            at=at, tenant=tenant, count=count, owned=owned_counts[tenant], owned_by_all=owned_counts.total()
         )
         for tenant, count in sorted(counts.items())
     )
@@ -86,26 +86,26 @@ def counts_of(changes: Iterable[Change], owned: Owned, *, at: float) -> tuple[Re
 def condensed(counts: Iterable[RemovalCount]) -> tuple[RemovalCount, ...]:
     """The same removals in bounded space, none of them forgotten earlier."""
     by_tenant: dict[str, list[RemovalCount]] = {}
-    for one in sorted(counts, key=lambda one: one.at):
-        kept = by_tenant.setdefault(one.tenant, [])
-        kept.append(one)
-        if len(kept) > MOST_MOMENTS:
-            first, second = kept[:2]
-            kept[:2] = [
+    for removal in sorted(counts, key=lambda removal_count: removal_count.at):
+        tenant_removals = by_tenant.setdefault(removal.tenant, [])
+        tenant_removals.append(removal)
+        if len(tenant_removals) > MOST_MOMENTS:
+            first, second = tenant_removals[:2]
+            tenant_removals[:2] = [
                 RemovalCount(
-                    at=second.at, tenant=one.tenant, count=first.count + second.count,
+                    at=second.at, tenant=removal.tenant, count=first.count + second.count,
                     owned=first.owned, owned_by_all=first.owned_by_all,
                 )
             ]  # fmt: skip
-    return tuple(sorted((one for kept in by_tenant.values() for one in kept), key=_order))
+    return tuple(sorted((item for removals in by_tenant.values() for item in removals), key=_order))
 
 
-def _order(one: RemovalCount) -> tuple[float, str]:
-    return one.at, one.tenant
+def _order(removal: RemovalCount) -> tuple[float, str]:
+    return removal.at, removal.tenant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allotment:
+class RemovalAllowance:
     """What may be removed in one pass.
 
     Attributes:
@@ -122,28 +122,28 @@ class Allotment:
     paid: frozenset[Pair] = frozenset()
     asked_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
 
-    def refused(
-        self, changes: Iterable[Change], owned: Owned, guards: Guards
-    ) -> dict[Change, Violation]:
+    def violations(
+        self, changes: Iterable[QuotaChange], owned: OwnershipRecords, guards: Guards
+    ) -> dict[QuotaChange, Violation]:
         """The removals that have to wait, and what is said to their documents: nothing about other tenants."""
-        asked = [
+        waiting_removals = [
             change
             for change in changes
             if counts_as_removal(change) and (change.entity, change.key) not in self.paid
         ]
-        if not asked:
+        if not waiting_removals:
             return {}
-        asked.sort(key=lambda change: self.asked_since.get((change.entity, change.key), self.now))
-        held = owned_by_tenant(owned)
+        waiting_removals.sort(key=lambda change: self.asked_since.get((change.entity, change.key), self.now))
+        owned_counts = owned_by_tenant(owned)
         budgets = {
-            tenant: _Budget(
-                [one for one in self.history if one.tenant == tenant], held[tenant], self, guards
+            tenant: _RemovalBudget(
+                [removal for removal in self.history if removal.tenant == tenant], owned_counts[tenant], self, guards
             )
-            for tenant in {tenant_of(change) for change in asked}
+            for tenant in {tenant_of(change) for change in waiting_removals}
         }
-        everybody = _Budget(list(self.history), held.total(), self, guards, together=True)
-        waiting: list[tuple[Change, bool]] = []
-        for change in asked:
+        everybody = _RemovalBudget(list(self.history), owned_counts.total(), self, guards, together=True)
+        waiting: list[tuple[QuotaChange, bool]] = []
+        for change in waiting_removals:
             budget = budgets[tenant_of(change)]
             if not budget.has_room():
                 waiting.append((change, True))
@@ -154,22 +154,22 @@ class Allotment:
                 everybody.use()
         counts = Counter(tenant_of(change) for change, _ in waiting)
         return {
-            change: (budgets[tenant] if own else everybody).violation(
+            change: (budgets[tenant] if is_own else everybody).violation(
                 change, tenant, waiting=counts[tenant]
             )
-            for change, own in waiting
+            for change, is_own in waiting
             for tenant in (tenant_of(change),)
         }
 
 
-class _Budget:
+class _RemovalBudget:
     """What one tenant, or all together, may still remove in this pass."""
 
     def __init__(
         self,
         history: list[RemovalCount],
         owned: int,
-        allotment: Allotment,
+        allotment: RemovalAllowance,
         guards: Guards,
         *,
         together: bool = False,
@@ -190,12 +190,12 @@ class _Budget:
     @property
     def used(self) -> int:
         """Removals of the window and of this pass."""
-        return sum(one.count for one in self._history) + self._now_used
+        return sum(removal.count for removal in self._history) + self._now_used
 
     def _base(self, dropped: int) -> int:
         """How many pairs were ours when the window began, without the oldest moments."""
-        for one in self._history[dropped:]:
-            return one.owned_by_all if self._together else one.owned
+        for removal in self._history[dropped:]:
+            return removal.owned_by_all if self._together else removal.owned
         return self._owned
 
     def _share(self, base: int) -> int | None:
@@ -206,23 +206,23 @@ class _Budget:
         return max(int(percent * base / 100), 1 if percent > 0 else 0)
 
     def _limit(self, base: int) -> int:
-        share, most = self._share(base), self._guards.max_removals
+        share, max_removals = self._share(base), self._guards.max_removals
         if self._together:
-            return max(TENANTS_AT_LIMIT * most, 0 if share is None or not most else share)
-        return most if share is None else min(most, share)
+            return max(TENANTS_AT_LIMIT * max_removals, 0 if share is None or not max_removals else share)
+        return max_removals if share is None else min(max_removals, share)
 
     def _next_at(self) -> float | None:
         """When there is room for one more; ``None`` = never, as the guards are."""
-        left = self.used
-        for index, one in enumerate(self._history):
-            left -= one.count
-            if left < self._limit(self._base(index + 1)):
-                return one.at + self._allotment.window
+        remaining = self.used
+        for index, removal in enumerate(self._history):
+            remaining -= removal.count
+            if remaining < self._limit(self._base(index + 1)):
+                return removal.at + self._allotment.window
         if self._limit(self._owned) <= 0:
             return None
         return self._allotment.now + self._allotment.window
 
-    def violation(self, change: Change, tenant: str, *, waiting: int) -> Violation:
+    def violation(self, change: QuotaChange, tenant: str, *, waiting: int) -> Violation:
         """What is said to a document whose removal waits."""
         base = self._base(0)
         limit, share = self._limit(base), self._share(base)
@@ -258,9 +258,9 @@ def _text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def row_of(one: RemovalCount) -> list[float | int | str]:
+def row_of(removal: RemovalCount) -> list[float | int | str]:
     """A count as it is stored."""
-    return [one.at, one.count, one.tenant, one.owned, one.owned_by_all]
+    return [removal.at, removal.count, removal.tenant, removal.owned, removal.owned_by_all]
 
 
 def count_of(row: Sequence[object]) -> RemovalCount:

@@ -8,13 +8,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reconciler.quota.desired import Conflict, Declaration
+from reconciler.quota.desired import DeclarationConflict, Declaration
 from reconciler.quota.entity import Entity, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.owned import Owner, RecordChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.state import State
-from reconciler.quota.twins import Twin
+from reconciler.quota.state import QuotaState
+from reconciler.quota.twins import IpAlias
 
 RESTRICTABLE = frozenset(
     {
@@ -31,7 +31,7 @@ RESTRICTABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class QuotaChange:
     """One pair that is to be written.
 
     Attributes:
@@ -114,7 +114,7 @@ class Plan:
         findings: What is reported, in the same order.
         bookkeeping: Changes of the records that need no write to the broker.
         conflicts: Pairs that two documents claim.
-        twins: Declared ip entities, and those that are to be set, whose address is live under another spelling.
+        ip_aliases: Declared ip entities, and those that are to be set, whose address is live under another spelling.
         documents: How many documents there are, frozen ones included.
         desired_pairs: How many pairs documents ask for.
         in_sync: How many of them need nothing.
@@ -124,11 +124,11 @@ class Plan:
     """
 
     cluster_id: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[QuotaChange, ...] = ()
     findings: tuple[Finding, ...] = ()
     bookkeeping: tuple[RecordChange, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    twins: tuple[Twin, ...] = ()
+    conflicts: tuple[DeclarationConflict, ...] = ()
+    ip_aliases: tuple[IpAlias, ...] = ()
     documents: int = 0
     desired_pairs: int = 0
     in_sync: int = 0
@@ -141,30 +141,30 @@ class Plan:
         """What identifies the effect: cluster id and operations, nothing else."""
         return effect_digest(self.cluster_id, self.changes)
 
-    def found(self, *causes: Cause) -> tuple[Finding, ...]:
+    def findings_for(self, *causes: Cause) -> tuple[Finding, ...]:
         """The findings with these causes."""
         return tuple(finding for finding in self.findings if finding.cause in causes)
 
     @property
-    def drift(self) -> tuple[Finding | Change, ...]:
+    def drift(self) -> tuple[Finding | QuotaChange, ...]:
         """Pairs that somebody changed behind our back, reported or corrected; without ignored ones."""
-        reported = tuple(one for one in self.found(Cause.DRIFT) if not one.ignored)
-        return (*reported, *(one for one in self.changes if one.cause is Cause.DRIFT))
+        reported = tuple(finding for finding in self.findings_for(Cause.DRIFT) if not finding.ignored)
+        return (*reported, *(change for change in self.changes if change.cause is Cause.DRIFT))
 
     @property
     def adopted(self) -> tuple[Finding, ...]:
         """Pairs that are live as declared and not on record yet: nothing is written for them but the record."""
-        return self.found(Cause.ADOPT, Cause.CONVERGED)
+        return self.findings_for(Cause.ADOPT, Cause.CONVERGED)
 
     @property
     def unmanaged(self) -> tuple[Finding, ...]:
         """Live pairs that nobody declares and we do not own."""
-        return self.found(Cause.UNMANAGED)
+        return self.findings_for(Cause.UNMANAGED)
 
     @property
-    def exclusive(self) -> tuple[Change, ...]:
+    def exclusive(self) -> tuple[QuotaChange, ...]:
         """Removals of what nobody declares and we never owned, which only an exclusive cluster allows."""
-        return tuple(one for one in self.changes if one.cause is Cause.UNMANAGED)
+        return tuple(change for change in self.changes if change.cause is Cause.UNMANAGED)
 
     @property
     def orphans(self) -> tuple[Finding, ...]:
@@ -177,40 +177,40 @@ class Plan:
         return tuple(finding for finding in self.findings if finding.ignored)
 
     @property
-    def shadowing_twins(self) -> tuple[Twin, ...]:
+    def shadowing_ip_aliases(self) -> tuple[IpAlias, ...]:
         """Twins of entities that are not written: brokers may apply the twin in place of what is declared."""
-        written = {change.entity for change in self.changes if not change.removes}
-        return tuple(twin for twin in self.twins if twin.entity not in written)
+        written_entities = {change.entity for change in self.changes if not change.removes}
+        return tuple(alias for alias in self.ip_aliases if alias.entity not in written_entities)
 
     @property
     def restricted(self) -> tuple[Finding, ...]:
         """Differences that the policy in force does not let us write."""
         return tuple(
-            one
-            for one in self.findings
-            if one.action is Action.REPORT and one.cause in RESTRICTABLE and not one.ignored
+            finding
+            for finding in self.findings
+            if finding.action is Action.REPORT and finding.cause in RESTRICTABLE and not finding.ignored
         )
 
 
-def apply_to(state: State, changes: Iterable[Change]) -> State:
+def apply_to(state: QuotaState, changes: Iterable[QuotaChange]) -> QuotaState:
     """The state after these changes, for proofs, previews and impact."""
     return state.with_values((change.entity, change.key, change.after) for change in changes)
 
 
-def effect_digest(cluster_id: str, changes: Iterable[Change]) -> str:
+def effect_digest(cluster_id: str, changes: Iterable[QuotaChange]) -> str:
     """SHA-256 over cluster id and canonical operations: equal effects have equal digests, whatever the reasons.
 
     It binds an approval to an effect; it is not a signature.
     """
-    by_entity: dict[Entity, list[Change]] = {}
+    by_entity: dict[Entity, list[QuotaChange]] = {}
     for change in changes:
         by_entity.setdefault(change.entity, []).append(change)
     operations: list[tuple[object, Key, float | None]] = []
     for subject in sorted(by_entity, key=sort_key):
-        named = parts(subject)
+        entity_parts = parts(subject)
         operations += [
-            (named, change.key, change.after)
-            for change in sorted(by_entity[subject], key=lambda one: COLUMN_OF[one.key])
+            (entity_parts, change.key, change.after)
+            for change in sorted(by_entity[subject], key=lambda change: COLUMN_OF[change.key])
         ]
     text = json.dumps([cluster_id, operations], ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
-from reconciler.quota.owned import NO_RECORD, Owned, Pair
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords, Pair
 from reconciler.quota.state import NO_LIMITS, Limits
 
 Losses: TypeAlias = Mapping[str, Mapping[Pair, str]]
@@ -35,7 +35,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class ResolvedClaims:
     """What all documents together ask for, without a conflict left in it.
 
     Attributes:
@@ -43,18 +43,18 @@ class Settled:
         losses: Who asks for what and does not get it.
     """
 
-    desired: Desired
+    desired: DesiredState
     losses: Losses = field(default_factory=dict[str, Mapping[Pair, str]])
 
 
-def settle(
+def resolve_claims(
     claims: Iterable[Claim],
     *,
-    owned: Owned,
+    owned: OwnershipRecords,
     frozen: Iterable[str] = (),
     halted: Iterable[Pair] = (),
-    others: Iterable[str] = (),
-) -> Settled:
+    other_documents: Iterable[str] = (),
+) -> ResolvedClaims:
     """One desired state in which every pair has one claim.
 
     A document that loses a pair claims and freezes nothing of it; for its other pairs it counts as before.
@@ -64,67 +64,67 @@ def settle(
         owned: The records, which tell who holds a pair at present.
         frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
         halted: Pairs that frozen documents would ask for, as far as that is known.
-        others: Documents that exist but neither claim nor freeze (terminating ones that were released).
+        other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
     """
     everything = tuple(claims)
     by_entity: dict[Entity, list[Claim]] = {}
-    for one in everything:
-        if not one.declaration.suspended:
-            by_entity.setdefault(one.declaration.entity, []).append(one)
+    for claim in everything:
+        if not claim.declaration.suspended:
+            by_entity.setdefault(claim.declaration.entity, []).append(claim)
     losses: dict[str, dict[Pair, str]] = {}
-    counted = [one.declaration for one in everything if one.declaration.suspended]
-    for subject, rivals in by_entity.items():
-        if len(rivals) == 1:
-            counted.append(rivals[0].declaration)
+    suspended = [candidate.declaration for candidate in everything if candidate.declaration.suspended]
+    for subject, competing_claims in by_entity.items():
+        if len(competing_claims) == 1:
+            suspended.append(competing_claims[0].declaration)
         else:
-            counted.extend(_settled(subject, rivals, owned, losses))
-    desired = merge(counted, frozen=frozen)
-    everybody = {one.declaration.document for one in everything}
-    return Settled(
+            suspended.extend(_resolve_entity(subject, competing_claims, owned, losses))
+    desired = merge(suspended, frozen=frozen)
+    everybody = {candidate.declaration.document for candidate in everything}
+    return ResolvedClaims(
         desired=replace(
             desired,
-            documents=desired.documents | everybody | frozenset(others),
+            documents=desired.documents | everybody | frozenset(other_documents),
             halted=desired.halted | frozenset(halted),
         ),
         losses=losses,
     )
 
 
-def _settled(
-    subject: Entity, rivals: list[Claim], owned: Owned, losses: dict[str, dict[Pair, str]]
+def _resolve_entity(
+    subject: Entity, competing_claims: list[Claim], owned: OwnershipRecords, losses: dict[str, dict[Pair, str]]
 ) -> Iterable[Declaration]:
     """The rivals' declarations without the columns that they lose; nothing of those that lose all."""
-    winners = {key: _winner(key, rivals, owned) for key in COLUMNS}
-    for one in rivals:
-        mine = one.declaration
-        for key, value in zip(COLUMNS, mine.limits, strict=True):
+    winners = {key: _winner(key, competing_claims, owned) for key in COLUMNS}
+    for claim in competing_claims:
+        declaration = claim.declaration
+        for key, value in zip(COLUMNS, declaration.limits, strict=True):
             winner = winners[key]
-            if value is not None and winner is not None and winner is not one:
-                lost = losses.setdefault(mine.document, {})
-                lost[subject, key] = winner.declaration.document
-        kept = _only(mine.limits, [key for key in COLUMNS if winners[key] is one])
-        if kept != NO_LIMITS:
-            yield replace(mine, limits=kept)
+            if value is not None and winner is not None and winner is not claim:
+                lost_keys = losses.setdefault(declaration.document, {})
+                lost_keys[subject, key] = winner.declaration.document
+        won_limits = _only(declaration.limits, [key for key in COLUMNS if winners[key] is claim])
+        if won_limits != NO_LIMITS:
+            yield replace(declaration, limits=won_limits)
 
 
-def _winner(key: Key, rivals: Iterable[Claim], owned: Owned) -> Claim | None:
+def _winner(key: Key, competing_claims: Iterable[Claim], owned: OwnershipRecords) -> Claim | None:
     column = COLUMN_OF[key]
-    asking = [one for one in rivals if one.declaration.limits[column] is not None]
+    asking = [claim for claim in competing_claims if claim.declaration.limits[column] is not None]
     if not asking:
         return None
     owner = owned.records.get(asking[0].declaration.entity, NO_RECORD).owners[column]
     holder = None if owner is None else owner.document
 
-    def rank(one: Claim) -> tuple[int, bool, float, str]:
-        document = one.declaration.document
-        return one.priority, document != holder, one.created, document
+    def rank(claim: Claim) -> tuple[int, bool, float, str]:
+        document = claim.declaration.document
+        return claim.priority, document != holder, claim.created, document
 
     return min(asking, key=rank)
 
 
 def _only(limits: Limits, keys: Iterable[Key]) -> Limits:
-    kept = {COLUMN_OF[key] for key in keys}
-    one, two, three, four, five = (
-        value if column in kept else None for column, value in enumerate(limits)
+    columns = {COLUMN_OF[key] for key in keys}
+    producer, consumer, request, mutation, connection_rate = (
+        value if column in columns else None for column, value in enumerate(limits)
     )
-    return one, two, three, four, five
+    return producer, consumer, request, mutation, connection_rate

@@ -51,7 +51,7 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class DeclarationConflict:
     """Two or more documents ask for one pair, with equal values or not.
 
     Attributes:
@@ -66,7 +66,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desired:
+class DesiredState:
     """What all documents together ask for.
 
     Attributes:
@@ -87,7 +87,7 @@ class Desired:
     claims: Mapping[Entity, tuple[Declaration, ...]] = field(
         default_factory=dict[Entity, tuple[Declaration, ...]]
     )
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[DeclarationConflict, ...] = ()
     documents: frozenset[str] = frozenset()
     frozen: frozenset[str] = frozenset()
     halted: frozenset[tuple[Entity, Key]] = frozenset()
@@ -103,11 +103,11 @@ class Desired:
         """The declaration that a desired pair comes from."""
         column = COLUMN_OF[key]
         return next(
-            (one for one in self.claims.get(subject, ()) if one.limits[column] is not None), None
+            (declaration for declaration in self.claims.get(subject, ()) if declaration.limits[column] is not None), None
         )
 
 
-def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> Desired:
+def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:
     """One desired state from many documents; their order never matters.
 
     Args:
@@ -115,48 +115,48 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         frozen: Names of further documents that exist but must not claim anything.
     """
     everything = tuple(declarations)
-    silent = {one.document for one in everything if one.suspended}
+    silent = {candidate.document for candidate in everything if candidate.suspended}
     silent.update(frozen)
     halted: set[tuple[Entity, Key]] = set()
     limits: dict[Entity, Limits] = {}
     claims: dict[Entity, tuple[Declaration, ...]] = {}
     shared: set[Entity] = set()
-    for one in everything:
-        if one.document in silent:
-            halted.update((one.entity, key) for key, _ in set_values(one.limits))
-        elif one.entity in claims:
-            claims[one.entity] += (one,)
-            shared.add(one.entity)
+    for declaration in everything:
+        if declaration.document in silent:
+            halted.update((declaration.entity, key) for key, _ in set_values(declaration.limits))
+        elif declaration.entity in claims:
+            claims[declaration.entity] += (declaration,)
+            shared.add(declaration.entity)
         else:
-            claims[one.entity] = (one,)
-            limits[one.entity] = one.limits
-    conflicts: list[Conflict] = []
+            claims[declaration.entity] = (declaration,)
+            limits[declaration.entity] = declaration.limits
+    conflicts: list[DeclarationConflict] = []
     for subject in sorted(shared, key=sort_key):
         claims[subject] = tuple(sorted(claims[subject], key=_place))
-        limits[subject], found = _fold(subject, claims[subject])
-        conflicts.extend(found)
-    return Desired(
+        limits[subject], entity_conflicts = _fold(subject, claims[subject])
+        conflicts.extend(entity_conflicts)
+    return DesiredState(
         limits=limits,
         claims=claims,
         conflicts=tuple(conflicts),
-        documents=frozenset(silent.union(one.document for one in everything)),
+        documents=frozenset(silent.union(candidate.document for candidate in everything)),
         frozen=frozenset(silent),
         halted=frozenset(halted),
     )
 
 
-def _fold(subject: Entity, claims: tuple[Declaration, ...]) -> tuple[Limits, list[Conflict]]:
+def _fold(subject: Entity, claims: tuple[Declaration, ...]) -> tuple[Limits, list[DeclarationConflict]]:
     """Limits of an entity that several documents speak of, and the columns that two of them claim."""
     columns: list[float | None] = []
-    conflicts: list[Conflict] = []
+    conflicts: list[DeclarationConflict] = []
     for column, key in enumerate(COLUMNS):
-        named = tuple(one for one in claims if one.limits[column] is not None)
-        columns.append(named[0].limits[column] if len(named) == 1 else None)
-        if len(named) > 1:
-            conflicts.append(Conflict(entity=subject, key=key, claims=named))
+        declarations = tuple(declaration for declaration in claims if declaration.limits[column] is not None)
+        columns.append(declarations[0].limits[column] if len(declarations) == 1 else None)
+        if len(declarations) > 1:
+            conflicts.append(DeclarationConflict(entity=subject, key=key, claims=declarations))
     producer, consumer, request, mutation, connection = columns
     return (producer, consumer, request, mutation, connection), conflicts
 
 
-def _place(one: Declaration) -> tuple[str, int, str]:
-    return one.path, one.line, one.document
+def _place(declaration: Declaration) -> tuple[str, int, str]:
+    return declaration.path, declaration.line, declaration.document

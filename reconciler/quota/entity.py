@@ -82,19 +82,19 @@ def entity(*, user: Slot = ABSENT, client_id: Slot = ABSENT, ip: Slot = ABSENT) 
             Kafka string (ClientQuotaControlManager.validateEntity, 4.3). Empty names are values here,
             because a live cluster may hold one; manifests refuse them.
     """
-    made = Entity((user, client_id, ip))
-    if kinds(made) not in _LEVELS:
+    new_entity = Entity((user, client_id, ip))
+    if kinds(new_entity) not in _LEVELS:
         raise QuotaValueError(
             "an entity needs a user, a client-id or an ip"
-            if made == (ABSENT, ABSENT, ABSENT)
+            if new_entity == (ABSENT, ABSENT, ABSENT)
             else "ip cannot be combined with user or client-id"
         )
-    for slot in made:
+    for slot in new_entity:
         if isinstance(slot, str) and len(slot.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
             raise QuotaValueError(
                 f"a name of more than {MAX_NAME_BYTES} bytes does not fit into a Kafka string"
             )
-    return made
+    return new_entity
 
 
 def kinds(subject: Entity) -> tuple[str, str, str]:
@@ -121,24 +121,24 @@ def level(subject: Entity) -> int:
 def parts(subject: Entity) -> tuple[tuple[str, str | None], ...]:
     """``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject
-    found: list[tuple[str, str | None]] = []
+    present_parts: list[tuple[str, str | None]] = []
     if user is not ABSENT:
-        found.append(("user", user))
+        present_parts.append(("user", user))
     if client_id is not ABSENT:
-        found.append(("client-id", client_id))
+        present_parts.append(("client-id", client_id))
     if ip is not ABSENT:
-        found.append(("ip", ip))
-    return tuple(found)
+        present_parts.append(("ip", ip))
+    return tuple(present_parts)
 
 
-def from_parts(named: Iterable[tuple[str, str | None]]) -> Entity:
+def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
     """The inverse of :func:`parts`.
 
     Raises:
         QuotaValueError: A type is unknown or stands twice, or the combination is illegal.
     """
     slots: dict[str, Slot] = {}
-    for kind, name in named:
+    for kind, name in entity_parts:
         if kind not in ENTITY_TYPES or kind in slots:
             raise QuotaValueError(
                 f"entity type {kind!r} is {'given twice' if kind in slots else 'unknown'}"
@@ -157,16 +157,16 @@ def sort_key(subject: Entity) -> tuple[int, str, str, str]:
     return level(subject), user or "", client_id or "", ip or ""
 
 
-def may_match_same(one: Entity, other: Entity) -> bool:
+def may_match_same(first: Entity, second: Entity) -> bool:
     """Whether some client can fall under both entities.
 
     Two entities miss each other only where both name the same slot differently, or where one is an ip
     entity and the other is not (connection quotas never look at users or client ids).
     """
-    if (one[2] is ABSENT) != (other[2] is ABSENT):
+    if (first[2] is ABSENT) != (second[2] is ABSENT):
         return False
     return all(
-        mine == theirs
-        for mine, theirs in zip(one, other, strict=True)
-        if isinstance(mine, str) and isinstance(theirs, str)
+        first_name == second_name
+        for first_name, second_name in zip(first, second, strict=True)
+        if isinstance(first_name, str) and isinstance(second_name, str)
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from reconciler.quota.change import Plan
-from reconciler.quota.owned import Override, Owned, Owner, Pair
+from reconciler.quota.owned import Override, OwnershipRecords, Owner, Pair
 from reconciler.quota.policy import Cause
 
 
@@ -31,7 +31,7 @@ class ExpiredOverride:
 
 
 def expired_overrides(
-    plan: Plan, owned: Owned, *, reverted: Collection[Pair] = ()
+    plan: Plan, owned: OwnershipRecords, *, reverted: Collection[Pair] = ()
 ) -> tuple[ExpiredOverride, ...]:
     """The expired overrides that a plan reports or wants to revert, in plan order; without ignored pairs.
 
@@ -42,7 +42,7 @@ def expired_overrides(
     """
     ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
     rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
-    for finding in plan.found(ended):
+    for finding in plan.findings_for(ended):
         pair = finding.entity, finding.key
         expected = overrides[pair].before if finding.desired is None else finding.desired
         if not finding.ignored:

@@ -7,15 +7,15 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.change import Change, Plan, apply_to
+from reconciler.quota.change import QuotaChange, Plan, apply_to
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key
-from reconciler.quota.outlook import Reach, reaches_of
+from reconciler.quota.outlook import LimitEffect, effects_of
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.quantities import limit
 from reconciler.quota.ranges import ValueRange, is_approved, range_of
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 MIN_SHARE_FROM: Final = 20
 """Below this many owned pairs a share of them says nothing."""
@@ -172,18 +172,18 @@ class Violation:
         return ALLOWED_WITH[self.guard]
 
 
-def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
+def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
     """All violations of a plan, in a fixed order; empty = it may be applied. A loop has budgets besides."""
     # An override passes every guard. What its end brings back was there before: only declared values are looked at.
-    written = tuple(one for one in plan.changes if one.cause is not Cause.OVERRIDE)
-    planned = tuple(one for one in written if one.cause is not Cause.OVERRIDE_EXPIRED)
+    written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
+    planned = tuple(change for change in written_changes if change.cause is not Cause.OVERRIDE_EXPIRED)
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_defaults(planned, guards),
         *_protected(planned, guards.protected),
         *_labels(planned, guards.required_labels),
-        *_values(written, guards),
+        *_values(written_changes, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
         *_twins(plan),
     )
@@ -210,20 +210,20 @@ def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Vi
     if not planned:
         return []
     count = planned
-    found: list[Violation] = []
+    violations: list[Violation] = []
     if count > guards.max_removals:
         message = f"{count} removals are more than the {guards.max_removals} that are allowed"
-        found.append(Violation(guard=Guard.MAX_REMOVALS, message=message))
+        violations.append(Violation(guard=Guard.MAX_REMOVALS, message=message))
     if owned_pairs >= MIN_SHARE_FROM and 100 * count > guards.max_removed_percent * owned_pairs:
         message = (
             f"{count} removals are {100 * count / owned_pairs:.1f} % of the {owned_pairs} pairs that are ours;"
             f" {guards.max_removed_percent:g} % are allowed"
         )
-        found.append(Violation(guard=Guard.MAX_REMOVED_SHARE, message=message))
-    return found
+        violations.append(Violation(guard=Guard.MAX_REMOVED_SHARE, message=message))
+    return violations
 
 
-def _defaults(changes: Iterable[Change], guards: Guards) -> list[Violation]:
+def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     if not guards.protect_defaults:
         return []
     return [
@@ -237,45 +237,45 @@ def _defaults(changes: Iterable[Change], guards: Guards) -> list[Violation]:
     ]
 
 
-def _protected(changes: Iterable[Change], protections: Sequence[Protection]) -> list[Violation]:
+def _protected(changes: Iterable[QuotaChange], protections: Sequence[Protection]) -> list[Violation]:
     """Everything about protected entities, with the first protection that matches."""
     if not protections:
         return []
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for change in changes:
-        for one in protections:
-            if one.entities.matches(change.entity):
-                why = f": {one.reason}" if one.reason else ""
-                message = f"{change.action} on a protected entity{why}"
-                found.append(_of(change, Guard.PROTECTED_ENTITIES, message))
+        for protection in protections:
+            if protection.entities.matches(change.entity):
+                reason = f": {protection.reason}" if protection.reason else ""
+                message = f"{change.action} on a protected entity{reason}"
+                violations.append(_of(change, Guard.PROTECTED_ENTITIES, message))
                 break
-    return found
+    return violations
 
 
-def _labels(changes: Iterable[Change], rules: Sequence[LabelRule]) -> list[Violation]:
+def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[Violation]:
     """Declared values whose document lacks a label. A removal has no document any more, so it needs none."""
     if not rules:
         return []
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for change in changes:
         claim = change.claim
         if claim is None or change.removes:
             continue
-        there = {name for name, text in claim.labels if text}
+        label_names = {name for name, text in claim.labels if text}
         needed = [
-            name for one in rules if one.entities.matches(change.entity) for name in one.labels
+            name for rule in rules if rule.entities.matches(change.entity) for name in rule.labels
         ]
-        missing = [name for name in dict.fromkeys(needed) if name not in there]
+        missing = [name for name in dict.fromkeys(needed) if name not in label_names]
         if missing:
             kind = "label" if len(missing) == 1 else "labels"
             message = f"its document {claim.document} lacks the {kind} {', '.join(missing)}"
-            found.append(_of(change, Guard.REQUIRED_LABELS, message))
-    return found
+            violations.append(_of(change, Guard.REQUIRED_LABELS, message))
+    return violations
 
 
-def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
+def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     """Declared values outside their bounds, or like a slip of the unit where no minimum speaks."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for change in changes:
         if change.claim is None or change.after is None:
             continue
@@ -283,42 +283,42 @@ def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
         bound = range_of(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
             message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
-            found.append(_of(change, Guard.UNIT_SLIP, message))
+            violations.append(_of(change, Guard.UNIT_SLIP, message))
         if bound.minimum is not None and value < bound.minimum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is below its bound"
                 f" {limit(change.key, bound.minimum)}"
             )
-            found.append(_of(change, Guard.BOUNDS, message))
+            violations.append(_of(change, Guard.BOUNDS, message))
         if bound.maximum is not None and value > bound.maximum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is above its bound"
                 f" {limit(change.key, bound.maximum)}"
             )
-            found.append(_of(change, Guard.BOUNDS, message))
-    return found
+            violations.append(_of(change, Guard.BOUNDS, message))
+    return violations
 
 
 def _effects(
-    changes: Iterable[Change], guards: Guards, live: State, after: State
+    changes: Iterable[QuotaChange], guards: Guards, live: QuotaState, after: QuotaState
 ) -> list[Violation]:
     """What the whole plan does to clients: too large a jump, or no limit left."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for change in changes:
-        reaches = [reach for reach in reaches_of(change, live, after) if reach.holds]
-        found.extend(_jump(change, reaches, guards))
+        effects = [effect for effect in effects_of(change, live, after) if effect.is_decisive]
+        violations.extend(_jump(change, effects, guards))
         if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
-            reach.before is not None and reach.after is None for reach in reaches
+            effect.before is not None and effect.after is None for effect in effects
         ):
             message = f"clients under it lose their last {change.key}"
-            found.append(_of(change, Guard.NEWLY_UNLIMITED, message))
-    return found
+            violations.append(_of(change, Guard.NEWLY_UNLIMITED, message))
+    return violations
 
 
-def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Violation]:
+def _jump(change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards) -> list[Violation]:
     """The largest jump of clients that are limited before and after, if it is too large and not approved."""
     jumps = [
-        reach for reach in reaches if _size(reach) > _largest(reach, change, guards) * ROUNDING
+        effect for effect in effects if _size(effect) > _largest(effect, change, guards) * ROUNDING
     ]
     if not jumps or is_approved(change, guards.bounds, guards.granted):
         return []
@@ -334,19 +334,19 @@ def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Viol
     return [_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
 
 
-def _largest(reach: Reach, change: Change, guards: Guards) -> float:
+def _largest(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
     """The largest factor that is allowed between the limits of a reach."""
-    if _is_above_default(reach, change):
+    if _is_above_default(effect, change):
         return max(guards.max_exception_factor, guards.max_change_factor)
     return guards.max_change_factor
 
 
-def _is_above_default(reach: Reach, change: Change) -> bool:
+def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
     """Whether a change makes, or ends, an exception whose limit is larger than the default."""
-    if not reach.exception or reach.before is None or reach.after is None:
+    if not effect.exception or effect.before is None or effect.after is None:
         return False
-    default, own = (reach.after, reach.before) if change.removes else (reach.before, reach.after)
-    return own > default
+    default, own_limit = (effect.after, effect.before) if change.removes else (effect.before, effect.after)
+    return own_limit > default
 
 
 def _above(number: float, limit: float) -> str:
@@ -355,23 +355,23 @@ def _above(number: float, limit: float) -> str:
     return next((text for text in texts if float(text) > limit), f"{number:.17g}")
 
 
-def _size(reach: Reach) -> float:
+def _size(effect: LimitEffect) -> float:
     """By how much a limit grows or shrinks; infinite from or to a number that nothing can be compared with."""
-    if reach.before is None or reach.after is None or reach.before == reach.after:
+    if effect.before is None or effect.after is None or effect.before == effect.after:
         return 1.0
-    factor = reach.factor
+    factor = effect.factor
     return math.inf if factor is None else max(factor, 1 / factor)
 
 
 def _twins(plan: Plan) -> list[Violation]:
     """Sets on an address with another live spelling, and removals of a spelling that leave a declared address bare."""
-    written = {change.entity: change.removes for change in plan.changes}
+    is_removed_by_entity = {change.entity: change.removes for change in plan.changes}
     violations: list[Violation] = []
-    for twin in plan.twins:
-        if written.get(twin.entity) is False:
-            violations.append(_of_address(twin.entity, twin.message))
-        elif written.get(twin.live):
-            violations.append(_of_address(twin.live, twin.shadow_message))
+    for alias in plan.ip_aliases:
+        if is_removed_by_entity.get(alias.entity) is False:
+            violations.append(_of_address(alias.entity, alias.message))
+        elif is_removed_by_entity.get(alias.live):
+            violations.append(_of_address(alias.live, alias.shadow_message))
     return violations
 
 
@@ -384,7 +384,7 @@ def _of_address(entity: Entity, message: str) -> Violation:
     )
 
 
-def _of(change: Change, guard: Guard, message: str) -> Violation:
+def _of(change: QuotaChange, guard: Guard, message: str) -> Violation:
     place = change.claim.place(change.key) if change.claim is not None else ""
     return Violation(
         guard=guard, message=message, entity=change.entity, key=change.key, place=place

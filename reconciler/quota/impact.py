@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.basis import fallbacks, is_wider, meets_every_client_id, names_only_client
-from reconciler.quota.change import Change, Plan, apply_to
-from reconciler.quota.desired import Desired
+from reconciler.quota.change import QuotaChange, Plan, apply_to
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.outlook import Reach, reach_of
-from reconciler.quota.precedence import Effective, Principal, resolve
-from reconciler.quota.state import State, set_values
+from reconciler.quota.outlook import LimitEffect, effect_of
+from reconciler.quota.precedence import EffectiveLimit, Principal, resolve
+from reconciler.quota.state import QuotaState, set_values
 
 
 class Direction(StrEnum):
@@ -25,7 +25,7 @@ class Direction(StrEnum):
     UNCHANGED = "unchanged"
 
 
-class Sharing(StrEnum):
+class BucketSharing(StrEnum):
     """Who draws on the limit of a client afterwards, compared with before: a bucket is counted under its metric tags."""
 
     SAME = "same"
@@ -48,7 +48,7 @@ class Effect:
         factor: ``after / before`` where both can be enforced, else ``None``.
     """
 
-    change: Change
+    change: QuotaChange
     direction: Direction
     before: float | None
     after: float | None
@@ -56,7 +56,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affected:
+class AffectedPrincipal:
     """A known principal whose limit for a key changes.
 
     Attributes:
@@ -68,8 +68,8 @@ class Affected:
 
     principal: Principal
     key: Key
-    before: Effective
-    after: Effective
+    before: EffectiveLimit
+    after: EffectiveLimit
 
     @property
     def moved(self) -> bool:
@@ -84,25 +84,25 @@ class Affected:
     @property
     def factor(self) -> float | None:
         """How many times larger its limit becomes; ``None`` unless both are numbers that can be enforced."""
-        return Reach(before=self.before.value, after=self.after.value, holds=True).factor
+        return LimitEffect(before=self.before.value, after=self.after.value, is_decisive=True).factor
 
     @property
-    def sharing(self) -> Sharing:
+    def sharing(self) -> BucketSharing:
         """With whom it shares its limit, compared with before."""
         if not self.before.bucket or not self.after.bucket:
-            return Sharing.ENDED if self.before.bucket else Sharing.BEGUN
+            return BucketSharing.ENDED if self.before.bucket else BucketSharing.BEGUN
         was, will = (
-            {at for at, tag in enumerate(one.bucket) if tag} for one in (self.before, self.after)
+            {at for at, tag in enumerate(effective.bucket) if tag} for effective in (self.before, self.after)
         )
         if was == will:
-            return Sharing.SAME
+            return BucketSharing.SAME
         if was < will:
-            return Sharing.SPLIT
-        return Sharing.JOINED if will < was else Sharing.OTHER
+            return BucketSharing.SPLIT
+        return BucketSharing.JOINED if will < was else BucketSharing.OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shadow:
+class ShadowedLimit:
     """A limit that can never apply, because another one is closer to every client that it could match."""
 
     entity: Entity
@@ -126,7 +126,7 @@ class HiddenRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hiding:
+class HidingOrphan:
     """An orphaned limit, and the rules that would hold for some of its clients if it were not there.
 
     Attributes:
@@ -156,17 +156,17 @@ class Impact:
         shadows: Limits that can never apply after the plan, sorted.
         new_shadows: Those of them that could apply before.
         silent: Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
-        known: How many principals were asked about.
+        principal_count: How many principals were asked about.
         hiding: What orphans hide, in plan order; orphans that hide nothing are left out.
     """
 
     effects: tuple[Effect, ...]
-    affected: tuple[Affected, ...]
-    shadows: tuple[Shadow, ...]
-    new_shadows: tuple[Shadow, ...]
+    affected: tuple[AffectedPrincipal, ...]
+    shadows: tuple[ShadowedLimit, ...]
+    new_shadows: tuple[ShadowedLimit, ...]
     silent: tuple[Key, ...]
-    known: int
-    hiding: tuple[Hiding, ...] = ()
+    principal_count: int
+    hiding: tuple[HidingOrphan, ...] = ()
 
     def count(self, direction: Direction) -> int:
         """How many changes go this way."""
@@ -174,46 +174,46 @@ class Impact:
 
 
 def assess(
-    plan: Plan, live: State, *, known: Iterable[Principal] = (), desired: Desired | None = None
+    plan: Plan, live: QuotaState, *, known_principals: Iterable[Principal] = (), desired: DesiredState | None = None
 ) -> Impact:
     """The impact of a plan on a live state.
 
     Args:
         plan: What is to be done.
         live: The state that it was made from.
-        known: Principals to ask about: users with quotas, SCRAM users, a given list, recorded usage.
+        known_principals: Principals to ask about: users with quotas, SCRAM users, a given list, recorded usage.
         desired: All documents, for the places of rules that orphans hide.
     """
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
-    principals = sorted(set(known), key=_by_names)
+    principals = sorted(set(known_principals), key=_by_names)
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
         effects=tuple(_effect(change, live, after) for change in plan.changes),
         affected=tuple(_affected(principals, live, after, touched)) if touched else (),
         shadows=after_shadows,
-        new_shadows=tuple(one for one in after_shadows if one not in before_shadows),
+        new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
         silent=_silent(plan, live, after),
-        known=len(principals),
-        hiding=_hiding(plan, after, desired or Desired()),
+        principal_count=len(principals),
+        hiding=_hiding(plan, after, desired or DesiredState()),
     )
 
 
-def known_from(state: State) -> frozenset[Principal]:
+def known_from(state: QuotaState) -> frozenset[Principal]:
     """The principals that a state itself names: every user, every user with client-id, every ip."""
-    found: set[Principal] = set()
+    principals: set[Principal] = set()
     for user, client_id, ip in state.limits:
         if isinstance(ip, str):
-            found.add(Principal(ip=ip))
+            principals.add(Principal(ip=ip))
         elif isinstance(user, str):
-            found.add(
+            principals.add(
                 Principal(user=user, client_id=client_id if isinstance(client_id, str) else None)
             )
-    return frozenset(found)
+    return frozenset(principals)
 
 
-def shadows(state: State, keys: Iterable[Key] = COLUMNS) -> tuple[Shadow, ...]:
+def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedLimit, ...]:
     """Limits of a state that can never apply.
 
     Every client has a user, so a limit of the default user is closer than any bare client-id; and a limit of default
@@ -221,7 +221,7 @@ def shadows(state: State, keys: Iterable[Key] = COLUMNS) -> tuple[Shadow, ...]:
     another one whole: the closer ones name somebody, or leave clients without a client id.
     """
     columns = [COLUMN_OF[key] for key in keys if not RULES[key].on_ip]
-    found: list[Shadow] = []
+    shadowed: list[ShadowedLimit] = []
     for subject, limits in state.limits.items():
         if level(subject) not in (7, 8):
             continue
@@ -231,26 +231,26 @@ def shadows(state: State, keys: Iterable[Key] = COLUMNS) -> tuple[Shadow, ...]:
             for candidate in _over(subject):
                 over = state.limits.get(candidate)
                 if over is not None and over[column] is not None:
-                    found.append(Shadow(entity=subject, key=COLUMNS[column], by=candidate))
+                    shadowed.append(ShadowedLimit(entity=subject, key=COLUMNS[column], by=candidate))
                     break
-    return tuple(sorted(found, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key])))
+    return tuple(sorted(shadowed, key=lambda shadow: (sort_key(shadow.entity), COLUMN_OF[shadow.key])))
 
 
 def _over(subject: Entity) -> tuple[Entity, ...]:
     """Entities that are closer to every client of a bare client-id entity."""
     client_id = subject[1]
-    same = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
-    return (*same, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
+    same_client = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
+    return (*same_client, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
 
 
-def _effect(change: Change, live: State, after: State) -> Effect:
-    reach = reach_of(change, live, after)
+def _effect(change: QuotaChange, live: QuotaState, after: QuotaState) -> Effect:
+    effect = effect_of(change, live, after)
     return Effect(
         change=change,
-        direction=direction_of(reach.before, reach.after),
-        before=reach.before,
-        after=reach.after,
-        factor=reach.factor,
+        direction=direction_of(effect.before, effect.after),
+        before=effect.before,
+        after=effect.after,
+        factor=effect.factor,
     )
 
 
@@ -264,8 +264,8 @@ def direction_of(before: float | None, after: float | None) -> Direction:
 
 
 def _affected(
-    principals: Iterable[Principal], live: State, after: State, touched: Collection[Key]
-) -> Iterable[Affected]:
+    principals: Iterable[Principal], live: QuotaState, after: QuotaState, touched: Collection[Key]
+) -> Iterable[AffectedPrincipal]:
     """Clients with another limit; a key that no change names is the same for everybody."""
     for principal in principals:
         pairs = zip(
@@ -275,23 +275,23 @@ def _affected(
         )
         for old, new in pairs:
             if (old.value, old.bucket) != (new.value, new.bucket):
-                yield Affected(principal=principal, key=old.key, before=old, after=new)
+                yield AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
 
 
-def _silent(plan: Plan, live: State, after: State) -> tuple[Key, ...]:
+def _silent(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:
     removed = {change.key for change in plan.changes if change.removes}
     if not removed:
         return ()
-    left = {key for limits in after.limits.values() for key, _ in set_values(limits)}
+    remaining_keys = {key for limits in after.limits.values() for key, _ in set_values(limits)}
     had = {key for limits in live.limits.values() for key, _ in set_values(limits)}
-    return tuple(key for key in COLUMNS if key in removed and key in had and key not in left)
+    return tuple(key for key in COLUMNS if key in removed and key in had and key not in remaining_keys)
 
 
-def _hiding(plan: Plan, after: State, desired: Desired) -> tuple[Hiding, ...]:
+def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[HidingOrphan, ...]:
     by_client: dict[tuple[Key, type], list[Entity]] = {}
-    found: list[Hiding] = []
-    for one in plan.orphans:
-        subject, key = one.entity, one.key
+    hidings: list[HidingOrphan] = []
+    for finding in plan.orphans:
+        subject, key = finding.entity, finding.key
         rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
         total = len(rules)
         if meets_every_client_id(subject):
@@ -308,18 +308,18 @@ def _hiding(plan: Plan, after: State, desired: Desired) -> tuple[Hiding, ...]:
             total += len(by_client[kind])
             rules += by_client[kind][:NAMED_RULES]
         if rules:
-            named = sorted(rules, key=sort_key)[:NAMED_RULES]
-            shown = tuple(_rule(rule, key, after, desired) for rule in named)
-            found.append(Hiding(entity=subject, key=key, rules=shown, total=total))
-    return tuple(found)
+            named_rules = sorted(rules, key=sort_key)[:NAMED_RULES]
+            shown_rules = tuple(_rule(rule, key, after, desired) for rule in named_rules)
+            hidings.append(HidingOrphan(entity=subject, key=key, rules=shown_rules, total=total))
+    return tuple(hidings)
 
 
-def _rule(subject: Entity, key: Key, after: State, desired: Desired) -> HiddenRule:
+def _rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -> HiddenRule:
     value, claim = after.value(subject, key), desired.claim(subject, key)
     assert value is not None  # noqa: S101 - only rules with a value hide or are hidden
     return HiddenRule(entity=subject, value=value, place="" if claim is None else claim.place(key))
 
 
-def _by_names(one: Principal) -> tuple[tuple[bool, str], ...]:
+def _by_names(principal: Principal) -> tuple[tuple[bool, str], ...]:
     """A total order: a name that is not asked for comes before the empty one."""
-    return tuple((name is not None, name or "") for name in (one.user, one.client_id, one.ip))
+    return tuple((name is not None, name or "") for name in (principal.user, principal.client_id, principal.ip))

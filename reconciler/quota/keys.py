@@ -31,14 +31,14 @@ class Key(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class KeyDefinition:
     """What one key means and may hold.
 
     Attributes:
         key: Kafka's name.
         field: Its name in a manifest.
         unit: For people; every limit is per broker but the mutation rate (per active controller).
-        whole: Only whole numbers (Kafka's LONG and INT).
+        is_integer: Only whole numbers (Kafka's LONG and INT).
         maximum: Largest legal value, as the float64 that the broker compares with; None = no bound.
         on_ip: Carried by ip entities only; otherwise by user and client-id entities only.
         slip: Values below this are most likely a slip of the unit; guards refuse them. 0 = no such bound.
@@ -48,7 +48,7 @@ class Rule:
     key: Key
     field: str
     unit: str
-    whole: bool
+    is_integer: bool
     maximum: float | None
     on_ip: bool
     slip: float
@@ -61,20 +61,20 @@ COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
 COLUMN_OF: Final[dict[Key, int]] = {key: column for column, key in enumerate(COLUMNS)}
 """Where a key stands in a row of limits."""
 
-RULES: Final[dict[Key, Rule]] = {
+RULES: Final[dict[Key, KeyDefinition]] = {
     rule.key: rule
     for rule in (
-        Rule(key=Key.PRODUCER_BYTE_RATE, field="producerByteRate", unit="bytes/s per broker",
-             whole=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
-        Rule(key=Key.CONSUMER_BYTE_RATE, field="consumerByteRate", unit="bytes/s per broker",
-             whole=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
-        Rule(key=Key.REQUEST_PERCENTAGE, field="requestPercentage", unit="% of one thread per broker",
-             whole=False, maximum=None, on_ip=False, slip=1, is_bytes=False),
-        Rule(key=Key.CONTROLLER_MUTATION_RATE, field="controllerMutationRate",
+        KeyDefinition(key=Key.PRODUCER_BYTE_RATE, field="producerByteRate", unit="bytes/s per broker",
+             is_integer=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
+        KeyDefinition(key=Key.CONSUMER_BYTE_RATE, field="consumerByteRate", unit="bytes/s per broker",
+             is_integer=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
+        KeyDefinition(key=Key.REQUEST_PERCENTAGE, field="requestPercentage", unit="% of one thread per broker",
+             is_integer=False, maximum=None, on_ip=False, slip=1, is_bytes=False),
+        KeyDefinition(key=Key.CONTROLLER_MUTATION_RATE, field="controllerMutationRate",
              unit="partition mutations/s at the active controller",
-             whole=False, maximum=None, on_ip=False, slip=0, is_bytes=False),
-        Rule(key=Key.CONNECTION_CREATION_RATE, field="connectionCreationRate", unit="connections/s per broker",
-             whole=True, maximum=float(INT_MAX), on_ip=True, slip=1, is_bytes=False),
+             is_integer=False, maximum=None, on_ip=False, slip=0, is_bytes=False),
+        KeyDefinition(key=Key.CONNECTION_CREATION_RATE, field="connectionCreationRate", unit="connections/s per broker",
+             is_integer=True, maximum=float(INT_MAX), on_ip=True, slip=1, is_bytes=False),
     )
 }  # fmt: skip
 FIELDS: Final[dict[str, Key]] = {rule.field: rule.key for rule in RULES.values()}
@@ -94,7 +94,7 @@ def check_value(key: Key, value: float) -> float:
         raise QuotaValueError(f"{rule.field} must be a finite number")
     if number <= 0:
         raise QuotaValueError(f"{rule.field} must be greater than 0; leave it out for no limit")
-    if rule.whole and not number.is_integer():
+    if rule.is_integer and not number.is_integer():
         raise QuotaValueError(f"{rule.field} must be a whole number ({rule.unit})")
     if rule.maximum is not None and number > rule.maximum:
         raise QuotaValueError(
@@ -107,19 +107,19 @@ def check_value(key: Key, value: float) -> float:
     return number
 
 
-def same_value(key: Key, one: float | None, other: float | None) -> bool:
+def same_value(key: Key, first: float | None, second: float | None) -> bool:
     """Whether two values of a key mean the same limit; ``None`` is "not set".
 
     Exact on float64, but a value of an integral key within 1e-6 of a whole number is that number:
     Kafka accepts and stores 1000000.0000005 and enforces 1000000. Not a number, which brokers took up to 4.3, is itself.
     """
-    if one == other or one is None or other is None:
-        return one == other
-    if not (math.isfinite(one) and math.isfinite(other)):
-        return math.isnan(one) and math.isnan(other)
-    if not RULES[key].whole:
+    if first == second or first is None or second is None:
+        return first == second
+    if not (math.isfinite(first) and math.isfinite(second)):
+        return math.isnan(first) and math.isnan(second)
+    if not RULES[key].is_integer:
         return False
-    return whole_if_near(one) == whole_if_near(other)
+    return whole_if_near(first) == whole_if_near(second)
 
 
 def whole_if_near(value: float) -> float:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
 
@@ -37,7 +37,7 @@ NAMED_OBSTACLES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class SendBatch:
     """The changes of one pass at one level, entity by entity.
 
     Attributes:
@@ -56,14 +56,14 @@ class Batch:
         return f"{'remove' if self.removes else 'set'} at level {self.level}"
 
 
-def batches(changes: Iterable[Change]) -> tuple[Batch, ...]:
+def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
     """The two passes over these changes, in the order in which they are to be sent."""
     grouped: dict[tuple[bool, int], dict[Entity, list[tuple[str, float | None]]]] = {}
     for change in changes:
         batch = grouped.setdefault((change.removes, level(change.entity)), {})
         batch.setdefault(change.entity, []).append((str(change.key), change.after))
     return tuple(
-        Batch(
+        SendBatch(
             removes=removes,
             level=number,
             alterations=tuple(
@@ -86,27 +86,27 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
     """Requests of at most :data:`MAX_OPERATIONS` and :data:`MAX_ENTITIES`; no entity is split, none is empty."""
     chunk: list[Alteration] = []
     operations = 0
-    for one in alterations:
+    for alteration in alterations:
         if chunk and (
-            len(chunk) == MAX_ENTITIES or operations + len(one.operations) > MAX_OPERATIONS
+            len(chunk) == MAX_ENTITIES or operations + len(alteration.operations) > MAX_OPERATIONS
         ):
             yield tuple(chunk)
             chunk, operations = [], 0
-        chunk.append(one)
-        operations += len(one.operations)
+        chunk.append(alteration)
+        operations += len(alteration.operations)
     if chunk:
         yield tuple(chunk)
 
 
-class Schedule:
+class SendSchedule:
     """What is still in the way while a plan is being sent. No I/O: the sender tells what happened, and asks.
 
     Use: for each batch of :attr:`batches`, in order, first make :meth:`unseen` visible where it answers anything and
-    say :meth:`seen`; then send everything but :meth:`held`; then :meth:`settle` each entity with its result. What an
+    say :meth:`mark_visible`; then send everything but :meth:`find_held_entities`; then :meth:`settle` each entity with its result. What an
     earlier batch never settled counts as failed, so a sender that forgets something cannot break the law.
     """
 
-    def __init__(self, changes: Iterable[Change]) -> None:
+    def __init__(self, changes: Iterable[QuotaChange]) -> None:
         self.batches = batches(changes)
         self._failed = _Obstacles()
         self._acknowledged = _Obstacles()
@@ -115,42 +115,42 @@ class Schedule:
         self._settled: set[tuple[bool, Entity]] = set()
         self._passed = 0
 
-    def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
         """Entities of a batch that must not be sent now, and for which others each one waits.
 
         At most :data:`NAMED_OBSTACLES` are named, sorted. An entity that waits for itself had a write of unknown
         fate, and nothing else is written to it.
         """
         self._pass_to(batch)
-        found: dict[Entity, tuple[Entity, ...]] = {}
-        for one in batch.alterations:
-            waits = self._failed.in_the_way(one)
+        obstacles: dict[Entity, tuple[Entity, ...]] = {}
+        for alteration in batch.alterations:
+            waits = self._failed.blocking_entities(alteration)
             if batch.removes:
-                waits |= self._acknowledged.in_the_way(one)
-            if one.entity in self._unsure:
-                waits.add(one.entity)
+                waits |= self._acknowledged.blocking_entities(alteration)
+            if alteration.entity in self._unsure:
+                waits.add(alteration.entity)
             if waits:
-                found[one.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
-        return found
+                obstacles[alteration.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
+        return obstacles
 
-    def _pass_to(self, batch: Batch) -> None:
+    def _pass_to(self, batch: SendBatch) -> None:
         """Whatever earlier batches left unsettled was not sent."""
         turn = self.batches.index(batch)
-        for earlier in self.batches[self._passed : turn]:
-            for one in earlier.alterations:
-                if (earlier.removes, one.entity) not in self._settled:
-                    self._failed.add(one)
+        for earlier_batch in self.batches[self._passed : turn]:
+            for alteration in earlier_batch.alterations:
+                if (earlier_batch.removes, alteration.entity) not in self._settled:
+                    self._failed.add(alteration)
         self._passed = max(self._passed, turn)
 
-    def unseen(self, batch: Batch) -> tuple[Alteration, ...]:
+    def unseen(self, batch: SendBatch) -> tuple[Alteration, ...]:
         """Acknowledged operations that removals of this batch rely on and nobody has seen on every broker yet."""
         if not batch.removes or not any(
-            self._acknowledged.in_the_way(one) for one in batch.alterations
+            self._acknowledged.blocking_entities(alteration) for alteration in batch.alterations
         ):
             return ()
         return tuple(self._awaiting)
 
-    def seen(self) -> None:
+    def mark_visible(self) -> None:
         """Everything acknowledged so far is visible on every live broker."""
         self._acknowledged = _Obstacles()
         self._awaiting = []
@@ -185,26 +185,26 @@ class _Obstacles:
     def add(self, alteration: Alteration) -> None:
         self._unfiled.append(alteration)
 
-    def in_the_way(self, alteration: Alteration) -> set[Entity]:
+    def blocking_entities(self, alteration: Alteration) -> set[Entity]:
         """Some of the obstacles that can match a client of this entity for one of its keys; empty = none does."""
         self._file()
-        found: set[Entity] = set()
+        obstacles: set[Entity] = set()
         if self._filed:
             for key, _ in alteration.operations:
                 for address in _addresses(alteration.entity):
-                    found.update(self._filed.get((key, *address), ())[:NAMED_OBSTACLES])
-        return found
+                    obstacles.update(self._filed.get((key, *address), ())[:NAMED_OBSTACLES])
+        return obstacles
 
     def _file(self) -> None:
         for alteration in self._unfiled:
             subject = alteration.entity
-            one, two = _names(subject)
+            first_name, second_name = _names(subject)
             side = _side(subject)
             for key, _ in alteration.operations:
                 for slots, first, second in (
-                    ("both", one, two),
-                    ("first", one, None),
-                    ("second", None, two),
+                    ("both", first_name, second_name),
+                    ("first", first_name, None),
+                    ("second", None, second_name),
                     ("any", None, None),
                 ):
                     self._filed.setdefault((key, side + slots, first, second), []).append(subject)
@@ -227,17 +227,17 @@ def _side(subject: Entity) -> str:
 
 def _addresses(subject: Entity) -> Iterator[tuple[str, object, object]]:
     """Under which addresses an obstacle that matches a client of this entity is filed."""
-    one, two = _names(subject)
+    first_name, second_name = _names(subject)
     side = _side(subject)
-    if one is None and two is None:
+    if first_name is None and second_name is None:
         yield side + "any", None, None
-    elif two is None:
-        yield side + "first", one, None
+    elif second_name is None:
+        yield side + "first", first_name, None
         yield side + "first", None, None
-    elif one is None:
-        yield side + "second", None, two
+    elif first_name is None:
+        yield side + "second", None, second_name
         yield side + "second", None, None
     else:
-        for first in (one, None):
-            for second in (two, None):
+        for first in (first_name, None):
+            for second in (second_name, None):
                 yield side + "both", first, second

@@ -55,10 +55,10 @@ class Unknown:
     """Sent, but no usable answer came: it may or may not be in force.
 
     Attributes:
-        why: One sentence.
+        reason: One sentence.
     """
 
-    why: str
+    reason: str
 
 
 Result: TypeAlias = Applied | Rejected | Held | Unknown

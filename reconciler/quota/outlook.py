@@ -9,31 +9,31 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.precedence import ip_candidates, ladder
-from reconciler.quota.state import NO_LIMITS, State
+from reconciler.quota.precedence import ip_candidates, precedence_levels
+from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 """The user or client-id slots of a client that nobody named: only defaults match it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class LimitEffect:
     """The limit of one kind of client before and after a plan.
 
     Attributes:
         before: Its limit from any level, ``None`` = unlimited.
         after: The same after the whole plan.
-        holds: Whether the changed entity is where one of the two comes from.
+        is_decisive: Whether the changed entity is where one of the two comes from.
         exception: Whether the other of the two is a default, and the changed entity names what the default does not:
             the change makes an exception from a default, or ends one.
     """
 
     before: float | None
     after: float | None
-    holds: bool
+    is_decisive: bool
     exception: bool = False
 
     @property
@@ -45,7 +45,7 @@ class Reach:
         return factor if 0 < factor < float("inf") else None
 
 
-def reaches_of(change: Change, live: State, after: State) -> tuple[Reach, ...]:
+def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
     """What happens to each kind of client that the changed entity is written for, common ones first; never empty.
 
     Args:
@@ -54,17 +54,17 @@ def reaches_of(change: Change, live: State, after: State) -> tuple[Reach, ...]:
         after: The state after the whole plan.
     """
     subject = change.entity
-    reaches: list[Reach] = []
+    effects: list[LimitEffect] = []
     for candidates in ladders(subject):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
         exception = (was == subject and _is_default_beside(will, subject)) or (
             will == subject and _is_default_beside(was, subject)
         )
-        reaches.append(
-            Reach(before=old, after=new, holds=subject in (was, will), exception=exception)
+        effects.append(
+            LimitEffect(before=old, after=new, is_decisive=subject in (was, will), exception=exception)
         )
-    return tuple(reaches)
+    return tuple(effects)
 
 
 def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
@@ -79,10 +79,10 @@ def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
     )
 
 
-def reach_of(change: Change, live: State, after: State) -> Reach:
+def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> LimitEffect:
     """The same for the most common kind that the entity holds for, or else for the most common kind."""
-    reaches = reaches_of(change, live, after)
-    return next((reach for reach in reaches if reach.holds), reaches[0])
+    effects = effects_of(change, live, after)
+    return next((effect for effect in effects if effect.is_decisive), effects[0])
 
 
 @lru_cache(maxsize=64)  # the changes of an entity follow one another
@@ -95,13 +95,13 @@ def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
         return (ip_candidates("")[1:],)
     users = (user, DEFAULT) if isinstance(user, str) else _STRANGER
     if isinstance(client_id, str):
-        return (ladder(users, (client_id, DEFAULT)),)
-    with_client_id = ladder(users, _STRANGER)
-    return (with_client_id, ladder(users, ())) if client_id is ABSENT else (with_client_id,)
+        return (precedence_levels(users, (client_id, DEFAULT)),)
+    with_client_id = precedence_levels(users, _STRANGER)
+    return (with_client_id, precedence_levels(users, ())) if client_id is ABSENT else (with_client_id,)
 
 
 def _first(
-    state: State, candidates: tuple[Entity, ...], key: Key
+    state: QuotaState, candidates: tuple[Entity, ...], key: Key
 ) -> tuple[Entity | None, float | None]:
     column = COLUMN_OF[key]
     for candidate in candidates:

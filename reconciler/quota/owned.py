@@ -1,6 +1,6 @@
 """Records of what we own: the value last applied, the value under way, whose it is. Plus overrides.
 
-Kafka stores no owner, so these are the third side of the comparison. There is one :class:`Record` per entity, so that
+Kafka stores no owner, so these are the third side of the comparison. There is one :class:`OwnershipRecord` per entity, so that
 an entity in sync costs one look-up and one tuple comparison; what is rare (intents, drift times, orphans) stands in
 sparse maps beside.
 """
@@ -40,7 +40,7 @@ SETTLING_SECONDS: Final = 65.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OwnershipRecord:
     """What we own of one entity.
 
     Attributes:
@@ -73,19 +73,19 @@ class Record:
             if owner is not None
         )
 
-    def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "Record":
+    def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "OwnershipRecord":
         """The record with one pair written or forgotten (both ``None``)."""
         columns = list(self.owners)
         columns[COLUMN_OF[key]] = owner
-        one, two, three, four, five = columns
-        return Record(replaced(self.applied, key, value), (one, two, three, four, five))
+        producer, consumer, request, mutation, connection_rate = columns
+        return OwnershipRecord(replaced(self.applied, key, value), (producer, consumer, request, mutation, connection_rate))
 
 
-NO_RECORD: Final = Record(NO_LIMITS, NO_OWNERS)
+NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backing:
+class IntentBacking:
     """The record that a pair had when an intent for it was written down.
 
     Attributes:
@@ -111,7 +111,7 @@ class Intent:
     value: float | None
     owner: Owner
     at: float = 0.0
-    backing: Backing | None = None
+    backing: IntentBacking | None = None
 
     def may_still_land(self, now: float) -> bool:
         """Whether the broker may still be trying."""
@@ -127,7 +127,7 @@ class Override:
         key: Which key.
         value: What holds meanwhile; ``None`` = not set.
         until: Seconds since the epoch.
-        who: Who asked.
+        author: Who asked.
         reason: Why.
         before: What was live when it began: restored at the end where no document declares the pair.
         declared: What was declared when it began.
@@ -139,7 +139,7 @@ class Override:
     key: Key
     value: float | None
     until: float
-    who: str
+    author: str
     reason: str
     before: float | None = None
     declared: float | None = None
@@ -151,7 +151,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intend:
+class IntentStarted:
     """About to be sent."""
 
     entity: Entity
@@ -170,7 +170,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class RecordDropped:
     """No longer ours: removed, or gone by itself."""
 
     entity: Entity
@@ -186,7 +186,7 @@ class IntentEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftSeen:
+class DriftObserved:
     """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it is over."""
 
     entity: Entity
@@ -218,12 +218,12 @@ class OverrideEnded:
 
 
 RecordChange: TypeAlias = (
-    Intend | Recorded | Dropped | IntentEnded | DriftSeen | Orphaned | OverrideSet | OverrideEnded
+    IntentStarted | Recorded | RecordDropped | IntentEnded | DriftObserved | Orphaned | OverrideSet | OverrideEnded
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class OwnershipRecords:
     """All records of one cluster.
 
     Attributes:
@@ -233,36 +233,36 @@ class Owned:
         drift_since: When drift of a pair was first seen.
         orphaned: Pairs whose document went and whose value stayed.
         overrides: By pair; expired ones stay until their value was replaced.
-        known: Whether there were records at all; without any, "removals cannot be known".
+        is_known: Whether there were records at all; without any, "removals cannot be known".
     """
 
     cluster_id: str
-    records: Mapping[Entity, Record] = field(default_factory=dict[Entity, Record])
+    records: Mapping[Entity, OwnershipRecord] = field(default_factory=dict[Entity, OwnershipRecord])
     intents: Mapping[Pair, Intent] = field(default_factory=dict[Pair, Intent])
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
     orphaned: frozenset[Pair] = frozenset()
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
-    known: bool = True
+    is_known: bool = True
 
     @property
     def pair_count(self) -> int:
         """How many pairs we own."""
         return sum(5 - record.applied.count(None) for record in self.records.values())
 
-    def with_changes(self, changes: Iterable[RecordChange]) -> "Owned":
+    def with_changes(self, changes: Iterable[RecordChange]) -> "OwnershipRecords":
         """The records after these changes, in order."""
-        draft = _Draft(self)
+        draft = _RecordsDraft(self)
         for change in changes:
             draft.take(change)
         return draft.owned()
 
 
-class _Draft:
-    """Mutable copies of the maps, for one :meth:`Owned.with_changes`."""
+class _RecordsDraft:
+    """Mutable copies of the maps, for one :meth:`OwnershipRecords.with_changes`."""
 
-    def __init__(self, owned: Owned) -> None:
+    def __init__(self, owned: OwnershipRecords) -> None:
         self._origin = owned
-        self._known = owned.known
+        self._is_known = owned.is_known
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
@@ -270,19 +270,19 @@ class _Draft:
         self._overrides = dict(owned.overrides)
 
     def take(self, change: RecordChange) -> None:
-        self._known = True
+        self._is_known = True
         match change:
-            case Intend(entity=entity, key=key, intent=intent):
+            case IntentStarted(entity=entity, key=key, intent=intent):
                 self._intents[entity, key] = intent
             case Recorded(entity=entity, key=key, value=value, owner=owner):
                 self._forget((entity, key))
                 self._put(entity, key, value, owner)
-            case Dropped(entity=entity, key=key):
+            case RecordDropped(entity=entity, key=key):
                 self._forget((entity, key))
                 self._put(entity, key, None, None)
             case IntentEnded(entity=entity, key=key):
                 _ = self._intents.pop((entity, key), None)
-            case DriftSeen(entity=entity, key=key, at=at):
+            case DriftObserved(entity=entity, key=key, at=at):
                 if at is None:
                     _ = self._drift.pop((entity, key), None)
                 else:
@@ -306,13 +306,13 @@ class _Draft:
         else:
             self._records[entity] = record
 
-    def owned(self) -> Owned:
-        return Owned(
+    def owned(self) -> OwnershipRecords:
+        return OwnershipRecords(
             cluster_id=self._origin.cluster_id,
             records=self._records,
             intents=self._intents,
             drift_since=self._drift,
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
-            known=self._known,
+            is_known=self._is_known,
         )

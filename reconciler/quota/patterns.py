@@ -8,7 +8,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, kinds
 
 
-class Form(StrEnum):
+class EntityForm(StrEnum):
     """The ten shapes of an entity, as manifests and grants spell them."""
 
     USER_CLIENT_ID = "user+clientId"
@@ -23,23 +23,23 @@ class Form(StrEnum):
     DEFAULT_IP = "defaultIp"
 
 
-FORMS: Final[dict[tuple[str, str, str], Form]] = {
-    ("named", "named", "absent"): Form.USER_CLIENT_ID,
-    ("named", "default", "absent"): Form.USER_DEFAULT_CLIENT_ID,
-    ("named", "absent", "absent"): Form.USER,
-    ("default", "named", "absent"): Form.DEFAULT_USER_CLIENT_ID,
-    ("default", "default", "absent"): Form.DEFAULT_USER_DEFAULT_CLIENT_ID,
-    ("default", "absent", "absent"): Form.DEFAULT_USER,
-    ("absent", "named", "absent"): Form.CLIENT_ID,
-    ("absent", "default", "absent"): Form.DEFAULT_CLIENT_ID,
-    ("absent", "absent", "named"): Form.IP,
-    ("absent", "absent", "default"): Form.DEFAULT_IP,
+FORMS: Final[dict[tuple[str, str, str], EntityForm]] = {
+    ("named", "named", "absent"): EntityForm.USER_CLIENT_ID,
+    ("named", "default", "absent"): EntityForm.USER_DEFAULT_CLIENT_ID,
+    ("named", "absent", "absent"): EntityForm.USER,
+    ("default", "named", "absent"): EntityForm.DEFAULT_USER_CLIENT_ID,
+    ("default", "default", "absent"): EntityForm.DEFAULT_USER_DEFAULT_CLIENT_ID,
+    ("default", "absent", "absent"): EntityForm.DEFAULT_USER,
+    ("absent", "named", "absent"): EntityForm.CLIENT_ID,
+    ("absent", "default", "absent"): EntityForm.DEFAULT_CLIENT_ID,
+    ("absent", "absent", "named"): EntityForm.IP,
+    ("absent", "absent", "default"): EntityForm.DEFAULT_IP,
 }
-USER_FORMS: Final = frozenset({Form.USER, Form.USER_CLIENT_ID, Form.USER_DEFAULT_CLIENT_ID})
+USER_FORMS: Final = frozenset({EntityForm.USER, EntityForm.USER_CLIENT_ID, EntityForm.USER_DEFAULT_CLIENT_ID})
 """What a pattern on user names covers when it lists no forms: that user, alone or with a client-id."""
 
 
-def form(subject: Entity) -> Form:
+def form(subject: Entity) -> EntityForm:
     """The shape of an entity."""
     return FORMS[kinds(subject)]
 
@@ -75,7 +75,7 @@ class EntityPattern:
         ip: What a named ip must look like; ``None`` = any.
     """
 
-    forms: frozenset[Form] = frozenset()
+    forms: frozenset[EntityForm] = frozenset()
     user: NamePattern | None = None
     client_id: NamePattern | None = None
     ip: NamePattern | None = None
@@ -85,17 +85,17 @@ class EntityPattern:
             raise QuotaValueError("an entity pattern needs forms, a user, a clientId or an ip")
 
     @property
-    def covered_forms(self) -> frozenset[Form]:
+    def covered_forms(self) -> frozenset[EntityForm]:
         """The forms listed, or those that the names imply."""
         if self.forms:
             return self.forms
-        implied: set[Form] = set()
+        implied: set[EntityForm] = set()
         if self.user is not None:
-            implied |= USER_FORMS if self.client_id is None else {Form.USER_CLIENT_ID}
+            implied |= USER_FORMS if self.client_id is None else {EntityForm.USER_CLIENT_ID}
         elif self.client_id is not None:
-            implied.add(Form.CLIENT_ID)
+            implied.add(EntityForm.CLIENT_ID)
         if self.ip is not None:
-            implied.add(Form.IP)
+            implied.add(EntityForm.IP)
         return frozenset(implied)
 
     def matches(self, subject: Entity) -> bool:
@@ -108,5 +108,5 @@ class EntityPattern:
         )
 
 
-EVERYTHING: Final = EntityPattern(forms=frozenset(Form))
+EVERYTHING: Final = EntityPattern(forms=frozenset(EntityForm))
 """Every entity."""

@@ -12,29 +12,29 @@ that is not plainly in sync. Everything in a plan is sorted here, once. Before t
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.quota.change import Change, Finding, Plan, apply_to, effect_digest
-from reconciler.quota.desired import Desired
+from reconciler.quota.change import QuotaChange, Finding, Plan, apply_to, effect_digest
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMNS, same_value
 from reconciler.quota.owned import (
     NO_RECORD,
-    DriftSeen,
-    Dropped,
+    DriftObserved,
+    RecordDropped,
     Orphaned,
     Override,
     OverrideEnded,
-    Owned,
+    OwnershipRecords,
     RecordChange,
     Recorded,
 )
-from reconciler.quota.policy import Action, Cause, DeletionPolicy, Fate, Rules
+from reconciler.quota.policy import Action, Cause, DeletionPolicy, DeclarationEnd, Rules
 from reconciler.quota.settlement import settle_intents
-from reconciler.quota.state import NO_LIMITS, State
+from reconciler.quota.state import NO_LIMITS, QuotaState
 from reconciler.quota.table import classify
-from reconciler.quota.twins import find_twins, is_named_ip
-from reconciler.quota.view import View
+from reconciler.quota.twins import find_ip_aliases, is_named_ip
+from reconciler.quota.view import PairView
 
-__all__ = ["Change", "Finding", "Plan", "apply_to", "classify", "compare", "effect_digest"]
+__all__ = ["QuotaChange", "Finding", "Plan", "apply_to", "classify", "compare", "effect_digest"]
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_FROZEN: Final = "its document is suspended or cannot be used"
@@ -42,14 +42,14 @@ NOTE_CONTESTED: Final = "two documents claim it"
 NOTE_UNSETTLED: Final = "an earlier write may still land, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document is gone; the quota stays"
 
-_FATES: Final[Mapping[DeletionPolicy | None, Fate]] = {
-    DeletionPolicy.DELETE: Fate.EXPLICIT_DELETE,
-    DeletionPolicy.RETAIN: Fate.EXPLICIT_RETAIN,
-    None: Fate.UNSET,
+_FATES: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
+    DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,
+    DeletionPolicy.RETAIN: DeclarationEnd.EXPLICIT_RETAIN,
+    None: DeclarationEnd.UNSET,
 }
 
 
-def compare(*, desired: Desired, owned: Owned, live: State, rules: Rules, now: float = 0.0) -> Plan:
+def compare(*, desired: DesiredState, owned: OwnershipRecords, live: QuotaState, rules: Rules, now: float = 0.0) -> Plan:
     """The plan for one cluster.
 
     Args:
@@ -68,17 +68,17 @@ class _Comparison:
     """One comparison under way. The loop touches only what is not plainly in sync."""
 
     def __init__(
-        self, *, desired: Desired, owned: Owned, live: State, rules: Rules, now: float
+        self, *, desired: DesiredState, owned: OwnershipRecords, live: QuotaState, rules: Rules, now: float
     ) -> None:
         settlement = settle_intents(owned, live, now=now)
         self.desired, self.owned, self.live = desired, settlement.owned, live
         self.rules, self.now = rules, now
-        self.changes: list[Change] = []
+        self.changes: list[QuotaChange] = []
         self.findings: list[Finding] = []
         self.bookkeeping: list[RecordChange] = []
         for change in settlement.changes:
             self._keep_book(change)
-        self.contested = {(one.entity, one.key) for one in desired.conflicts}
+        self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
         self.unfinished = 0
         # What the loop does not count: pairs of entities in sync are all declared, owned and live.
         self.owned_elsewhere = 0
@@ -108,8 +108,8 @@ class _Comparison:
             claim = claims[0]
             record = record_of(subject, NO_RECORD)
             if (
-                record.applied == (wanted := claim.limits)
-                and limits_of(subject) == wanted
+                record.applied == (desired_limits := claim.limits)
+                and limits_of(subject) == desired_limits
                 and (owner := record.sole) is not None
                 and owner.document == claim.document
                 and owner.deletion_policy is claim.deletion_policy
@@ -120,13 +120,13 @@ class _Comparison:
             careful.append(subject)
         # Entities in sync have a record and are live; where a side has more than those, somebody else's are looked at.
         quiet = len(self.desired.claims) - len(careful)
-        known = set(careful)
-        for others in (records, live):
-            if len(others) > quiet + sum(one in others for one in known):
+        known_entities = set(careful)
+        for entities in (records, live):
+            if len(entities) > quiet + sum(subject in entities for subject in known_entities):
                 declared = self.desired.claims.keys()
-                known.update(one for one in others if one not in declared)
-        known.update(special)
-        return known
+                known_entities.update(subject for subject in entities if subject not in declared)
+        known_entities.update(special)
+        return known_entities
 
     def plan(self) -> Plan:
         """What came of it."""
@@ -137,7 +137,7 @@ class _Comparison:
             findings=tuple(self.findings),
             bookkeeping=tuple(self.bookkeeping),
             conflicts=self.desired.conflicts,
-            twins=find_twins(
+            ip_aliases=find_ip_aliases(
                 {
                     *filter(is_named_ip, self.desired.limits),
                     *(
@@ -157,21 +157,21 @@ class _Comparison:
         )
 
     def _entity(self, subject: Entity) -> None:
-        wanted = self.desired.limits.get(subject, NO_LIMITS)
-        there = self.live.limits.get(subject, NO_LIMITS)
+        desired_limits = self.desired.limits.get(subject, NO_LIMITS)
+        live_limits = self.live.limits.get(subject, NO_LIMITS)
         record = self.owned.records.get(subject, NO_RECORD)
-        self.owned_elsewhere += wanted.count(None) - record.applied.count(None)
+        self.owned_elsewhere += desired_limits.count(None) - record.applied.count(None)
         rare = subject in self.special
         intents, overrides = self.owned.intents, self.owned.overrides
         for column, key in enumerate(COLUMNS):
-            declared, live, applied = wanted[column], there[column], record.applied[column]
+            declared, live, applied = desired_limits[column], live_limits[column], record.applied[column]
             if declared is None and live is None and applied is None and not rare:
                 continue
             intent = intents.get((subject, key)) if rare else None
             owner = record.owners[column]
             if intent is not None and owner is None:
                 owner = intent.owner
-            view = View(
+            view = PairView(
                 entity=subject,
                 key=key,
                 declared=declared,
@@ -186,7 +186,7 @@ class _Comparison:
 
     # -- one pair -------------------------------------------------------------------------------
 
-    def _pair(self, view: View, override: Override | None) -> None:
+    def _pair(self, view: PairView, override: Override | None) -> None:
         self.unfinished += view.declared is not None
         if override is not None and override.in_force(self.now, view.declared):
             self._overridden(view, override)
@@ -207,13 +207,13 @@ class _Comparison:
         elif cause is not None:
             self._act(view, cause, view.declared)
 
-    def _is_frozen(self, view: View, cause: Cause | None) -> bool:
+    def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
         """Whether a frozen document is recorded as the owner, or is the only one that speaks of the pair."""
         if view.owner is not None and view.owner.document in self.desired.frozen:
             return True
         return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
 
-    def _act(self, view: View, cause: Cause, after: float | None, note: str = "") -> None:
+    def _act(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
         """Turns a cause into a change, a report or bookkeeping, as the rules permit."""
         if cause is Cause.IN_SYNC:
             self._in_sync(view)
@@ -235,33 +235,33 @@ class _Comparison:
                 self._orphan(view)
                 self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
             case Action.REPORT:
-                gone = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
-                self._report(view, cause, action, NOTE_INCOMPLETE if gone else note)
+                is_undeclared = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
+                self._report(view, cause, action, NOTE_INCOMPLETE if is_undeclared else note)
             case _:
                 """Nothing, and no word of it."""
 
-    def _action(self, view: View, cause: Cause) -> Action:
+    def _action(self, view: PairView, cause: Cause) -> Action:
         """What the rules permit; unmanaged pairs outside the scope are nobody's business."""
         action = self.rules.permits(cause, self._fate(view))
-        outside = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
-        return Action.REPORT if outside and action is Action.WRITE else action
+        is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
+        return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
 
-    def _fate(self, view: View) -> Fate | None:
+    def _fate(self, view: PairView) -> DeclarationEnd | None:
         """How a recorded pair ceased to be declared, by the deletionPolicy that was recorded last."""
         owner = view.owner
         if owner is None:
             return None
         if owner.document in self.desired.documents:
-            return Fate.KEY_LEFT
+            return DeclarationEnd.KEY_LEFT
         if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
             # It was to be removed and was given up: nobody takes it away behind everybody's back later.
-            return Fate.EXPLICIT_RETAIN
+            return DeclarationEnd.EXPLICIT_RETAIN
         # What only an override ever asked for was not ours to remove.
-        return _FATES[owner.deletion_policy] if owner.document else Fate.EXPLICIT_RETAIN
+        return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
 
-    def _write(self, view: View, cause: Cause, after: float | None, note: str = "") -> None:
+    def _write(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
         self.changes.append(
-            Change(
+            QuotaChange(
                 entity=view.entity,
                 key=view.key,
                 before=view.live,
@@ -274,23 +274,23 @@ class _Comparison:
             )
         )
 
-    def _in_sync(self, view: View) -> None:
+    def _in_sync(self, view: PairView) -> None:
         self.unfinished -= 1
         is_orphaned = view.pair in self.owned.orphaned
         if (is_orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
-            self._keep_book(DriftSeen(entity=view.entity, key=view.key, at=None))
+            self._keep_book(DriftObserved(entity=view.entity, key=view.key, at=None))
 
-    def _set_record(self, view: View, value: float | None) -> None:
+    def _set_record(self, view: PairView, value: float | None) -> None:
         """The record of a pair whose live value stays as it is; ``None`` drops it."""
         self._keep_book(
-            Dropped(entity=view.entity, key=view.key)
+            RecordDropped(entity=view.entity, key=view.key)
             if value is None
             else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
         )
 
-    def _orphan(self, view: View) -> None:
+    def _orphan(self, view: PairView) -> None:
         if view.pair not in self.owned.orphaned:
             self._keep_book(Orphaned(entity=view.entity, key=view.key))
 
@@ -299,7 +299,7 @@ class _Comparison:
             self.bookkeeping.append(change)
 
     def _report(
-        self, view: View, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
+        self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
     ) -> None:
         since = None
         if cause is Cause.DRIFT:
@@ -323,9 +323,9 @@ class _Comparison:
 
     # -- overrides ------------------------------------------------------------------------------
 
-    def _overridden(self, view: View, override: Override) -> None:
+    def _overridden(self, view: PairView, override: Override) -> None:
         """The table with the override's value in place of the declared one."""
-        value, note = override.value, f"override by {override.who}: {override.reason}"
+        value, note = override.value, f"override by {override.author}: {override.reason}"
         if same_value(view.key, value, view.live):
             if not same_value(view.key, value, view.applied) and not view.unsettled:
                 self._set_record(view, value)
@@ -337,7 +337,7 @@ class _Comparison:
         else:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
 
-    def _expired(self, view: View, override: Override, cause: Cause | None) -> None:
+    def _expired(self, view: PairView, override: Override, cause: Cause | None) -> None:
         """Back to what is declared or, where nothing is, to what the override replaced."""
         after = self._after_override(view, override)
         if same_value(view.key, after, view.live):
@@ -352,7 +352,7 @@ class _Comparison:
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
 
-    def _after_override(self, view: View, override: Override) -> float | None:
+    def _after_override(self, view: PairView, override: Override) -> float | None:
         """What has to be live once an override is over; the live value where the table takes over."""
         if not same_value(view.key, view.live, override.value):
             return view.live

@@ -2,25 +2,25 @@
 
 from collections.abc import Iterable
 
-from reconciler.quota.change import Change, apply_to
+from reconciler.quota.change import QuotaChange, apply_to
 from reconciler.quota.keys import RULES
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 
-def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> tuple[str, ...]:
+def own_limits(live: QuotaState, changes: Iterable[QuotaChange], principal: Principal) -> tuple[str, ...]:
     """Warnings where a plan changes a limit of the very principal that applies it."""
     before_limits = resolve(live, principal)
     after_limits = resolve(apply_to(live, changes), principal)
     return tuple(
-        f"{one.key} limits our own principal {principal.user}: this tool may be throttled"
-        for one in after_limits.effective
-        if one.value is not None and one.value != before_limits.limit(one.key)
+        f"{effective.key} limits our own principal {principal.user}: this tool may be throttled"
+        for effective in after_limits.effective
+        if effective.value is not None and effective.value != before_limits.limit(effective.key)
     )
 
 
-def bit_slips(changes: Iterable[Change]) -> tuple[Change, ...]:
+def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
     """Declared byte rates that become exactly eight times larger or smaller, as bits in place of bytes do.
 
     Too common among intended changes to be refused.

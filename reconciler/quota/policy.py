@@ -67,7 +67,7 @@ class Action(StrEnum):
     NOTHING = "nothing"
 
 
-class Fate(StrEnum):
+class DeclarationEnd(StrEnum):
     """How a declared pair ceased to be declared; decides whether it may be removed."""
 
     KEY_LEFT = "key left its document"  # the document exists and no longer names the pair
@@ -97,11 +97,11 @@ DRIFT: Final[dict[DriftMode, tuple[Action, Action, Action, Action]]] = {
     DriftMode.WARN: (_P, _P, _P, _P),
     DriftMode.CORRECT: (_P, _P, _W, _W),
 }
-PRUNE: Final[dict[Fate, tuple[Action, Action, Action, Action]]] = {
-    Fate.KEY_LEFT: (_P, _P, _W, _W),
-    Fate.EXPLICIT_DELETE: (_P, _P, _W, _W),
-    Fate.EXPLICIT_RETAIN: (_O, _O, _O, _O),
-    Fate.UNSET: (_O, _O, _O, _W),
+PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
+    DeclarationEnd.KEY_LEFT: (_P, _P, _W, _W),
+    DeclarationEnd.EXPLICIT_DELETE: (_P, _P, _W, _W),
+    DeclarationEnd.EXPLICIT_RETAIN: (_O, _O, _O, _O),
+    DeclarationEnd.UNSET: (_O, _O, _O, _W),
 }
 
 
@@ -176,7 +176,7 @@ class Rules:
         """The first ignore rule that acts on the pair."""
         return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
 
-    def permits(self, cause: Cause, fate: Fate | None = None) -> Action:
+    def permits(self, cause: Cause, fate: DeclarationEnd | None = None) -> Action:
         """What may be done about a pair with this cause.
 
         Args:
@@ -191,7 +191,7 @@ class Rules:
                 # A document that was not read may still ask for the pair.
                 return Action.REPORT
             case Cause.PRUNE:
-                return PRUNE[fate or Fate.EXPLICIT_RETAIN][column]
+                return PRUNE[fate or DeclarationEnd.EXPLICIT_RETAIN][column]
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT
             case Cause.UNMANAGED:

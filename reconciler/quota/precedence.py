@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.state import Limits, State
+from reconciler.quota.state import Limits, QuotaState
 from reconciler.quota.twins import canonical_address
 
 
@@ -31,7 +31,7 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class OverriddenLimit:
     """A limit that a closer one overrides."""
 
     entity: Entity
@@ -40,7 +40,7 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effective:
+class EffectiveLimit:
     """What one client gets for one key.
 
     Attributes:
@@ -50,7 +50,7 @@ class Effective:
         level: Its level, 0 = unlimited.
         bucket: The metric tags of the bucket, which is what shares one limit: ``(user, client-id)``, each ""
             where everybody shares it; for ip ``(ip,)``. Empty when unlimited.
-        lost: What would hold if the winner were not there, closest first.
+        overridden: What would hold if the winner were not there, closest first.
         spellings: Other live spellings of the same address that have a limit of this key. Brokers apply the one that
             was written last, which no describe shows.
     """
@@ -60,8 +60,8 @@ class Effective:
     source: Entity | None
     level: int
     bucket: tuple[str, ...]
-    lost: tuple[Lost, ...]
-    spellings: tuple[Lost, ...] = ()
+    overridden: tuple[OverriddenLimit, ...]
+    spellings: tuple[OverriddenLimit, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -71,14 +71,14 @@ class Effective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What one client gets: one :class:`Effective` per key that was asked for, in column order."""
+    """What one client gets: one :class:`EffectiveLimit` per key that was asked for, in column order."""
 
     principal: Principal
-    effective: tuple[Effective, ...]
+    effective: tuple[EffectiveLimit, ...]
 
     def limit(self, key: Key) -> float | None:
         """The limit for a key, ``None`` = unlimited or not asked for."""
-        return next((one.value for one in self.effective if one.key is key), None)
+        return next((effective.value for effective in self.effective if effective.key is key), None)
 
 
 @lru_cache(maxsize=64)  # the same client is looked at before and after
@@ -87,17 +87,17 @@ def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
 
     An empty client id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
     """
-    return ladder((user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ())
+    return precedence_levels((user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ())
 
 
-def ladder(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
+def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
     """The entities of these user slots with these client-id slots, closest first, each slot also left out."""
-    found: list[Entity] = []
+    candidates: list[Entity] = []
     for name in users:
-        found.extend(Entity((name, client, ABSENT)) for client in client_ids)
-        found.append(Entity((name, ABSENT, ABSENT)))
-    found.extend(Entity((ABSENT, client, ABSENT)) for client in client_ids)
-    return tuple(found)
+        candidates.extend(Entity((name, client, ABSENT)) for client in client_ids)
+        candidates.append(Entity((name, ABSENT, ABSENT)))
+    candidates.extend(Entity((ABSENT, client, ABSENT)) for client in client_ids)
+    return tuple(candidates)
 
 
 def ip_candidates(ip: str) -> tuple[Entity, ...]:
@@ -106,7 +106,7 @@ def ip_candidates(ip: str) -> tuple[Entity, ...]:
 
 
 def resolve(
-    state: State,
+    state: QuotaState,
     principal: Principal,
     keys: Collection[Key] = COLUMNS,
     *,
@@ -123,7 +123,7 @@ def resolve(
         spellings: From ``twins.spellings_of``: then an address is looked up as brokers do, whichever way it is spelled.
             Without it, only the very text of ``principal.ip`` is looked up.
     """
-    effective: list[Effective] = []
+    effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:
         around = _present(state.limits, candidates(principal.user, principal.client_id))
         effective.extend(_closest(key, around, principal) for key in _OF_CLIENTS if key in keys)
@@ -133,44 +133,44 @@ def resolve(
 
 
 def _of_address(
-    state: State, principal: Principal, ip: str, spellings: Mapping[str, tuple[Entity, ...]]
-) -> Effective:
+    state: QuotaState, principal: Principal, ip: str, spellings: Mapping[str, tuple[Entity, ...]]
+) -> EffectiveLimit:
     """The connection rate of an address: of the very text, else of the first spelling that has one, else the default."""
     key = Key.CONNECTION_CREATION_RATE
-    named, default = ip_candidates(ip)
-    others = [
+    named_candidates, default = ip_candidates(ip)
+    matching = [
         spelling
         for spelling in spellings.get(canonical_address(ip) or "", ())
-        if spelling != named and state.value(spelling, key) is not None
+        if spelling != named_candidates and state.value(spelling, key) is not None
     ]
-    if state.value(named, key) is None and others:
-        named = others.pop(0)
-    closest = _closest(key, _present(state.limits, (named, default)), principal)
+    if state.value(named_candidates, key) is None and matching:
+        named_candidates = matching.pop(0)
+    closest = _closest(key, _present(state.limits, (named_candidates, default)), principal)
     return replace(
         closest,
         spellings=tuple(
-            Lost(entity=other, level=level(other), value=value)
-            for other in others
-            if (value := state.value(other, key)) is not None
+            OverriddenLimit(entity=candidate, level=level(candidate), value=value)
+            for candidate in matching
+            if (value := state.value(candidate, key)) is not None
         ),
     )
 
 
 _OF_CLIENTS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)
 _UNLIMITED: Final = {
-    key: Effective(key=key, value=None, source=None, level=0, bucket=(), lost=()) for key in COLUMNS
+    key: EffectiveLimit(key=key, value=None, source=None, level=0, bucket=(), overridden=()) for key in COLUMNS
 }
 
 
 def _present(
-    limits: Mapping[Entity, Limits], wanted: tuple[Entity, ...]
+    limits: Mapping[Entity, Limits], candidates: tuple[Entity, ...]
 ) -> tuple[tuple[Entity, Limits], ...]:
-    return tuple([(subject, limits[subject]) for subject in wanted if subject in limits])
+    return tuple([(subject, limits[subject]) for subject in candidates if subject in limits])
 
 
 def _closest(
     key: Key, around: tuple[tuple[Entity, Limits], ...], principal: Principal
-) -> Effective:
+) -> EffectiveLimit:
     column = COLUMN_OF[key]
     holding: list[tuple[Entity, float]] = []
     for subject, limits in around:
@@ -180,14 +180,14 @@ def _closest(
     if not holding:
         return _UNLIMITED[key]
     source, value = holding[0]
-    return Effective(
+    return EffectiveLimit(
         key=key,
         value=value,
         source=source,
         level=level(source),
         bucket=bucket(source, principal),
-        lost=tuple(
-            [Lost(entity=other, level=level(other), value=number) for other, number in holding[1:]]
+        overridden=tuple(
+            [OverriddenLimit(entity=entity, level=level(entity), value=number) for entity, number in holding[1:]]
         ),
     )
 

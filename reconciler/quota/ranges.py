@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityPattern
 
@@ -30,7 +30,7 @@ class ValueRange:
     maximum: float | None = None
     namespaces: frozenset[str] = frozenset()
 
-    def covers(self, change: Change) -> bool:
+    def covers(self, change: QuotaChange) -> bool:
         """Whether the range is about the quota that a change writes."""
         return (
             self.key is change.key
@@ -53,13 +53,13 @@ class ValueRange:
         )
 
 
-def range_of(change: Change, ranges: Iterable[ValueRange]) -> ValueRange:
+def range_of(change: QuotaChange, ranges: Iterable[ValueRange]) -> ValueRange:
     """The first range that covers a change, or one without bounds."""
-    return next((one for one in ranges if one.covers(change)), _UNBOUND[change.key])
+    return next((value_range for value_range in ranges if value_range.covers(change)), _UNBOUND[change.key])
 
 
 def is_approved(
-    change: Change, ranges: Iterable[ValueRange], granted: Iterable[ValueRange]
+    change: QuotaChange, ranges: Iterable[ValueRange], granted: Iterable[ValueRange]
 ) -> bool:
     """Whether a range approves the step between a change's value and any other: its new value, or the one it removes.
 
@@ -70,11 +70,11 @@ def is_approved(
     """
     value = change.before if change.after is None else change.after
     return value is not None and any(
-        range_of(change, several).approves(value) for several in (ranges, granted)
+        range_of(change, ranges_of_key).approves(value) for ranges_of_key in (ranges, granted)
     )
 
 
-def _namespace(change: Change) -> str:
+def _namespace(change: QuotaChange) -> str:
     """The namespace of the document that declares a change, or of the removed one that did."""
     document = (
         change.claim.document

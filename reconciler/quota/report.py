@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.errors import KquotaError
-from reconciler.quota.advice import Warning as Advice
-from reconciler.quota.basis import Basis
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.advice import RuleWarning as Advice
+from reconciler.quota.basis import Preconditions
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import Entity
 from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.guards import Violation
@@ -19,40 +19,40 @@ from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.owned import Pair
 from reconciler.quota.policy import DriftMode, Policy
-from reconciler.quota.state import State
-from reconciler.quota.vigil import Sighting
+from reconciler.quota.state import QuotaState
+from reconciler.quota.vigil import DriftObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class RunOrigin:
     """Who made something, and from what. For people; nothing branches on it.
 
     Attributes:
-        who: A person or a pipeline.
+        author: A person or a pipeline.
         commit: Commit of the manifests, "" outside a repository.
         cluster: Name of the cluster in the project or in Kubernetes, "" where only its address is known.
         tool_version: Version of this program.
     """
 
-    who: str = ""
+    author: str = ""
     commit: str = ""
     cluster: str = ""
     tool_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ValidationResult:
     """What the broker (or its rules) said about all changes, without changing anything.
 
     Attributes:
         source: ``broker``, ``sandbox 4.x`` or ``none``.
-        refused: Entities that would be refused, and the words.
-        why: Why it is not the broker's own verdict, or "".
+        rejections: Entities that would be refused, and the words.
+        reason: Why it is not the broker's own verdict, or "".
     """
 
     source: str
-    refused: Mapping[Entity, Rejected] = field(default_factory=dict[Entity, Rejected])
-    why: str = ""
+    rejections: Mapping[Entity, Rejected] = field(default_factory=dict[Entity, Rejected])
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Preview:
 
     Attributes:
         plan: What would be done.
-        basis: What it stands on.
+        preconditions: What it stands on.
         violations: What guards say against it.
         verdict: What the broker says to it.
         impact: What it means for clients; ``None`` where there is no live state to tell.
@@ -76,9 +76,9 @@ class Preview:
     """
 
     plan: Plan = field(repr=False)
-    basis: Basis = field(repr=False)
+    preconditions: Preconditions = field(repr=False)
     violations: tuple[Violation, ...] = ()
-    verdict: Verdict
+    verdict: ValidationResult
     impact: Impact | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -87,12 +87,12 @@ class Preview:
     drift_mode: DriftMode
     created_at: float
     snapshot_at: float | None = None
-    origin: Origin = Origin()
+    origin: RunOrigin = RunOrigin()
 
     @property
     def errored(self) -> bool:
         """Whether something is wrong with the plan itself: a conflict, or the broker would refuse a change."""
-        return bool(self.plan.conflicts or self.verdict.refused)
+        return bool(self.plan.conflicts or self.verdict.rejections)
 
     @property
     def open_advice(self) -> tuple[Advice, ...]:
@@ -133,7 +133,7 @@ class Visibility:
         return not self.lagging and bool(self.visible)
 
 
-class Seen(StrEnum):
+class PairVisibility(StrEnum):
     """What the last look at the cluster showed of a pair. *Visible*, never *enforced*."""
 
     VISIBLE = "visible"
@@ -149,17 +149,17 @@ class PairOutcome:
     Attributes:
         change: The change.
         result: What became of its entity in that pass; ``None`` = it was not sent.
-        seen: What the last look showed.
-        found: The live value at that look.
+        visibility: What the last look showed.
+        observed_value: The live value at that look.
     """
 
-    change: Change
+    change: QuotaChange
     result: Result | None
-    seen: Seen = Seen.UNCHECKED
-    found: float | None = None
+    visibility: PairVisibility = PairVisibility.UNCHECKED
+    observed_value: float | None = None
 
     @property
-    def word(self) -> str:
+    def status_text(self) -> str:
         """``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN`` or ``NOT SENT``."""
         match self.result:
             case None:
@@ -176,7 +176,7 @@ class PairOutcome:
     @property
     def is_done(self) -> bool:
         """Whether it was applied and seen."""
-        return isinstance(self.result, Applied) and self.seen is Seen.VISIBLE
+        return isinstance(self.result, Applied) and self.visibility is PairVisibility.VISIBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class Outcome:
     failure: str = ""
     started_at: float = 0.0
     ended_at: float = 0.0
-    origin: Origin = Origin()
+    origin: RunOrigin = RunOrigin()
 
     @property
     def complete(self) -> bool:
@@ -223,11 +223,11 @@ class Outcome:
 
     def count(self, word: str) -> int:
         """How many changes ended with this word."""
-        return sum(pair.word == word for pair in self.pairs)
+        return sum(pair.status_text == word for pair in self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
+class WithheldChange:
     """One change that a guard did not let a loop send.
 
     Attributes:
@@ -235,12 +235,12 @@ class Withheld:
         violations: What was said against it; never empty.
     """
 
-    change: Change
+    change: QuotaChange
     violations: tuple[Violation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
+class Reconciliation:
     """One pass of a loop over one cluster: what it saw, what it did, what it left, and why.
 
     Statuses, metrics, events and messages are readings of it.
@@ -251,7 +251,7 @@ class Pass:
         outcome: What became of what was sent; ``None`` where nothing was to be sent.
         withheld: What guards did not let through, in plan order.
         waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
-        sightings: Drifted pairs with their past; kept up by whoever runs the loop.
+        observations: Drifted pairs with their past; kept up by whoever runs the loop.
         expired_overrides: Overrides that have ended and whose value is still live after the pass.
         live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
         drift_since: When drift was first seen, per pair, as the records had it before this pass.
@@ -263,11 +263,11 @@ class Pass:
     cluster: str
     preview: Preview | None = field(default=None, repr=False)
     outcome: Outcome | None = field(default=None, repr=False)
-    withheld: tuple[Withheld, ...] = field(default=(), repr=False)
-    waiting: tuple[Change, ...] = field(default=(), repr=False)
-    sightings: tuple[Sighting, ...] = field(default=(), repr=False)
+    withheld: tuple[WithheldChange, ...] = field(default=(), repr=False)
+    waiting: tuple[QuotaChange, ...] = field(default=(), repr=False)
+    observations: tuple[DriftObservation, ...] = field(default=(), repr=False)
     expired_overrides: tuple[ExpiredOverride, ...] = field(default=(), repr=False)
-    live: State | None = field(default=None, repr=False)
+    live: QuotaState | None = field(default=None, repr=False)
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float], repr=False)
     error: KquotaError | None = None
     started_at: float = 0.0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import Entity, level, parts
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 
@@ -41,7 +41,7 @@ def plan_rows(plan: Plan) -> tuple[PlanRow, ...]:
     return tuple(_row(plan.cluster_id, change) for change in plan.changes)
 
 
-def _row(cluster_id: str, change: Change) -> PlanRow:
+def _row(cluster_id: str, change: QuotaChange) -> PlanRow:
     claim, owner = change.claim, change.owner
     return PlanRow(
         cluster_id=cluster_id,
@@ -52,7 +52,7 @@ def _row(cluster_id: str, change: Change) -> PlanRow:
         cause=str(change.cause),
         before=change.before,
         after=change.after,
-        document=(asked.document if (asked := claim or owner) is not None else ""),
+        document=(source.document if (source := claim or owner) is not None else ""),
         path=claim.path if claim is not None else "",
         line=claim.line_of(change.key) if claim is not None else 0,
     )
@@ -60,11 +60,11 @@ def _row(cluster_id: str, change: Change) -> PlanRow:
 
 def result_row(row: PlanRow, result: Result) -> ResultRow:
     """A change with its outcome."""
-    outcome, code, message = _said(result)
+    outcome, code, message = _result_fields(result)
     return ResultRow(plan=row, outcome=outcome, code=code, message=message)
 
 
-def _said(result: Result) -> tuple[str, int | None, str]:
+def _result_fields(result: Result) -> tuple[str, int | None, str]:
     match result:
         case Applied():
             return "APPLIED", None, ""
@@ -73,7 +73,7 @@ def _said(result: Result) -> tuple[str, int | None, str]:
         case Held():
             return "HELD", None, "waits for " + ", ".join(map(_text, result.waits_for))
         case _:
-            return "UNKNOWN", None, result.why
+            return "UNKNOWN", None, result.reason
 
 
 def _text(subject: Entity) -> str:

@@ -21,17 +21,17 @@ from dataclasses import dataclass, replace
 from reconciler.quota.entity import sort_key
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.owned import (
-    Dropped,
-    Intend,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     Orphaned,
-    Owned,
+    OwnershipRecords,
     Pair,
     RecordChange,
     Recorded,
 )
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Settlement:
         changes: What the describe decided, by entity and column.
     """
 
-    owned: Owned
+    owned: OwnershipRecords
     changes: tuple[RecordChange, ...] = ()
 
 
-def settle_intents(owned: Owned, live: State, *, now: float) -> Settlement:
+def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> Settlement:
     """Decide about every intent.
 
     Args:
@@ -62,27 +62,27 @@ def settle_intents(owned: Owned, live: State, *, now: float) -> Settlement:
         for pair in sorted(owned.intents, key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         for change in _changes(owned, pair, live.value(*pair), now)
     )
-    settled = replace(owned.with_changes(changes), known=owned.known)
+    settled = replace(owned.with_changes(changes), is_known=owned.is_known)
     return Settlement(owned=settled, changes=changes)
 
 
-def has_landed(pair: Pair, intent: Intent, live: State) -> bool:
+def has_landed(pair: Pair, intent: Intent, live: QuotaState) -> bool:
     """Whether the intended value is live; for a removal, whether no value is."""
     return same_value(pair[1], intent.value, live.value(*pair))
 
 
-def _changes(owned: Owned, pair: Pair, value: float | None, now: float) -> Iterator[RecordChange]:
+def _changes(owned: OwnershipRecords, pair: Pair, value: float | None, now: float) -> Iterator[RecordChange]:
     entity, key = pair
     intent = owned.intents[pair]
     if same_value(key, intent.value, value):
         if intent.value is None:
-            yield Dropped(entity=entity, key=key)
+            yield RecordDropped(entity=entity, key=key)
             return
         yield Recorded(entity=entity, key=key, value=intent.value, owner=intent.owner)
         if pair in owned.orphaned:
             # A removal that was given up stays given up until a document declares the pair again.
             yield Orphaned(entity=entity, key=key)
     elif intent.at > now:
-        yield Intend(entity=entity, key=key, intent=replace(intent, at=now))
+        yield IntentStarted(entity=entity, key=key, intent=replace(intent, at=now))
     elif not intent.may_still_land(now):
         yield IntentEnded(entity=entity, key=key)

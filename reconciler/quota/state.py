@@ -23,7 +23,7 @@ ForeignEntity: TypeAlias = tuple[tuple[tuple[str, str | None], ...], ForeignValu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class QuotaState:
     """Everything a describe answered; never a partial answer.
 
     Attributes:
@@ -53,7 +53,7 @@ class State:
                 if value is not None:
                     yield subject, key, value
 
-    def with_values(self, values: Iterable[tuple[Entity, Key, float | None]]) -> "State":
+    def with_values(self, values: Iterable[tuple[Entity, Key, float | None]]) -> "QuotaState":
         """A new state with some pairs set (a number) or removed (``None``), in the order given.
 
         An entity whose last value goes disappears, as it does in Kafka.
@@ -65,7 +65,7 @@ class State:
                 _ = limits.pop(subject, None)
             else:
                 limits[subject] = changed
-        return State(
+        return QuotaState(
             limits=limits,
             foreign_values=self.foreign_values,
             foreign_entities=self.foreign_entities,

@@ -25,7 +25,7 @@ class Permission(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
+class TenantGrant:
     """One grant.
 
     Attributes:
@@ -45,7 +45,7 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class GrantDecision:
     """What the grants make of one declaration.
 
     Attributes:
@@ -61,29 +61,29 @@ class Verdict:
     priority: int = 0
 
 
-def judge(declaration: Declaration, tenants: Iterable[Tenant]) -> Verdict:
+def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDecision:
     """What the grants say of a declaration; without any grant everything is granted.
 
     A document that is not granted freezes what is recorded as its own: a revoked grant removes nothing.
     """
     grants = tuple(tenants)
     if not grants:
-        return Verdict(granted=True, declaration=declaration, messages=())
+        return GrantDecision(granted=True, declaration=declaration, messages=())
     tenant = _grant_of(declaration.document, declaration.entity, grants)
     if tenant is None:
         namespace = declaration.document.partition("/")[0]
         message = f"namespace {namespace} has no grant for entities of the form {form(declaration.entity)} like this one"
-        return Verdict(granted=False, declaration=declaration, messages=(message,))
-    outside = tuple(_outside(declaration, tenant))
-    if outside:
-        return Verdict(
-            granted=False, declaration=declaration, messages=outside, priority=tenant.priority
+        return GrantDecision(granted=False, declaration=declaration, messages=(message,))
+    ungranted = tuple(_outside(declaration, tenant))
+    if ungranted:
+        return GrantDecision(
+            granted=False, declaration=declaration, messages=ungranted, priority=tenant.priority
         )
-    counted, messages = _permitted(declaration, tenant)
-    return Verdict(granted=True, declaration=counted, messages=messages, priority=tenant.priority)
+    permitted, messages = _permitted(declaration, tenant)
+    return GrantDecision(granted=True, declaration=permitted, messages=messages, priority=tenant.priority)
 
 
-def may_declare(document: str, subject: Entity | None, tenants: Iterable[Tenant]) -> bool:
+def may_declare(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
     """Whether the namespace of a document has a grant for an entity, whatever the values; always without any tenant.
 
     Args:
@@ -95,7 +95,7 @@ def may_declare(document: str, subject: Entity | None, tenants: Iterable[Tenant]
     return not grants or _grant_of(document, subject, grants) is not None
 
 
-def may_remove(document: str, subject: Entity | None, tenants: Iterable[Tenant]) -> bool:
+def may_remove(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
     """Whether the deletion of a document may remove its limits: the grant that covers it allows Delete. As above."""
     grants = tuple(tenants)
     if not grants:
@@ -104,7 +104,7 @@ def may_remove(document: str, subject: Entity | None, tenants: Iterable[Tenant])
     return grant is not None and Permission.DELETE in grant.allow
 
 
-def _grant_of(document: str, subject: Entity | None, grants: Iterable[Tenant]) -> Tenant | None:
+def _grant_of(document: str, subject: Entity | None, grants: Iterable[TenantGrant]) -> TenantGrant | None:
     """The grant that covers an entity for the namespace of a document, the smallest priority first."""
     namespace = document.partition("/")[0]
     covering = (
@@ -117,7 +117,7 @@ def _grant_of(document: str, subject: Entity | None, grants: Iterable[Tenant]) -
     return min(covering, key=lambda tenant: tenant.priority, default=None)
 
 
-def granted_ranges(tenants: Iterable[Tenant]) -> tuple[ValueRange, ...]:
+def granted_ranges(tenants: Iterable[TenantGrant]) -> tuple[ValueRange, ...]:
     """The bounds of all tenants, so that the first range that covers a change is that of the grant of its document."""
     return tuple(
         replace(
@@ -131,7 +131,7 @@ def granted_ranges(tenants: Iterable[Tenant]) -> tuple[ValueRange, ...]:
     )  # fmt: skip
 
 
-def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:
+def _outside(declaration: Declaration, tenant: TenantGrant) -> Iterable[str]:
     for key, value in set_values(declaration.limits):
         for bound in tenant.bounds:
             if bound.key is not key or not bound.entities.matches(declaration.entity):
@@ -142,7 +142,7 @@ def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:
                 yield f"{key} {limit(key, value)} is above the granted maximum {limit(key, bound.maximum)}"
 
 
-def _permitted(declaration: Declaration, tenant: Tenant) -> tuple[Declaration, tuple[str, ...]]:
+def _permitted(declaration: Declaration, tenant: TenantGrant) -> tuple[Declaration, tuple[str, ...]]:
     messages: list[str] = []
     policy, suspended = declaration.deletion_policy, declaration.suspended
     if Permission.DELETE not in tenant.allow:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.state import State, set_values
+from reconciler.quota.state import QuotaState, set_values
 
 ADDRESS: Final = "HOST:PORT"
 """What stands for a broker in the text of a command; who knows one puts it there."""
@@ -21,7 +21,7 @@ _IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
+class IpAlias:
     """A desired ip entity and the live one that means the same address.
 
     Attributes:
@@ -73,7 +73,7 @@ def canonical_address(text: str) -> str | None:
     """
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
-        address = ipaddress.ip_address(_whole_ipv4(bare))
+        address = ipaddress.ip_address(_joined_ipv4(bare))
     except ValueError:
         return None
     if isinstance(address, ipaddress.IPv4Address):
@@ -81,13 +81,13 @@ def canonical_address(text: str) -> str | None:
     return str(address.ipv4_mapped or ipaddress.IPv6Address(int(address)))
 
 
-def _whole_ipv4(text: str) -> str | int:
+def _joined_ipv4(text: str) -> str | int:
     """One to four decimal numbers as the address they are for Java, zeros before them or not; anything else as it is."""
     if not _IPV4.fullmatch(text):
         return text
     *leading, last = (int(number) for number in text.split("."))
-    left = 4 - len(leading)
-    if max(leading, default=0) > 255 or last >= 256**left:
+    remaining_bytes = 4 - len(leading)
+    if max(leading, default=0) > 255 or last >= 256**remaining_bytes:
         return text
     return last + sum(number << 8 * (3 - at) for at, number in enumerate(leading))
 
@@ -97,19 +97,19 @@ def is_named_ip(subject: Entity) -> bool:
     return isinstance(subject[2], str)
 
 
-def find_twins(wanted: Iterable[Entity], live: State) -> tuple[Twin, ...]:
-    """Live ip entities that spell an address of ``wanted`` in another way; sorted.
+def find_ip_aliases(desired_entities: Iterable[Entity], live: QuotaState) -> tuple[IpAlias, ...]:
+    """Live ip entities that spell an address of ``desired_entities`` in another way; sorted.
 
     Args:
-        wanted: Named ip entities that are declared or about to be set.
+        desired_entities: Named ip entities that are declared or about to be set.
         live: What the cluster has.
     """
-    declared = tuple(wanted)
+    declared = tuple(desired_entities)
     if not declared:
         return ()
     spellings = spellings_of(live)
-    twins = [
-        Twin(
+    aliases = [
+        IpAlias(
             entity=entity,
             live=spelling,
             keys=tuple(str(key) for key, _ in set_values(live.limits[spelling])),
@@ -118,10 +118,10 @@ def find_twins(wanted: Iterable[Entity], live: State) -> tuple[Twin, ...]:
         for spelling in spellings.get(canonical_address(str(entity[2])) or "", ())
         if spelling != entity
     ]
-    return tuple(sorted(twins, key=lambda twin: (str(twin.entity[2]), str(twin.live[2]))))
+    return tuple(sorted(aliases, key=lambda alias: (str(alias.entity[2]), str(alias.live[2]))))
 
 
-def spellings_of(live: State) -> Mapping[str, tuple[Entity, ...]]:
+def spellings_of(live: QuotaState) -> Mapping[str, tuple[Entity, ...]]:
     """The live ip entities of each address, sorted by their text. Host names are left out: only brokers resolve them."""
     entities: dict[str, list[Entity]] = {}
     for entity in live.limits:
@@ -130,6 +130,6 @@ def spellings_of(live: State) -> Mapping[str, tuple[Entity, ...]]:
             if address is not None:
                 entities.setdefault(address, []).append(entity)
     return {
-        address: tuple(sorted(several, key=lambda entity: str(entity[2])))
-        for address, several in entities.items()
+        address: tuple(sorted(spellings, key=lambda entity: str(entity[2])))
+        for address, spellings in entities.items()
     }

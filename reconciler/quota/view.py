@@ -9,7 +9,7 @@ from reconciler.quota.owned import Intent, Owner, Pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class PairView:
     """One pair.
 
     Attributes:

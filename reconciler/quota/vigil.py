@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.change import QuotaChange, Finding, Plan
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.owned import Pair
@@ -21,7 +21,7 @@ MAX_CORRECTIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class DriftObservation:
     """One drifted pair, as the last look showed it and the looks before it remember it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Sighting:
         expected: What we applied last.
         live: What was found; ``None`` = it was removed.
         since: When it was first seen, in seconds since the epoch.
-        looks: How many looks in a row saw it.
+        observation_count: How many looks in a row saw it.
         confirmed: Whether that is enough to speak of it.
         corrections: How often the pair was corrected within the window.
         fought: Whether somebody undid our corrections so often that we stopped correcting.
@@ -44,7 +44,7 @@ class Sighting:
     expected: float | None
     live: float | None
     since: float
-    looks: int = 1
+    observation_count: int = 1
     confirmed: bool = True
     corrections: int = 0
     fought: bool = False
@@ -61,11 +61,11 @@ _Asked: TypeAlias = tuple[str, Limits, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    """What is remembered of one pair; ``looks`` is 0 while it does not drift."""
+class _PairHistory:
+    """What is remembered of one pair; ``observation_count`` is 0 while it does not drift."""
 
-    asked: _Asked
-    looks: int = 0
+    claimed: _Asked
+    observation_count: int = 0
     since: float = 0.0
     live: float | None = None
     fought: bool = False
@@ -73,7 +73,7 @@ class _Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vigil:
+class DriftTracker:
     """What a loop remembers of drift from one look to the next. Immutable: each look makes a new one.
 
     Only drift is remembered: what a document asks for anew is none, nor is what an ignore rule covers or what is
@@ -91,7 +91,7 @@ class Vigil:
     confirm_after: int = CONFIRM_AFTER
     window: float = WINDOW_SECONDS
     max_corrections: int = MAX_CORRECTIONS
-    _pairs: Mapping[Pair, _Memory] = field(default_factory=dict[Pair, _Memory], repr=False)
+    _pairs: Mapping[Pair, _PairHistory] = field(default_factory=dict[Pair, _PairHistory], repr=False)
 
     def __post_init__(self) -> None:
         if self.confirm_after < 1 or self.max_corrections < 0 or not 0 < self.window < math.inf:
@@ -107,7 +107,7 @@ class Vigil:
         corrected: Collection[Pair] = (),
         now: float,
         first_seen: Mapping[Pair, float] = MappingProxyType({}),
-    ) -> "Vigil":
+    ) -> "DriftTracker":
         """What is remembered after one more look.
 
         Args:
@@ -116,64 +116,64 @@ class Vigil:
             now: When, in seconds since the epoch.
             first_seen: When drift was first seen, from the records: they outlive the process.
         """
-        pairs: dict[Pair, _Memory] = {}
-        for one in plan.drift:
-            pair = one.entity, one.key
-            pairs[pair] = self._looked(one, now, first_seen.get(pair), corrected=pair in corrected)
+        pairs: dict[Pair, _PairHistory] = {}
+        for drifted in plan.drift:
+            pair = drifted.entity, drifted.key
+            pairs[pair] = self._observe(drifted, now, first_seen.get(pair), corrected=pair in corrected)
         for pair, memory in self._pairs.items():
-            if pair not in pairs and (made := self._recent(memory, now)):
-                pairs[pair] = _Memory(asked=memory.asked, corrections=made)
+            if pair not in pairs and (corrections := self._recent(memory, now)):
+                pairs[pair] = _PairHistory(claimed=memory.claimed, corrections=corrections)
         return replace(self, _pairs=pairs)
 
-    def corrects(self, change: Change, now: float) -> bool:
+    def corrects(self, change: QuotaChange, now: float) -> bool:
         """Whether this drift may be corrected by the pass that found it."""
-        before = self._before(change)
-        return before.looks + 1 >= self.confirm_after and not self._is_spent(before, now)
+        before = self._history_of(change)
+        return before.observation_count + 1 >= self.confirm_after and not self._is_spent(before, now)
 
     @property
-    def sightings(self) -> tuple[Sighting, ...]:
+    def observations(self) -> tuple[DriftObservation, ...]:
         """The pairs that drifted at the last look, by entity and column."""
-        drifting = [pair for pair, memory in self._pairs.items() if memory.looks]
+        drifting = [pair for pair, memory in self._pairs.items() if memory.observation_count]
         drifting.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
-        return tuple(self._sighting(pair, self._pairs[pair]) for pair in drifting)
+        return tuple(self._observation(pair, self._pairs[pair]) for pair in drifting)
 
-    def _looked(
-        self, one: Finding | Change, now: float, recorded: float | None, *, corrected: bool
-    ) -> _Memory:
-        before = self._before(one)
-        made = self._recent(before, now)
-        live = _live(one)
+    def _observe(
+        self, drifted: Finding | QuotaChange, now: float, recorded: float | None, *, corrected: bool
+    ) -> _PairHistory:
+        before = self._history_of(drifted)
+        corrections = self._recent(before, now)
+        live = _live(drifted)
         return replace(
             before,
-            looks=before.looks + 1,
-            since=before.since if before.looks else now if recorded is None else recorded,
+            observation_count=before.observation_count + 1,
+            since=before.since if before.observation_count else now if recorded is None else recorded,
             live=live,
-            fought=not corrected and bool(made) and self._is_spent(before, now),
-            corrections=(*made, (now, live)) if corrected else made,
+            fought=not corrected and bool(corrections) and self._is_spent(before, now),
+            corrections=(*corrections, (now, live)) if corrected else corrections,
         )
 
-    def _before(self, one: Finding | Change) -> _Memory:
+    def _history_of(self, drifted: Finding | QuotaChange) -> _PairHistory:
         """What earlier looks saw of this very drift; nothing if the pair is to be something else by now."""
-        asked = _asked(one)
-        memory = self._pairs.get((one.entity, one.key))
-        return memory if memory is not None and memory.asked == asked else _Memory(asked=asked)
+        claimed = _claimed_value(drifted)
+        memory = self._pairs.get((drifted.entity, drifted.key))
+        return memory if memory is not None and memory.claimed == claimed else _PairHistory(claimed=claimed)
 
-    def _recent(self, memory: _Memory, now: float) -> tuple[_Correction, ...]:
-        return tuple(made for made in memory.corrections if made[0] > now - self.window)
+    def _recent(self, memory: _PairHistory, now: float) -> tuple[_Correction, ...]:
+        return tuple(correction for correction in memory.corrections if correction[0] > now - self.window)
 
-    def _is_spent(self, memory: _Memory, now: float) -> bool:
+    def _is_spent(self, memory: _PairHistory, now: float) -> bool:
         return len(self._recent(memory, now)) >= self.max_corrections
 
-    def _sighting(self, pair: Pair, memory: _Memory) -> Sighting:
-        document, _, expected = memory.asked
-        return Sighting(
+    def _observation(self, pair: Pair, memory: _PairHistory) -> DriftObservation:
+        document, _, expected = memory.claimed
+        return DriftObservation(
             entity=pair[0],
             key=pair[1],
             expected=expected,
             live=memory.live,
             since=memory.since,
-            looks=memory.looks,
-            confirmed=memory.looks >= self.confirm_after,
+            observation_count=memory.observation_count,
+            confirmed=memory.observation_count >= self.confirm_after,
             corrections=len(memory.corrections),
             fought=memory.fought,
             document=document,
@@ -182,14 +182,14 @@ class Vigil:
         )
 
 
-def _asked(one: Finding | Change) -> _Asked:
-    limits = NO_LIMITS if one.claim is None else one.claim.limits
-    document = one.claim.document if one.claim is not None else ""
-    if isinstance(one, Change):
-        return document, limits, one.after
+def _claimed_value(drifted: Finding | QuotaChange) -> _Asked:
+    limits = NO_LIMITS if drifted.claim is None else drifted.claim.limits
+    document = drifted.claim.document if drifted.claim is not None else ""
+    if isinstance(drifted, QuotaChange):
+        return document, limits, drifted.after
     # A crash right after a write leaves an intent and no record; what is declared is what was applied then.
-    return document, limits, one.desired if one.applied is None else one.applied
+    return document, limits, drifted.desired if drifted.applied is None else drifted.applied
 
 
-def _live(one: Finding | Change) -> float | None:
-    return one.before if isinstance(one, Change) else one.live
+def _live(drifted: Finding | QuotaChange) -> float | None:
+    return drifted.before if isinstance(drifted, QuotaChange) else drifted.live

@@ -8,7 +8,7 @@
 
 from reconciler.reconcile.drift import drift, note_drift
 from reconciler.reconcile.observe import Observation, observe
-from reconciler.reconcile.orders import Orders, OverrideOrder, Ports, Validation
+from reconciler.reconcile.orders import ReconcileOptions, NewOverride, ReconcilePorts, ValidationMode
 from reconciler.reconcile.passing import run_pass, unrefused, withhold
 from reconciler.reconcile.rollback import rollback_orders
 from reconciler.reconcile.saved import (
@@ -18,16 +18,16 @@ from reconciler.reconcile.saved import (
     check_same_effect,
     trusted,
 )
-from reconciler.reconcile.story import Prepared, apply, prepare, preview
+from reconciler.reconcile.story import PreparedPlan, apply, prepare, preview
 
 __all__ = [
     "Observation",
-    "Orders",
-    "OverrideOrder",
-    "Ports",
-    "Prepared",
+    "ReconcileOptions",
+    "NewOverride",
+    "ReconcilePorts",
+    "PreparedPlan",
     "SavedPlan",
-    "Validation",
+    "ValidationMode",
     "apply",
     "check_digest",
     "check_fresh",

@@ -6,10 +6,10 @@ change; after a crash, the next run that decides about the intent writes it (``A
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.owned import Dropped, Intent, IntentEnded, Owned, Pair, RecordChange, Recorded
-from reconciler.quota.report import Origin, Outcome, PairOutcome, Seen
+from reconciler.quota.owned import RecordDropped, Intent, IntentEnded, OwnershipRecords, Pair, RecordChange, Recorded
+from reconciler.quota.report import RunOrigin, Outcome, PairOutcome, PairVisibility
 from reconciler.render.audit_intents import INTENDED, NOT_LANDED, pair_name
 from reconciler.render.documents import entity_json, value_json
 from reconciler.render.names import waits_text
@@ -28,7 +28,7 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
         {
             **_head(outcome, pair.change, time),
             "outcome": INTENDED,
-            "seen": Seen.UNCHECKED.value,
+            "seen": PairVisibility.UNCHECKED.value,
             "found": None,
             "words": pair.change.note,
         }
@@ -45,31 +45,31 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
         pairs: Those with an entry ``INTENDED``; their outcome is written even if they were never sent.
     """
     time, began = instant(outcome.ended_at), instant(outcome.started_at)
-    made: list[Mapping[str, object]] = []
+    audit_entries: list[Mapping[str, object]] = []
     for pair in outcome.pairs:
         was_intended = (pair.change.entity, pair.change.key) in pairs
         if pair.result is None and not was_intended:
             continue
-        made.append(
+        audit_entries.append(
             {
                 **_head(outcome, pair.change, time),
-                "outcome": pair.word,
-                "seen": pair.seen.value,
-                "found": value_json(pair.found),
-                "words": _words(pair),
+                "outcome": pair.status_text,
+                "seen": pair.visibility.value,
+                "found": value_json(pair.observed_value),
+                "words": _result_text(pair),
                 **({"intendedAt": began} if was_intended else {}),
             }
         )
-    return tuple(made)
+    return tuple(audit_entries)
 
 
 def settled(
     changes: Iterable[RecordChange],
-    owned: Owned,
+    owned: OwnershipRecords,
     open_intents: Mapping[str, Mapping[str, object]] | None,
     *,
     now: float,
-    origin: Origin,
+    origin: RunOrigin,
 ) -> tuple[Mapping[str, object], ...]:
     """The outcome of what earlier runs intended and did not live to tell.
 
@@ -81,26 +81,26 @@ def settled(
         now: Seconds since the epoch.
         origin: Who decides.
     """
-    made: list[Mapping[str, object]] = []
+    audit_entries: list[Mapping[str, object]] = []
     for pair, outcome in _decided(changes):
         closing = {
             "outcome": outcome,
             "words": "decided by a later look at the cluster",
             "settledAt": instant(now),
-            "settledBy": origin.who,
+            "settledBy": origin.author,
         }
         if open_intents is None:
             intent = owned.intents[pair]
-            made.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
+            audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
         elif (entry := open_intents.get(pair_name(entity_json(pair[0]), pair[1].value))) is not None:  # fmt: skip
-            made.append({**entry, **closing, "intendedAt": entry["time"]})
-    return tuple(made)
+            audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
+    return tuple(audit_entries)
 
 
 def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
     for change in changes:
         match change:
-            case Recorded() | Dropped():
+            case Recorded() | RecordDropped():
                 yield (change.entity, change.key), "APPLIED"
             case IntentEnded():
                 yield (change.entity, change.key), NOT_LANDED
@@ -109,13 +109,13 @@ def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
 
 
 def _bare(
-    cluster_id: str, pair: Pair, intent: Intent, origin: Origin, now: float
+    cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: float
 ) -> Mapping[str, object]:
     """What the records know of an intent: no digest, no cause and no value from before."""
     time = instant(intent.at or now)
     return {
         "time": time,
-        "who": origin.who,
+        "who": origin.author,
         "commit": "",
         "clusterId": cluster_id,
         "digest": "",
@@ -124,16 +124,16 @@ def _bare(
         "after": value_json(intent.value),
         "cause": "",
         "document": intent.owner.document,
-        "seen": Seen.UNCHECKED.value,
+        "seen": PairVisibility.UNCHECKED.value,
         "found": None,
         "intendedAt": time,
     }
 
 
-def _head(outcome: Outcome, change: Change, time: str) -> Mapping[str, object]:
+def _head(outcome: Outcome, change: QuotaChange, time: str) -> Mapping[str, object]:
     return {
         "time": time,
-        "who": outcome.origin.who,
+        "who": outcome.origin.author,
         "commit": outcome.origin.commit,
         "clusterId": outcome.cluster_id,
         "digest": outcome.digest,
@@ -146,19 +146,19 @@ def _head(outcome: Outcome, change: Change, time: str) -> Mapping[str, object]:
     }
 
 
-def _document(change: Change) -> str:
+def _document(change: QuotaChange) -> str:
     if change.claim is not None:
         return change.claim.document
     return change.owner.document if change.owner is not None else ""
 
 
-def _words(pair: PairOutcome) -> str:
+def _result_text(pair: PairOutcome) -> str:
     match pair.result:
         case Rejected(name=name, message=message):
             return f"{name}: {message}"
         case Held(waits_for=waits_for):
             return waits_text(pair.change.entity, waits_for)
-        case Unknown(why=why):
-            return why
+        case Unknown(reason=reason):
+            return reason
         case _:
             return pair.change.note

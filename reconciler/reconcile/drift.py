@@ -5,21 +5,21 @@ from dataclasses import replace
 
 from reconciler.errors import KquotaError
 from reconciler.quota.change import Finding, Plan
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.owned import Override
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, Policy, Rules
-from reconciler.quota.report import Pass, Verdict
+from reconciler.quota.report import Reconciliation, ValidationResult
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import records
 from reconciler.reconcile.observe import Observation, observe, rules_for
-from reconciler.reconcile.orders import Orders, Ports
-from reconciler.reconcile.story import Prepared, preview
+from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.story import PreparedPlan, preview
 
 
-async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
+async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Finding, ...]:
     """Live values that differ from those we applied last, whatever documents say; nothing is written.
 
     Raises:
@@ -27,27 +27,27 @@ async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
         InventoryError: The records cannot be read.
         ClientError: The cluster cannot be asked.
     """
-    seen = await observe(ports, orders)
-    plan = _compared(seen, rules_for(orders, seen))
-    return tuple(one for one in plan.found(Cause.DRIFT) if not one.ignored)
+    observation = await observe(ports, orders)
+    plan = _compared(observation, rules_for(orders, observation))
+    return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
-def expired(seen: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
+def expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
     """The overrides that have ended and whose value is still live, whatever documents say."""
-    return expired_overrides(_compared(seen, rules), seen.owned)
+    return expired_overrides(_compared(observation, rules), observation.owned)
 
 
-def _compared(seen: Observation, rules: Rules) -> Plan:
+def _compared(observation: Observation, rules: Rules) -> Plan:
     return compare(
-        desired=as_applied(seen),
-        owned=seen.owned,
-        live=seen.live,
+        desired=as_applied(observation),
+        owned=observation.owned,
+        live=observation.live,
         rules=replace(rules, policy=Policy.OBSERVE),
-        now=seen.at,
+        now=observation.at,
     )
 
 
-async def look(ports: Ports, orders: Orders, *, cluster: str, notes: bool) -> Pass:
+async def observe_drift(ports: ReconcilePorts, orders: ReconcileOptions, *, cluster: str, notes: bool) -> Reconciliation:
     """One look for drift as a pass that writes nothing to the cluster; whatever happens is in the answer.
 
     Args:
@@ -60,51 +60,51 @@ async def look(ports: Ports, orders: Orders, *, cluster: str, notes: bool) -> Pa
         The pass. ``sightings`` is left to the caller, who remembers earlier looks.
     """
     started = ports.clock.now()
-    prepared: Prepared | None = None
+    prepared: PreparedPlan | None = None
     failure: KquotaError | None = None
-    told = replace(orders, rules=replace(orders.rules, policy=Policy.OBSERVE), assess=False)
+    options = replace(orders, rules=replace(orders.rules, policy=Policy.OBSERVE), assess=False)
     try:
-        seen = await observe(ports, told)
-        prepared = preview(seen, as_applied(seen), told, verdict=Verdict(source="none"))
+        observation = await observe(ports, options)
+        prepared = preview(observation, as_applied(observation), options, verdict=ValidationResult(source="none"))
         if notes:
             await note_drift(ports, prepared)
     except KquotaError as error:
         failure = error
-    return Pass(
+    return Reconciliation(
         cluster=cluster,
         preview=None if prepared is None else prepared.preview,
         expired_overrides=()
         if prepared is None
-        else expired_overrides(prepared.plan, prepared.seen.owned),
-        live=None if prepared is None else prepared.seen.live,
-        drift_since={} if prepared is None else prepared.seen.owned.drift_since,
+        else expired_overrides(prepared.plan, prepared.observation.owned),
+        live=None if prepared is None else prepared.observation.live,
+        drift_since={} if prepared is None else prepared.observation.owned.drift_since,
         error=failure,
         started_at=started,
         ended_at=ports.clock.now(),
     )
 
 
-async def note_drift(ports: Ports, prepared: Prepared) -> None:
+async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
     """Write down when drift was first seen, and where it is over; the only thing that a look may write."""
-    seen = prepared.seen
-    await ports.inventory.write(seen.cluster_id, records.drift_times(prepared.plan, seen.owned))
+    observation = prepared.observation
+    await ports.inventory.write(observation.cluster_id, records.drift_times(prepared.plan, observation.owned))
 
 
-def as_applied(seen: Observation) -> Desired:
+def as_applied(observation: Observation) -> DesiredState:
     """Documents that would ask for exactly what we applied last; under an override, for what was declared when it began."""
-    made: list[Declaration] = []
-    overrides = seen.owned.overrides
-    for subject, record in seen.owned.records.items():
+    declarations: list[Declaration] = []
+    overrides = observation.owned.overrides
+    for subject, record in observation.owned.records.items():
         columns = [
             (key, declared, owner)
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None
             and owner is not None
-            and (declared := _declared(value, overrides.get((subject, key)), seen)) is not None
+            and (declared := _declared(value, overrides.get((subject, key)), observation)) is not None
         ]
-        for owner in dict.fromkeys(one for _, _, one in columns):
+        for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
             values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}
-            made.append(
+            declarations.append(
                 Declaration(
                     document=owner.document,
                     entity=subject,
@@ -112,10 +112,10 @@ def as_applied(seen: Observation) -> Desired:
                     deletion_policy=owner.deletion_policy,
                 )
             )
-    return merge(made)
+    return merge(declarations)
 
 
-def _declared(applied: float, override: Override | None, seen: Observation) -> float | None:
+def _declared(applied: float, override: Override | None, observation: Observation) -> float | None:
     """What a document declared where an override applied another value.
 
     A value that is neither the override's nor the declared one, after the end of the override, is drift from what was
@@ -124,6 +124,6 @@ def _declared(applied: float, override: Override | None, seen: Observation) -> f
     if override is None:
         return applied
     key = override.key
-    live = seen.live.value(override.entity, key)
+    live = observation.live.value(override.entity, key)
     is_known = any(same_value(key, live, value) for value in (override.value, override.declared))
-    return override.declared if seen.at < override.until or is_known else applied
+    return override.declared if observation.at < override.until or is_known else applied

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.errors import UsageError, WrongCluster
 from reconciler.ports import Cluster
-from reconciler.quota.desired import Desired
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import sort_key
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMN_OF, same_value
-from reconciler.quota.owned import Intent, Override, OverrideSet, Owned, Pair, RecordChange
+from reconciler.quota.owned import Intent, Override, OverrideSet, OwnershipRecords, Pair, RecordChange
 from reconciler.quota.policy import Rules
 from reconciler.quota.settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.state import NO_LIMITS, State
-from reconciler.reconcile.orders import Orders, OverrideOrder, Ports
+from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.reconcile.orders import ReconcileOptions, NewOverride, ReconcilePorts
 from reconciler.render.names import entity_text
 
 
@@ -33,8 +33,8 @@ class Observation:
 
     cluster: Cluster | None
     cluster_id: str
-    live: State = field(repr=False)
-    owned: Owned = field(repr=False)
+    live: QuotaState = field(repr=False)
+    owned: OwnershipRecords = field(repr=False)
     at: float
     snapshot_at: float | None = None
 
@@ -52,7 +52,7 @@ class Observation:
         return settle_intents(self.owned, self.live, now=self.at)
 
 
-async def observe(ports: Ports, orders: Orders) -> Observation:
+async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observation:
     """The cluster and our records of it, as they are now.
 
     Raises:
@@ -70,73 +70,73 @@ async def observe(ports: Ports, orders: Orders) -> Observation:
     return Observation(cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=at)
 
 
-def check_cluster(found: str, expected: str | None) -> None:
+def check_cluster(actual: str, expected: str | None) -> None:
     """Nothing, if the right cluster answers.
 
     Raises:
         WrongCluster: It is another one.
     """
-    if expected and found != expected:
+    if expected and actual != expected:
         raise WrongCluster(
-            f"the cluster that answers is {found!r}, not {expected!r}",
+            f"the cluster that answers is {actual!r}, not {expected!r}",
             expected=expected,
-            found=found,
+            actual=actual,
             hint="check bootstrap.servers and expectedClusterId; nothing was written",
         )
 
 
-def rules_for(orders: Orders, seen: Observation) -> Rules:
+def rules_for(orders: ReconcileOptions, observation: Observation) -> Rules:
     """The rules for this very cluster: Sync confirmed or not, removals known or not."""
-    confirmed = orders.rules.sync_confirmed or orders.confirm_sync == seen.cluster_id
-    known = orders.rules.removals_known and seen.owned.known
-    return replace(orders.rules, sync_confirmed=confirmed, removals_known=known)
+    confirmed = orders.rules.sync_confirmed or orders.confirm_sync == observation.cluster_id
+    are_removals_known = orders.rules.removals_known and observation.owned.is_known
+    return replace(orders.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
 
 
 def override_changes(
-    orders: Orders, seen: Observation, desired: Desired
+    orders: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
     """The overrides that begin and end with this run, complete with what they replace.
 
     Raises:
         UsageError: A value cannot be written, or there is no override to end.
     """
-    begun = [_begun(one, seen, desired) for one in orders.overrides]
-    missing = sorted(entity_text(pair[0]) for pair in orders.ended - seen.owned.overrides.keys())
+    begun = [_begun(order, observation, desired) for order in orders.overrides]
+    missing = sorted(entity_text(pair[0]) for pair in orders.ended - observation.owned.overrides.keys())
     if missing:
         raise UsageError(f"there is no override of {missing[0]} to end")
     ended = [
-        OverrideSet(override=replace(seen.owned.overrides[pair], until=seen.at))
-        for pair in sorted(orders.ended, key=lambda one: (sort_key(one[0]), one[1]))
+        OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
+        for pair in sorted(orders.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
     ]
     return (*begun, *ended)
 
 
-def _begun(one: OverrideOrder, seen: Observation, desired: Desired) -> OverrideSet:
-    if one.value is not None and not _can_be_written(one.value):
+def _begun(order: NewOverride, observation: Observation, desired: DesiredState) -> OverrideSet:
+    if order.value is not None and not _can_be_written(order.value):
         raise UsageError(
-            f"{one.key} of {entity_text(one.entity)} cannot be set to {one.value!r}",
+            f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
             hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
         )
-    live = seen.live.value(one.entity, one.key)
+    live = observation.live.value(order.entity, order.key)
     if live is not None and not _can_be_written(live):
         raise UsageError(
-            f"{one.key} of {entity_text(one.entity)} is {live!r} now, which could not be written back",
+            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which could not be written back",
             hint="remove it or set a legal value first",
         )
-    earlier = seen.owned.overrides.get((one.entity, one.key))
+    earlier_override = observation.owned.overrides.get((order.entity, order.key))
     # An override of an override still replaces what stood there before the first one.
-    chained = earlier is not None and same_value(one.key, earlier.value, live)
+    chained = earlier_override is not None and same_value(order.key, earlier_override.value, live)
     return OverrideSet(
         override=Override(
-            entity=one.entity,
-            key=one.key,
-            value=one.value,
-            until=one.until,
-            who=one.who,
-            reason=one.reason,
-            before=earlier.before if chained and earlier is not None else live,
-            declared=desired.limits.get(one.entity, NO_LIMITS)[COLUMN_OF[one.key]],
-            ends_with_document=one.ends_with_document,
+            entity=order.entity,
+            key=order.key,
+            value=order.value,
+            until=order.until,
+            author=order.principal,
+            reason=order.reason,
+            before=earlier_override.before if chained and earlier_override is not None else live,
+            declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]],
+            ends_with_document=order.ends_with_document,
         )
     )
 

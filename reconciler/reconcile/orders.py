@@ -12,10 +12,10 @@ from reconciler.quota.keys import Key
 from reconciler.quota.owned import Pair
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.report import Origin
+from reconciler.quota.report import RunOrigin
 
 
-class Validation(StrEnum):
+class ValidationMode(StrEnum):
     """Who is asked whether the broker would accept a plan."""
 
     AUTO = "auto"
@@ -29,7 +29,7 @@ def _quiet(phase: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class ReconcilePorts:
     """The outside world, as the composition root picked it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideOrder:
+class NewOverride:
     """An override that this run begins.
 
     Attributes:
@@ -58,7 +58,7 @@ class OverrideOrder:
         key: Which key.
         value: What holds meanwhile; ``None`` = not set.
         until: Seconds since the epoch.
-        who: Who asks.
+        principal: Who asks.
         reason: Why.
         ends_with_document: Whether a change of what is declared ends it early.
     """
@@ -67,13 +67,13 @@ class OverrideOrder:
     key: Key
     value: float | None
     until: float
-    who: str
+    principal: str
     reason: str
     ends_with_document: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class ReconcileOptions:
     """What this run is told, all of it from the trusted side.
 
     Attributes:
@@ -85,7 +85,7 @@ class Orders:
         only: Which pairs may be written; ``None`` = all. Others stay as they are, also in the records.
         overrides: Overrides that begin with this run.
         ended: Pairs whose override ends now.
-        known: Principals whose limits the impact speaks of, besides those that the cluster itself names.
+        known_principals: Principals whose limits the impact speaks of, besides those that the cluster itself names.
         assess: Whether somebody will read what the plan means for clients; it costs as much as the plan itself.
         own_principal: Who we are to the cluster, for the warning that we limit ourselves.
         pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
@@ -97,13 +97,13 @@ class Orders:
     guards: Guards = field(default_factory=Guards)
     expected_cluster_id: str | None = None
     confirm_sync: str | None = None
-    validation: Validation = Validation.AUTO
+    validation: ValidationMode = ValidationMode.AUTO
     only: Callable[[Entity, Key], bool] | None = None
-    overrides: tuple[OverrideOrder, ...] = ()
+    overrides: tuple[NewOverride, ...] = ()
     ended: frozenset[Pair] = frozenset()
-    known: tuple[Principal, ...] = ()
+    known_principals: tuple[Principal, ...] = ()
     assess: bool = True
     own_principal: Principal | None = None
     pace: bool = False
     accepted_warnings: tuple[AcceptedWarning, ...] = ()
-    origin: Origin = field(default_factory=Origin)
+    origin: RunOrigin = field(default_factory=RunOrigin)

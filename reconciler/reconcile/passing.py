@@ -8,28 +8,28 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
-from reconciler.quota.budgets import Allotment
-from reconciler.quota.change import Change, Finding, Plan
-from reconciler.quota.desired import Desired
+from reconciler.quota.budgets import RemovalAllowance
+from reconciler.quota.change import QuotaChange, Finding, Plan
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.guards import Guard, Guards, Violation, check
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import Outcome, Pass, Seen, Withheld
-from reconciler.quota.state import State
-from reconciler.reconcile.orders import Orders, Ports
+from reconciler.quota.report import Outcome, Reconciliation, PairVisibility, WithheldChange
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.recording import close_settled
-from reconciler.reconcile.story import Prepared, apply, bookkeeping, prepare
+from reconciler.reconcile.story import PreparedPlan, apply, bookkeeping, prepare
 
 BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
 """Guards that a command asks of a whole plan, and a loop as budgets of tenants (:mod:`reconciler.quota.budgets`)."""
 
 
-def _always(_: Change) -> bool:
+def _always(_: QuotaChange) -> bool:
     return True
 
 
-async def _nothing(_: Plan, __: Owned) -> None:
+async def _nothing(_: Plan, __: OwnershipRecords) -> None:
     """Nobody wants to know."""
 
 
@@ -39,17 +39,17 @@ async def unrefused(_: Plan) -> str:
 
 
 async def run_pass(
-    ports: Ports,
-    orders: Orders,
-    desired: Desired,
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    desired: DesiredState,
     *,
     cluster: str,
-    corrects: Callable[[Change], bool] = _always,
-    before_sending: Callable[[Plan, Owned], Awaitable[None]] = _nothing,
+    corrects: Callable[[QuotaChange], bool] = _always,
+    before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
     refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
-    allotment: Allotment | None = None,
+    allotment: RemovalAllowance | None = None,
     fenced: bool = False,
-) -> Pass:
+) -> Reconciliation:
     """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
 
     Args:
@@ -69,29 +69,29 @@ async def run_pass(
         The pass. ``sightings`` is left to the caller, who remembers earlier passes.
     """
     started = ports.clock.now()
-    prepared: Prepared | None = None
+    prepared: PreparedPlan | None = None
     outcome: Outcome | None = None
     failure: KquotaError | None = None
-    withheld: tuple[Withheld, ...] = ()
-    waiting: tuple[Change, ...] = ()
+    withheld: tuple[WithheldChange, ...] = ()
+    waiting: tuple[QuotaChange, ...] = ()
     try:
         prepared = await prepare(ports, orders, desired)
         if fenced:
             prepared = _without_new_drift(prepared)
         waiting = tuple(
-            one for one in prepared.plan.changes if one.cause is Cause.DRIFT and not corrects(one)
+            change for change in prepared.plan.changes if change.cause is Cause.DRIFT and not corrects(change)
         )
         considered = _without(prepared.plan, waiting)
         plan, withheld = withhold(
             considered,
             orders.guards,
-            prepared.seen.live,
-            owned=prepared.seen.owned,
-            allotment=Allotment(now=started) if allotment is None else allotment,
+            prepared.observation.live,
+            owned=prepared.observation.owned,
+            allotment=RemovalAllowance(now=started) if allotment is None else allotment,
             refusal=await refuses_removals(considered),
         )
-        left = (*waiting, *(one.change for one in withheld if one.change.cause is Cause.DRIFT))
-        plan = replace(plan, findings=(*plan.findings, *_reported(prepared, left)))
+        excluded = (*waiting, *(withheld_change.change for withheld_change in withheld if withheld_change.change.cause is Cause.DRIFT))
+        plan = replace(plan, findings=(*plan.findings, *_reported(prepared, excluded)))
         outcome = await _carried_out(
             ports, orders, _narrowed(prepared, plan), withheld, before_sending
         )
@@ -100,15 +100,15 @@ async def run_pass(
         outcome = stop.outcome if isinstance(stop.outcome, Outcome) else None
     except KquotaError as error:
         failure = error
-    return Pass(
+    return Reconciliation(
         cluster=cluster,
         preview=None if prepared is None else prepared.preview,
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
         expired_overrides=() if prepared is None else _expired(prepared, outcome),
-        drift_since={} if prepared is None else prepared.seen.owned.drift_since,
-        live=None if prepared is None else _last_seen(prepared.seen.live, outcome),
+        drift_since={} if prepared is None else prepared.observation.owned.drift_since,
+        live=None if prepared is None else _last_seen(prepared.observation.live, outcome),
         error=failure,
         started_at=started,
         ended_at=ports.clock.now(),
@@ -118,12 +118,12 @@ async def run_pass(
 def withhold(
     plan: Plan,
     guards: Guards,
-    live: State,
+    live: QuotaState,
     *,
-    owned: Owned,
-    allotment: Allotment,
+    owned: OwnershipRecords,
+    allotment: RemovalAllowance,
     refusal: str = "",
-) -> tuple[Plan, tuple[Withheld, ...]]:
+) -> tuple[Plan, tuple[WithheldChange, ...]]:
     """The plan without what guards speak against and without removals beyond their budget, and what that is.
 
     What is left is checked again, because a plan means something else without some of its changes.
@@ -136,36 +136,36 @@ def withhold(
         allotment: The removal budgets.
         refusal: Why no removal at all may be made; "" = the guards and budgets decide.
     """
-    said: dict[Change, list[Violation]] = {}
+    violations_by_change: dict[QuotaChange, list[Violation]] = {}
     if refusal:
-        said = {change: [_refused(change, refusal)] for change in plan.changes if change.removes}
-        plan = _without(plan, said)
+        violations_by_change = {change: [_refusal_violation(change, refusal)] for change in plan.changes if change.removes}
+        plan = _without(plan, violations_by_change)
     budgeted = False
     while True:
         for violation in check(plan, guards, live):
             for change in plan.changes:
                 if _concerns(violation, change):
-                    said.setdefault(change, []).append(violation)
-        kept = tuple(change for change in plan.changes if change not in said)
-        if len(kept) == len(plan.changes):
+                    violations_by_change.setdefault(change, []).append(violation)
+        remaining = tuple(change for change in plan.changes if change not in violations_by_change)
+        if len(remaining) == len(plan.changes):
             # What is left to say concerns no change: an empty desired state.
             if budgeted:
                 break
             budgeted = True
-            for change, violation in allotment.refused(kept, owned, guards).items():
-                said[change] = [violation]
-            kept = tuple(change for change in kept if change not in said)
-        plan = replace(plan, changes=kept)
+            for change, violation in allotment.violations(remaining, owned, guards).items():
+                violations_by_change[change] = [violation]
+            remaining = tuple(change for change in remaining if change not in violations_by_change)
+        plan = replace(plan, changes=remaining)
     return plan, tuple(
-        Withheld(change=change, violations=tuple(against)) for change, against in said.items()
+        WithheldChange(change=change, violations=tuple(against)) for change, against in violations_by_change.items()
     )
 
 
-def _refused(change: Change, refusal: str) -> Violation:
+def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
     return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
 
-def _concerns(violation: Violation, change: Change) -> bool:
+def _concerns(violation: Violation, change: QuotaChange) -> bool:
     if violation.guard is Guard.EMPTY_DESIRED:
         return change.removes
     if violation.guard in BUDGETED:
@@ -173,29 +173,29 @@ def _concerns(violation: Violation, change: Change) -> bool:
     return violation.entity == change.entity and violation.key is change.key
 
 
-def _last_seen(live: State, outcome: Outcome | None) -> State:
+def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:
     """The state before the pass, with what was found of each pair after sending."""
     if outcome is None:
         return live
     return live.with_values(
-        (one.change.entity, one.change.key, one.found)
-        for one in outcome.pairs
-        if one.seen is not Seen.UNCHECKED
+        (pair_outcome.change.entity, pair_outcome.change.key, pair_outcome.observed_value)
+        for pair_outcome in outcome.pairs
+        if pair_outcome.visibility is not PairVisibility.UNCHECKED
     )
 
 
-def _expired(prepared: Prepared, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
+def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
     """The expired overrides that the pass did not revert."""
     pairs = () if outcome is None else outcome.pairs
-    reverted = {(one.change.entity, one.change.key) for one in pairs if one.is_done}
-    return expired_overrides(prepared.plan, prepared.seen.owned, reverted=reverted)
+    reverted = {(pair_outcome.change.entity, pair_outcome.change.key) for pair_outcome in pairs if pair_outcome.is_done}
+    return expired_overrides(prepared.plan, prepared.observation.owned, reverted=reverted)
 
 
-def _without_new_drift(prepared: Prepared) -> Prepared:
-    known = prepared.seen.owned.drift_since
+def _without_new_drift(prepared: PreparedPlan) -> PreparedPlan:
+    drift_since = prepared.observation.owned.drift_since
 
-    def believed(one: Change | Finding) -> bool:
-        return one.cause is not Cause.DRIFT or (one.entity, one.key) in known
+    def believed(item: QuotaChange | Finding) -> bool:
+        return item.cause is not Cause.DRIFT or (item.entity, item.key) in drift_since
 
     plan = prepared.plan
     believable = replace(
@@ -206,49 +206,49 @@ def _without_new_drift(prepared: Prepared) -> Prepared:
     return replace(prepared, preview=replace(prepared.preview, plan=believable))
 
 
-def _without(plan: Plan, left: Iterable[Change]) -> Plan:
-    out = frozenset(left)
-    return replace(plan, changes=tuple(one for one in plan.changes if one not in out))
+def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
+    excluded_changes = frozenset(excluded)
+    return replace(plan, changes=tuple(change for change in plan.changes if change not in excluded_changes))
 
 
-def _reported(prepared: Prepared, left: Iterable[Change]) -> Iterable[Finding]:
+def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
     """Drift that is not corrected now, as under ``Warn``: or the records would take it for over."""
-    seen = prepared.seen
+    observation = prepared.observation
     return (
         Finding(
-            entity=one.entity,
-            key=one.key,
-            desired=one.after,
-            applied=one.applied,
-            live=one.before,
+            entity=change.entity,
+            key=change.key,
+            desired=change.after,
+            applied=change.applied,
+            live=change.before,
             cause=Cause.DRIFT,
             action=Action.REPORT,
-            claim=one.claim,
-            owner=one.owner,
-            since=seen.owned.drift_since.get((one.entity, one.key), seen.at),
-            note=one.note,
+            claim=change.claim,
+            owner=change.owner,
+            since=observation.owned.drift_since.get((change.entity, change.key), observation.at),
+            note=change.note,
         )
-        for one in left
+        for change in excluded
     )
 
 
-def _narrowed(prepared: Prepared, plan: Plan) -> Prepared:
+def _narrowed(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
     """What is left to be done, with nothing said against it any more."""
     return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
 
 
 async def _carried_out(
-    ports: Ports,
-    orders: Orders,
-    prepared: Prepared,
-    withheld: Iterable[Withheld],
-    before_sending: Callable[[Plan, Owned], Awaitable[None]],
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    prepared: PreparedPlan,
+    withheld: Iterable[WithheldChange],
+    before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]],
 ) -> Outcome | None:
     if prepared.plan.changes:
-        await before_sending(prepared.plan, prepared.seen.owned)
-        return await apply(ports, orders, prepared, withheld=[one.change for one in withheld])
-    noted = bookkeeping(prepared, orders)
-    if noted:
-        close_settled(ports, prepared.seen, orders, noted)
-        await ports.inventory.write(prepared.plan.cluster_id, noted)
+        await before_sending(prepared.plan, prepared.observation.owned)
+        return await apply(ports, orders, prepared, withheld=[withheld_change.change for withheld_change in withheld])
+    record_changes = bookkeeping(prepared, orders)
+    if record_changes:
+        close_settled(ports, prepared.observation, orders, record_changes)
+        await ports.inventory.write(prepared.plan.cluster_id, record_changes)
     return None

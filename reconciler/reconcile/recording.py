@@ -10,11 +10,11 @@ from reconciler.quota.owned import Pair, RecordChange
 from reconciler.quota.report import Outcome, PairOutcome
 from reconciler.reconcile import audit, records
 from reconciler.reconcile.observe import Observation
-from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts
 
 
 def close_settled(
-    ports: Ports, seen: Observation, orders: Orders, noted: Collection[RecordChange]
+    ports: ReconcilePorts, observation: Observation, orders: ReconcileOptions, record_changes: Collection[RecordChange]
 ) -> None:
     """Write to the audit log what the describe decided about writes of unknown outcome, if it is about to be recorded.
 
@@ -23,16 +23,16 @@ def close_settled(
     Raises:
         InventoryError: The log cannot be read or written.
     """
-    if ports.audit is None or not seen.owned.intents:
+    if ports.audit is None or not observation.owned.intents:
         return
-    recorded = frozenset(noted)
-    changes = [one for one in seen.settlement.changes if one in recorded]
+    recorded = frozenset(record_changes)
+    changes = [change for change in observation.settlement.changes if change in recorded]
     if changes:
         ports.audit.append(
             audit.settled(
                 changes,
-                seen.owned,
-                ports.audit.open_intents(seen.cluster_id),
+                observation.owned,
+                ports.audit.open_intents(observation.cluster_id),
                 now=ports.clock.now(),
                 origin=orders.origin,
             )
@@ -40,22 +40,22 @@ def close_settled(
 
 
 def unended(
-    plan: Plan, intended: Collection[Pair], orders: Orders, *, started: float, noted: int
+    plan: Plan, intended: Collection[Pair], orders: ReconcileOptions, *, started: float, record_count: int
 ) -> Outcome:
     """What is known of a run that ends without another word: whatever was intended may have been written."""
-    why = "the run did not live to tell"
+    reason = "the run did not live to tell"
     return Outcome(
         cluster_id=plan.cluster_id,
         digest=plan.digest,
         pairs=tuple(
             PairOutcome(
-                change=one,
-                result=Unknown(why=why) if (one.entity, one.key) in intended else None,
+                change=change,
+                result=Unknown(reason=reason) if (change.entity, change.key) in intended else None,
             )
-            for one in plan.changes
+            for change in plan.changes
         ),
-        bookkeeping=noted,
-        failure=why,
+        bookkeeping=record_count,
+        failure=reason,
         started_at=started,
         ended_at=started,
         origin=orders.origin,
@@ -63,7 +63,7 @@ def unended(
 
 
 async def record(
-    ports: Ports, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
+    ports: ReconcilePorts, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
 ) -> Outcome:
     """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
 
@@ -71,24 +71,24 @@ async def record(
     settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects, and each fails
     in its own words; each is written whatever became of the other.
     """
-    made = outcome
+    final_outcome = outcome
     # What may still land because of an earlier run, and was not sent again, stays open as its intent does.
     open_still = frozenset(
         pair
-        for one in outcome.pairs
-        if (pair := (one.change.entity, one.change.key)) in waiting
-        and not isinstance(one.result, Applied | Unknown)
+        for pair_outcome in outcome.pairs
+        if (pair := (pair_outcome.change.entity, pair_outcome.change.key)) in waiting
+        and not isinstance(pair_outcome.result, Applied | Unknown)
     )
     try:
         if ports.audit is not None:
             ports.audit.append(audit.entries(outcome, frozenset(intended) - open_still))
     except InventoryError as error:
-        made = replace(made, recorded=False, failure=made.failure or str(error))
+        final_outcome = replace(final_outcome, recorded=False, failure=final_outcome.failure or str(error))
     try:
         await ports.inventory.write(
             outcome.cluster_id,
             records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
         )
     except KquotaError as error:
-        made = replace(made, recorded=False, failure=made.failure or str(error))
-    return made
+        final_outcome = replace(final_outcome, recorded=False, failure=final_outcome.failure or str(error))
+    return final_outcome

@@ -2,29 +2,29 @@
 
 from collections.abc import Collection, Iterable
 
-from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.change import QuotaChange, Finding, Plan
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.owned import (
-    DriftSeen,
-    Dropped,
-    Intend,
+    DriftObserved,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     OverrideEnded,
-    Owned,
+    OwnershipRecords,
     Owner,
     Pair,
     RecordChange,
     Recorded,
 )
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import PairOutcome, Seen
+from reconciler.quota.report import PairOutcome, PairVisibility
 
 
-def intents(changes: Iterable[Change], *, now: float) -> tuple[RecordChange, ...]:
+def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:
     """One intent per change, so that a crash from here on loses no ownership."""
     return tuple(
-        Intend(
+        IntentStarted(
             entity=change.entity,
             key=change.key,
             intent=Intent(value=change.after, owner=change.owner or Owner(document=""), at=now),
@@ -43,10 +43,10 @@ def results(
         now: Seconds since the epoch.
         waiting: Pairs that an earlier run wrote and whose write may still land: their intents end only with a result.
     """
-    made: list[RecordChange] = []
+    record_changes: list[RecordChange] = []
     for pair in pairs:
-        made.extend(_result(pair, now, waiting))
-    return tuple(made)
+        record_changes.extend(_result(pair, now, waiting))
+    return tuple(record_changes)
 
 
 def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:
@@ -54,19 +54,19 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
     if not isinstance(pair.result, Applied | Unknown):
         if (subject, key) not in waiting:
             yield IntentEnded(entity=subject, key=key)
-    elif pair.seen is Seen.VISIBLE:
+    elif pair.visibility is PairVisibility.VISIBLE:
         yield from _landed(pair.change, now)
-    elif isinstance(pair.result, Applied) and pair.seen is Seen.CHANGED:
+    elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
         # It was acknowledged; what another writer made of it afterwards is drift.
         yield from _landed(pair.change, now)
 
 
-def _landed(change: Change, now: float) -> Iterable[RecordChange]:
+def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
     expired = change.cause is Cause.OVERRIDE_EXPIRED
     # What an override replaced and nobody declares was never ours.
-    ours = not (expired and change.claim is None)
-    if change.after is None or not ours:
-        yield Dropped(entity=change.entity, key=change.key)
+    is_owned = not (expired and change.claim is None)
+    if change.after is None or not is_owned:
+        yield RecordDropped(entity=change.entity, key=change.key)
     else:
         owner = change.owner or Owner(document="", since=now)
         yield Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
@@ -74,22 +74,22 @@ def _landed(change: Change, now: float) -> Iterable[RecordChange]:
         yield OverrideEnded(entity=change.entity, key=change.key)
 
 
-def drift_times(plan: Plan, owned: Owned) -> tuple[RecordChange, ...]:
+def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[RecordChange, ...]:
     """First-seen times of drift that is only reported, and the end of drift that is over.
 
     Drift that is about to be corrected is over once the correction is recorded, not before.
     """
     drifting: dict[tuple[object, object], Finding] = {
-        (one.entity, one.key): one for one in plan.found(Cause.DRIFT) if not one.ignored
+        (finding.entity, finding.key): finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored
     }
     begun = [
-        DriftSeen(entity=one.entity, key=one.key, at=one.since)
-        for one in drifting.values()
-        if (one.entity, one.key) not in owned.drift_since
+        DriftObserved(entity=finding.entity, key=finding.key, at=finding.since)
+        for finding in drifting.values()
+        if (finding.entity, finding.key) not in owned.drift_since
     ]
-    corrected = {(one.entity, one.key) for one in plan.changes if one.cause is Cause.DRIFT}
+    corrected = {(change.entity, change.key) for change in plan.changes if change.cause is Cause.DRIFT}
     over = [
-        DriftSeen(entity=pair[0], key=pair[1], at=None)
+        DriftObserved(entity=pair[0], key=pair[1], at=None)
         for pair in owned.drift_since
         if pair not in drifting and pair not in corrected
     ]

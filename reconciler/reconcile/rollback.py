@@ -5,7 +5,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.reconcile.orders import OverrideOrder
+from reconciler.reconcile.orders import NewOverride
 
 LONGEST_SECONDS: Final = 86_400.0
 """A rollback holds for at most a day: after that the documents speak again."""
@@ -15,26 +15,26 @@ def rollback_orders(
     before: Iterable[tuple[Entity, Key, float | None]],
     *,
     now: float,
-    who: str,
+    principal: str,
     reason: str,
     seconds: float = LONGEST_SECONDS,
-) -> tuple[OverrideOrder, ...]:
+) -> tuple[NewOverride, ...]:
     """Overrides that bring values back; give them to ``prepare`` as ``Orders.overrides``.
 
     Args:
         before: Pairs of an outcome that may have changed the cluster, with the values from before.
         now: Seconds since the epoch.
-        who: Who asks.
+        principal: Who asks.
         reason: Why.
         seconds: How long at most; longer than a day is a day.
     """
     return tuple(
-        OverrideOrder(
+        NewOverride(
             entity=subject,
             key=key,
             value=value,
             until=now + min(seconds, LONGEST_SECONDS),
-            who=who,
+            principal=principal,
             reason=reason,
             ends_with_document=True,
         )

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import StalePlan
-from reconciler.quota.basis import basis_of, differences
-from reconciler.quota.change import Change
+from reconciler.quota.basis import preconditions_of, differences
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.guards import check
 from reconciler.quota.report import Preview
 from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observe import Observation
-from reconciler.reconcile.orders import Orders
-from reconciler.reconcile.story import Prepared
+from reconciler.reconcile.orders import ReconcileOptions
+from reconciler.reconcile.story import PreparedPlan
 from reconciler.render.names import entity_text
 from reconciler.render.units import age, limit
 
@@ -29,34 +29,34 @@ SHOWN_DIFFERENCES: Final = 50
 
 
 def check_fresh(
-    saved: SavedPlan, seen: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
+    saved: SavedPlan, observation: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
 ) -> None:
     """Nothing, if cluster, records and live values are still what the plan stands on.
 
     Raises:
         StalePlan: They are not, or the plan is too old or from the future; all differences are listed.
     """
-    found: list[str] = []
-    if saved.plan.cluster_id != seen.cluster_id:
-        found.append(
-            f"the plan is for cluster {saved.plan.cluster_id}, the one that answers is {seen.cluster_id}"
+    mismatches: list[str] = []
+    if saved.plan.cluster_id != observation.cluster_id:
+        mismatches.append(
+            f"the plan is for cluster {saved.plan.cluster_id}, the one that answers is {observation.cluster_id}"
         )
     if now - saved.created_at > max_age:
-        found.append(
+        mismatches.append(
             f"the plan is {age(now - saved.created_at)} old; {age(max_age)} is allowed (--max-age)"
         )
     if saved.created_at > now + AHEAD_SECONDS:
-        found.append(
+        mismatches.append(
             f"the plan was made {age(saved.created_at - now)} in the future: the clock there or here is wrong"
         )
-    if saved.plan.cluster_id == seen.cluster_id:
-        current = basis_of(saved.plan.changes, owned=seen.settlement.owned, live=seen.live)
-        found.extend(difference_text(one) for one in differences(saved.basis, current))
-    if found:
-        raise _stale("the saved plan no longer fits", found)
+    if saved.plan.cluster_id == observation.cluster_id:
+        current = preconditions_of(saved.plan.changes, owned=observation.settlement.owned, live=observation.live)
+        mismatches.extend(difference_text(difference) for difference in differences(saved.preconditions, current))
+    if mismatches:
+        raise _stale("the saved plan no longer fits", mismatches)
 
 
-def check_same_effect(saved: SavedPlan, recomputed: Prepared, *, digest: str | None = None) -> None:
+def check_same_effect(saved: SavedPlan, recomputed: PreparedPlan, *, digest: str | None = None) -> None:
     """Nothing, if the documents of today ask for exactly what was reviewed.
 
     Args:
@@ -70,13 +70,13 @@ def check_same_effect(saved: SavedPlan, recomputed: Prepared, *, digest: str | N
     expected = saved.plan.digest if digest is None else digest
     if recomputed.plan.digest == expected == saved.plan.digest:
         return
-    found = _operations(saved.plan.changes, recomputed.plan.changes)
+    mismatches = _operations(saved.plan.changes, recomputed.plan.changes)
     if saved.plan.digest != expected:
-        found.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
-    raise _stale("the documents no longer ask for what was reviewed", found)
+        mismatches.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
+    raise _stale("the documents no longer ask for what was reviewed", mismatches)
 
 
-def check_digest(recomputed: Prepared, expected: str) -> None:
+def check_digest(recomputed: PreparedPlan, expected: str) -> None:
     """Nothing, if a plan without a saved one has the approved effect.
 
     Raises:
@@ -89,35 +89,35 @@ def check_digest(recomputed: Prepared, expected: str) -> None:
         )
 
 
-def trusted(saved: SavedPlan, seen: Observation, orders: Orders) -> Prepared:
+def trusted(saved: SavedPlan, observation: Observation, orders: ReconcileOptions) -> PreparedPlan:
     """The saved plan itself, ready to be applied without recomputing it (``--trust-plan``).
 
     ``check_fresh`` comes first. Guards are our own; the records it makes are those of the plan.
     """
-    violations = check(saved.plan, orders.guards, seen.live)
-    return Prepared(preview=replace(saved, created_at=seen.at, violations=violations), seen=seen)
+    violations = check(saved.plan, orders.guards, observation.live)
+    return PreparedPlan(preview=replace(saved, created_at=observation.at, violations=violations), observation=observation)
 
 
-def _operations(saved: Iterable[Change], now: Iterable[Change]) -> list[str]:
-    one = {(change.entity, change.key): change for change in saved}
-    other = {(change.entity, change.key): change for change in now}
-    found: list[str] = []
-    for pair in [*one, *(pair for pair in other if pair not in one)]:
-        then, today = one.get(pair), other.get(pair)
+def _operations(saved: Iterable[QuotaChange], now: Iterable[QuotaChange]) -> list[str]:
+    saved_by_pair = {(change.entity, change.key): change for change in saved}
+    current_by_pair = {(change.entity, change.key): change for change in now}
+    mismatches: list[str] = []
+    for pair in [*saved_by_pair, *(pair for pair in current_by_pair if pair not in saved_by_pair)]:
+        then, today = saved_by_pair.get(pair), current_by_pair.get(pair)
         if then is None or today is None or then.after != today.after:
-            found.append(
+            mismatches.append(
                 f"{entity_text(pair[0])} {pair[1]}: reviewed {_effect(then)}, now {_effect(today)}"
             )
-    return found
+    return mismatches
 
 
-def _effect(change: Change | None) -> str:
+def _effect(change: QuotaChange | None) -> str:
     if change is None:
         return "nothing"
     return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
 
 
-def _stale(message: str, found: list[str]) -> StalePlan:
-    more = len(found) - SHOWN_DIFFERENCES
-    shown = found[:SHOWN_DIFFERENCES] + ([f"and {more} more"] if more > 0 else [])
-    return StalePlan(message, differences=shown, hint="plan again and have it reviewed again")
+def _stale(message: str, mismatches: list[str]) -> StalePlan:
+    extra_count = len(mismatches) - SHOWN_DIFFERENCES
+    displayed = mismatches[:SHOWN_DIFFERENCES] + ([f"and {extra_count} more"] if extra_count > 0 else [])
+    return StalePlan(message, differences=displayed, hint="plan again and have it reviewed again")

@@ -11,11 +11,11 @@ from typing import Final, TypeVar
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Clock, Progress, QuotaStore
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import Entity
-from reconciler.quota.order import Batch, Schedule, chunks
+from reconciler.quota.order import SendBatch, SendSchedule, chunks
 from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
-from reconciler.reconcile.visible import Witnesses, deadline_seconds
+from reconciler.reconcile.visible import VisibilityProbes, deadline_seconds
 
 STOP_GRACE_SECONDS: Final = 10.0
 """How long the answer of the request under way is waited for after Ctrl-C; answers take milliseconds."""
@@ -27,7 +27,7 @@ busy for 16 s after the acknowledgement."""
 _T = TypeVar("_T")
 
 
-class Sender:
+class PlanSender:
     """One plan on its way. ``run`` once, then read ``results``.
 
     Args:
@@ -47,21 +47,21 @@ class Sender:
         store: QuotaStore,
         clock: Clock,
         progress: Progress,
-        changes: Sequence[Change],
+        changes: Sequence[QuotaChange],
         obstacles: Iterable[tuple[Alteration, Result]] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
         self._store, self._clock, self._progress = store, clock, progress
-        self._schedule = Schedule(changes)
+        self._schedule = SendSchedule(changes)
         self._pace = pace or len(changes) > PACED_FROM_KEYS
         self._grace = grace
         self._seconds = deadline_seconds(len(changes))
         self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
         self._done = 0
-        for one, result in obstacles:
-            self._schedule.settle(one, result)
-        self.witnesses = Witnesses(changes)
+        for alteration, result in obstacles:
+            self._schedule.settle(alteration, result)
+        self.witnesses = VisibilityProbes(changes)
         self.results: dict[tuple[bool, Entity], Result] = {}
         self.acknowledged_keys = 0
         self.interrupted = False
@@ -85,20 +85,20 @@ class Sender:
     def _goes_on(self) -> bool:
         return not self.interrupted and self.failure is None
 
-    async def _batch(self, batch: Batch) -> None:
+    async def _batch(self, batch: SendBatch) -> None:
         await self._make_seen(batch)
         if not self._goes_on():
             return
-        held = self._schedule.held(batch)
-        for one in batch.alterations:
-            if one.entity in held:
-                self._settle(batch, one, Held(waits_for=held[one.entity]))
-        for chunk in chunks([one for one in batch.alterations if one.entity not in held]):
+        held_results = self._schedule.find_held_entities(batch)
+        for alteration in batch.alterations:
+            if alteration.entity in held_results:
+                self._settle(batch, alteration, Held(waits_for=held_results[alteration.entity]))
+        for chunk in chunks([alteration for alteration in batch.alterations if alteration.entity not in held_results]):
             if not self._goes_on():
                 return
             await self._chunk(batch, chunk)
 
-    async def _make_seen(self, batch: Batch) -> None:
+    async def _make_seen(self, batch: SendBatch) -> None:
         """Removals rely on what was set: every live broker has to show it first."""
         if not self._schedule.unseen(batch):
             return
@@ -108,17 +108,17 @@ class Sender:
             )
         )
         if visibility is not None and visibility.everywhere:
-            self._schedule.seen()
+            self._schedule.mark_visible()
 
-    async def _chunk(self, batch: Batch, chunk: tuple[Alteration, ...]) -> None:
-        told: dict[Entity, Result] = {}
-        request = asyncio.ensure_future(self._store.alter(chunk, results=told))
+    async def _chunk(self, batch: SendBatch, chunk: tuple[Alteration, ...]) -> None:
+        results: dict[Entity, Result] = {}
+        request = asyncio.ensure_future(self._store.alter(chunk, results=results))
         try:
             _ = await self._until_stopped(request)
         finally:
-            for one in chunk:
-                if one.entity in told:
-                    self._settle(batch, one, told[one.entity])
+            for alteration in chunk:
+                if alteration.entity in results:
+                    self._settle(batch, alteration, results[alteration.entity])
         if self._pace and self._goes_on():
             visibility = await self._until_stopped(
                 self.witnesses.wait(
@@ -135,12 +135,12 @@ class Sender:
                     hint="look at the lagging brokers, then apply again; it goes on where it stopped",
                 )
 
-    def _settle(self, batch: Batch, one: Alteration, result: Result) -> None:
-        self.results[batch.removes, one.entity] = result
-        self._schedule.settle(one, result)
+    def _settle(self, batch: SendBatch, alteration: Alteration, result: Result) -> None:
+        self.results[batch.removes, alteration.entity] = result
+        self._schedule.settle(alteration, result)
         if isinstance(result, Applied):
-            self.witnesses.add(one)
-            self.acknowledged_keys += len(one.operations)
+            self.witnesses.add(alteration)
+            self.acknowledged_keys += len(alteration.operations)
         self._done += 1
         self._progress("apply", self._done, self._total)
 

@@ -9,13 +9,13 @@ from reconciler.errors import (
     KquotaError,
     ManifestErrors,
     Problem,
-    Refused,
+    PlanRefused,
     StalePlan,
 )
 from reconciler.quota.advice import warnings as advise
-from reconciler.quota.basis import basis_of, differences
-from reconciler.quota.change import Change, Plan
-from reconciler.quota.desired import Desired
+from reconciler.quota.basis import preconditions_of, differences
+from reconciler.quota.change import QuotaChange, Plan
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import check
 from reconciler.quota.impact import assess, known_from
@@ -25,13 +25,13 @@ from reconciler.quota.owned import OverrideSet, RecordChange
 from reconciler.quota.plan import compare
 from reconciler.quota.plan_warnings import bit_slips, own_limits
 from reconciler.quota.policy import Policy
-from reconciler.quota.report import Outcome, Preview, Verdict
+from reconciler.quota.report import Outcome, Preview, ValidationResult
 from reconciler.reconcile import audit, records
 from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observe import Observation, observe, override_changes, rules_for
-from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.recording import close_settled, record, unended
-from reconciler.reconcile.send import Sender
+from reconciler.reconcile.send import PlanSender
 from reconciler.reconcile.validate import validate
 from reconciler.reconcile.verify import judge, look_again
 from reconciler.render.names import entity_text
@@ -41,17 +41,17 @@ FRESH_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedPlan:
     """A plan that is ready to be looked at, and to be applied in the same run.
 
     Attributes:
         preview: The plan with everything a reviewer needs.
-        seen: What it was made from.
+        observation: What it was made from.
         override_changes: Overrides that begin or end with it.
     """
 
     preview: Preview
-    seen: Observation
+    observation: Observation
     override_changes: tuple[RecordChange, ...] = ()
 
     @property
@@ -64,7 +64,7 @@ def _quiet(_: Outcome) -> None:
     """No reader of an outcome that is not there yet."""
 
 
-async def prepare(ports: Ports, orders: Orders, desired: Desired) -> Prepared:
+async def prepare(ports: ReconcilePorts, orders: ReconcileOptions, desired: DesiredState) -> PreparedPlan:
     """Observe, plan, guard, validate: nothing is written, neither to the cluster nor to the records.
 
     Raises:
@@ -72,62 +72,62 @@ async def prepare(ports: Ports, orders: Orders, desired: Desired) -> Prepared:
         InventoryError: The records cannot be read, or somebody else is writing them.
         ClientError: The cluster cannot be asked.
     """
-    seen = await observe(ports, orders)
-    plan, changes = _compared(seen, desired, orders)
+    observation = await observe(ports, orders)
+    plan, changes = _compared(observation, desired, orders)
     # Nothing here changes while the broker thinks, so a thread works out meanwhile what the plan means.
     meaning = asyncio.to_thread(
-        preview, seen, desired, orders, plan=plan, verdict=Verdict(source="none"), override_changes=changes
+        preview, observation, desired, orders, plan=plan, verdict=ValidationResult(source="none"), override_changes=changes
     )  # fmt: skip
-    made, verdict = await asyncio.gather(meaning, validate(ports, orders, seen, plan.changes))
-    return replace(made, preview=replace(made.preview, verdict=verdict))
+    prepared, verdict = await asyncio.gather(meaning, validate(ports, orders, observation, plan.changes))
+    return replace(prepared, preview=replace(prepared.preview, verdict=verdict))
 
 
 def preview(
-    seen: Observation,
-    desired: Desired,
-    orders: Orders,
+    observation: Observation,
+    desired: DesiredState,
+    orders: ReconcileOptions,
     *,
-    verdict: Verdict,
+    verdict: ValidationResult,
     plan: Plan | None = None,
     override_changes: tuple[RecordChange, ...] = (),
-) -> Prepared:
+) -> PreparedPlan:
     """The same without I/O, for a snapshot that stands for the cluster."""
     if plan is None:
-        plan, override_changes = _compared(seen, desired, orders)
-    rules = rules_for(orders, seen)
-    return Prepared(
+        plan, override_changes = _compared(observation, desired, orders)
+    rules = rules_for(orders, observation)
+    return PreparedPlan(
         preview=Preview(
             plan=plan,
-            basis=basis_of(plan.changes, owned=seen.settlement.owned, live=seen.live),
-            violations=check(plan, orders.guards, seen.live),
+            preconditions=preconditions_of(plan.changes, owned=observation.settlement.owned, live=observation.live),
+            violations=check(plan, orders.guards, observation.live),
             verdict=verdict,
             impact=assess(
                 plan,
-                seen.live,
-                known=known_from(seen.live) | set(orders.known),
+                observation.live,
+                known_principals=known_from(observation.live) | set(orders.known_principals),
                 desired=desired,
             )
             if orders.assess
             else None,
-            warnings=_warnings(plan, orders, seen),
-            advice=advise(desired, seen.live, orders.accepted_warnings),
+            warnings=_warnings(plan, orders, observation),
+            advice=advise(desired, observation.live, orders.accepted_warnings),
             policy=rules.in_force,
             drift_mode=rules.drift,
-            created_at=seen.at,
-            snapshot_at=seen.snapshot_at,
+            created_at=observation.at,
+            snapshot_at=observation.snapshot_at,
             origin=orders.origin,
         ),
-        seen=seen,
+        observation=observation,
         override_changes=override_changes,
     )
 
 
 async def apply(
-    ports: Ports,
-    orders: Orders,
-    prepared: Prepared,
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    prepared: PreparedPlan,
     *,
-    withheld: Iterable[Change] = (),
+    withheld: Iterable[QuotaChange] = (),
     before_sending: Callable[[Outcome], None] = _quiet,
 ) -> Outcome:
     """Send, look again, record, tell. One bad entity does not stop the independent others.
@@ -154,18 +154,18 @@ async def apply(
     prepared = await _still_fits(ports, orders, prepared)
     started = ports.clock.now()
     plan = prepared.plan
-    noted = bookkeeping(prepared, orders)
-    waiting = prepared.seen.unsettled(started)
+    record_changes = bookkeeping(prepared, orders)
+    waiting = prepared.observation.unsettled(started)
     # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
     sendable = [
-        one
-        for one in plan.changes
-        if (pair := (one.entity, one.key)) not in waiting or waiting[pair].value == one.after
+        change
+        for change in plan.changes
+        if (pair := (change.entity, change.key)) not in waiting or waiting[pair].value == change.after
     ]
     intents = records.intents(sendable, now=started)
-    close_settled(ports, prepared.seen, orders, noted)
-    await ports.inventory.write(plan.cluster_id, (*noted, *intents))
-    sender = Sender(
+    close_settled(ports, prepared.observation, orders, record_changes)
+    await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
+    sender = PlanSender(
         store=ports.store,
         clock=ports.clock,
         progress=ports.progress,
@@ -173,8 +173,8 @@ async def apply(
         obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
         pace=orders.pace,
     )
-    intended = frozenset((one.entity, one.key) for one in sendable)
-    early = unended(plan, intended, orders, started=started, noted=len(noted))
+    intended = frozenset((change.entity, change.key) for change in sendable)
+    early = unended(plan, intended, orders, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
             ports.audit.append(audit.intended(early, intended))
@@ -189,8 +189,8 @@ async def apply(
         digest=plan.digest,
         pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
         visibility=visibility,
-        bookkeeping=len(noted),
-        adopted=len(plan.adopted) if noted else 0,
+        bookkeeping=len(record_changes),
+        adopted=len(plan.adopted) if record_changes else 0,
         interrupted=sender.interrupted,
         failure=str(sender.failure) if sender.failure is not None else failure,
         started_at=started,
@@ -200,7 +200,7 @@ async def apply(
     outcome = await record(ports, outcome, waiting, intended)
     if outcome.interrupted:
         raise Interrupted(
-            _told(outcome), outcome=outcome, hint="run it again; it goes on from here"
+            _interruption_text(outcome), outcome=outcome, hint="run it again; it goes on from here"
         )
     if sender.failure is not None and not sender.was_sent:
         raise sender.failure
@@ -211,81 +211,81 @@ async def apply(
 
 
 def _compared(
-    seen: Observation, desired: Desired, orders: Orders
+    observation: Observation, desired: DesiredState, orders: ReconcileOptions
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
     """The plan, narrowed to what was asked for, and the overrides that it takes for granted."""
-    overriding = override_changes(orders, seen, desired)
-    owned = seen.owned.with_changes(overriding) if overriding else seen.owned
-    owned = replace(owned, known=seen.owned.known)
+    overriding = override_changes(orders, observation, desired)
+    owned = observation.owned.with_changes(overriding) if overriding else observation.owned
+    owned = replace(owned, is_known=observation.owned.is_known)
     plan = compare(
-        desired=desired, owned=owned, live=seen.live, rules=rules_for(orders, seen), now=seen.at
+        desired=desired, owned=owned, live=observation.live, rules=rules_for(orders, observation), now=observation.at
     )
-    return _narrowed(plan, orders, seen), overriding
+    return _narrowed(plan, orders, observation), overriding
 
 
-def _narrowed(plan: Plan, orders: Orders, seen: Observation) -> Plan:
+def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) -> Plan:
     """The plan for what was asked for. What the describe says about earlier writes is recorded for every pair."""
     only = orders.only
     if only is None:
         return plan
-    settled = frozenset(seen.settlement.changes)
+    settled = frozenset(observation.settlement.changes)
     return replace(
         plan,
         changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
         bookkeeping=tuple(
-            one
-            for one in plan.bookkeeping
-            if one in settled or (not isinstance(one, OverrideSet) and only(one.entity, one.key))
+            record_change
+            for record_change in plan.bookkeeping
+            if record_change in settled or (not isinstance(record_change, OverrideSet) and only(record_change.entity, record_change.key))
         ),
-        twins=tuple(twin for twin in plan.twins if only(twin.entity, Key.CONNECTION_CREATION_RATE)),
+        ip_aliases=tuple(twin for twin in plan.ip_aliases if only(twin.entity, Key.CONNECTION_CREATION_RATE)),
     )
 
 
-def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
-    found: list[str] = []
+def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
+    warnings: list[str] = []
     if not plan.removals_known:
-        found.append(
+        warnings.append(
             "removals cannot be known: there is no inventory of this cluster, and no --since"
         )
     if not plan.complete:
-        found.append("not every document was read, so nothing is removed")
-    if orders.rules.policy is Policy.SYNC and rules_for(orders, seen).in_force is not Policy.SYNC:
-        found.append(
-            f"policy Sync is not confirmed for cluster {seen.cluster_id}, so Upsert is in force;"
+        warnings.append("not every document was read, so nothing is removed")
+    if orders.rules.policy is Policy.SYNC and rules_for(orders, observation).in_force is not Policy.SYNC:
+        warnings.append(
+            f"policy Sync is not confirmed for cluster {observation.cluster_id}, so Upsert is in force;"
             " spec.confirmSync or --confirm-sync with that very id confirms it"
         )
     if orders.own_principal is not None:
-        found.extend(own_limits(seen.live, plan.changes, orders.own_principal))
-    found.extend(
+        warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
+    warnings.extend(
         f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
         for change in bit_slips(plan.changes)
     )
-    found.extend(twin.shadow_message for twin in plan.shadowing_twins)
-    waiting = {pair[0] for pair in seen.unsettled(seen.at)}
+    warnings.extend(twin.shadow_message for twin in plan.shadowing_ip_aliases)
+    waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:
-        found.append(
+        warnings.append(
             f"an earlier write to {entity_text(min(waiting, key=str))}"
             + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
             + " may still land; what depends on it is held until then"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
-async def _refuse_or_go_on(ports: Ports, orders: Orders, prepared: Prepared) -> None:
+async def _refuse_or_go_on(ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan) -> None:
     """Raise what speaks against the plan; what the describe says about earlier writes is recorded all the same."""
     try:
         _guard(prepared)
-    except (ManifestErrors, Refused):
-        settled = prepared.seen.settlement.changes
-        if settled and rules_for(orders, prepared.seen).may_record:
-            close_settled(ports, prepared.seen, orders, settled)
+    except (ManifestErrors, PlanRefused):
+        settled = prepared.observation.settlement.changes
+        if settled and rules_for(orders, prepared.observation).may_record:
+            close_settled(ports, prepared.observation, orders, settled)
             await ports.inventory.write(prepared.plan.cluster_id, settled)
         raise
 
 
-def _guard(prepared: Prepared) -> None:
-    shown = prepared.preview
-    if shown.plan.conflicts:
+def _guard(prepared: PreparedPlan) -> None:
+    preview_result = prepared.preview
+    if preview_result.plan.conflicts:
         raise ManifestErrors(
             [
                 Problem(
@@ -295,74 +295,74 @@ def _guard(prepared: Prepared) -> None:
                     message=f"{conflict.key} of {entity_text(conflict.entity)} is claimed by"
                     f" {len(conflict.claims)} documents, here by {claim.document}",
                 )
-                for conflict in shown.plan.conflicts
+                for conflict in preview_result.plan.conflicts
                 for claim in conflict.claims
             ]
         )
-    if shown.violations:
-        raise Refused(
-            f"guards refuse this plan: {len(shown.violations)} violation"
-            + ("s" if len(shown.violations) > 1 else ""),
+    if preview_result.violations:
+        raise PlanRefused(
+            f"guards refuse this plan: {len(preview_result.violations)} violation"
+            + ("s" if len(preview_result.violations) > 1 else ""),
             violations=[
-                (f"{entity_text(one.entity)}: " if one.entity is not None else "")
-                + f"{one.message} (allowed by {one.allow_with})"
-                for one in shown.violations
+                (f"{entity_text(violation.entity)}: " if violation.entity is not None else "")
+                + f"{violation.message} (allowed by {violation.allow_with})"
+                for violation in preview_result.violations
             ],
             hint="nothing was written",
         )
 
 
-async def _still_fits(ports: Ports, orders: Orders, prepared: Prepared) -> Prepared:
+async def _still_fits(ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan) -> PreparedPlan:
     """The plan with a fresh look beside it, if the one it was made from has aged.
 
     Raises:
         StalePlan: Something that the plan stands on has changed.
     """
-    if ports.clock.now() - prepared.seen.at <= FRESH_SECONDS:
+    if ports.clock.now() - prepared.observation.at <= FRESH_SECONDS:
         return prepared
-    seen = await observe(ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id))
-    now = basis_of(prepared.plan.changes, owned=seen.settlement.owned, live=seen.live)
-    changed = differences(prepared.preview.basis, now)
+    observation = await observe(ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id))
+    now = preconditions_of(prepared.plan.changes, owned=observation.settlement.owned, live=observation.live)
+    changed = differences(prepared.preview.preconditions, now)
     if changed:
         raise StalePlan(
             "the cluster changed while the plan waited",
-            differences=[difference_text(one) for one in changed],
+            differences=[difference_text(difference) for difference in changed],
             hint="plan again",
         )
-    return replace(prepared, seen=seen)
+    return replace(prepared, observation=observation)
 
 
-def bookkeeping(prepared: Prepared, orders: Orders) -> tuple[RecordChange, ...]:
+def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[RecordChange, ...]:
     """What the records are told besides intents and results: adopted, converged, gone, overrides, drift times."""
-    if rules_for(orders, prepared.seen).in_force is Policy.OBSERVE:
+    if rules_for(orders, prepared.observation).in_force is Policy.OBSERVE:
         return ()
-    times = records.drift_times(prepared.plan, prepared.seen.owned) if orders.only is None else ()
+    times = records.drift_times(prepared.plan, prepared.observation.owned) if orders.only is None else ()
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
 
 
-def _unsettled(prepared: Prepared, now: float) -> tuple[tuple[Alteration, Result], ...]:
+def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
     """Earlier writes that may still land, but for those that this plan writes with the very same value.
 
     To send the same value again is safe whichever of the two lands last.
     """
     again = {(change.entity, change.key): change.after for change in prepared.plan.changes}
     waiting: dict[Entity, list[tuple[str, float | None]]] = {}
-    for (subject, key), intent in prepared.seen.unsettled(now).items():
+    for (subject, key), intent in prepared.observation.unsettled(now).items():
         if (subject, key) in again and again[subject, key] == intent.value:
             continue
         waiting.setdefault(subject, []).append((str(key), intent.value))
-    unknown = Unknown(why="an earlier write may still land")
+    unknown = Unknown(reason="an earlier write may still land")
     return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
 
 
-def _not_sent(withheld: Iterable[Change]) -> tuple[tuple[Alteration, Result], ...]:
+def _not_sent(withheld: Iterable[QuotaChange]) -> tuple[tuple[Alteration, Result], ...]:
     return tuple(
-        (Alteration(one.entity, ((str(one.key), one.after),)), Held(waits_for=(one.entity,)))
-        for one in withheld
+        (Alteration(change.entity, ((str(change.key), change.after),)), Held(waits_for=(change.entity,)))
+        for change in withheld
     )
 
 
-def _told(outcome: Outcome) -> str:
+def _interruption_text(outcome: Outcome) -> str:
     counts = [
         f"{outcome.count(word)} {word.lower()}"
         for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")

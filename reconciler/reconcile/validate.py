@@ -6,19 +6,19 @@ that the credential does not have already, and the source of a verdict is always
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.errors import AuthorizationError, Refused
-from reconciler.quota.change import Change
+from reconciler.errors import AuthorizationError, PlanRefused
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import Entity
 from reconciler.quota.order import batches, chunks
 from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from reconciler.reconcile.observe import Observation
-from reconciler.reconcile.orders import Orders, Ports, Validation
+from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts, ValidationMode
 
 
 async def validate(
-    ports: Ports, orders: Orders, seen: Observation, changes: Sequence[Change]
-) -> Verdict:
+    ports: ReconcilePorts, orders: ReconcileOptions, observation: Observation, changes: Sequence[QuotaChange]
+) -> ValidationResult:
     """The verdict on all changes, chunk by chunk.
 
     Raises:
@@ -26,67 +26,67 @@ async def validate(
         Refused: ``sandbox`` was asked for and is not at hand.
         ClientError: The broker was asked and could not answer.
     """
-    if orders.validation is Validation.NONE or not changes:
-        return Verdict(source="none", why="" if changes else "there is nothing to validate")
-    if orders.validation is Validation.SANDBOX or seen.cluster is None:
-        return _by_rules(ports, orders, seen, changes, why="")
-    if orders.validation is Validation.BROKER:
+    if orders.validation is ValidationMode.NONE or not changes:
+        return ValidationResult(source="none", reason="" if changes else "there is nothing to validate")
+    if orders.validation is ValidationMode.SANDBOX or observation.cluster is None:
+        return _by_rules(ports, orders, observation, changes, reason="")
+    if orders.validation is ValidationMode.BROKER:
         return await _by_broker(ports, changes)
-    if not seen.cluster.may_alter:
-        why = (
+    if not observation.cluster.may_alter:
+        reason = (
             "the credential has no AlterConfigs right"
-            if seen.cluster.rights
+            if observation.cluster.rights
             else "the broker does not tell our rights"
         )
-        return _by_rules(ports, orders, seen, changes, why=why)
+        return _by_rules(ports, orders, observation, changes, reason=reason)
     try:
         return await _by_broker(ports, changes)
     except AuthorizationError as error:
-        return _by_rules(ports, orders, seen, changes, why=str(error))
+        return _by_rules(ports, orders, observation, changes, reason=str(error))
 
 
-def requests(changes: Sequence[Change]) -> tuple[tuple[Alteration, ...], ...]:
+def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
     """All changes as requests; an entity that is set and removed from stands once in each pass."""
     return tuple(chunk for batch in _passes(changes) for chunk in chunks(batch))
 
 
-def _passes(changes: Sequence[Change]) -> tuple[tuple[Alteration, ...], ...]:
+def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
     """Sets, then removals: validating needs no levels, so each pass is one list."""
-    made: dict[bool, list[Alteration]] = {}
+    alterations_by_kind: dict[bool, list[Alteration]] = {}
     for batch in batches(changes):
-        made.setdefault(batch.removes, []).extend(batch.alterations)
-    return tuple(tuple(alterations) for alterations in made.values())
+        alterations_by_kind.setdefault(batch.removes, []).extend(batch.alterations)
+    return tuple(tuple(alterations) for alterations in alterations_by_kind.values())
 
 
-async def _by_broker(ports: Ports, changes: Sequence[Change]) -> Verdict:
-    refused: dict[Entity, Rejected] = {}
-    why = ""
-    done, asked = 0, requests(changes)
-    total = sum(map(len, asked))
-    for chunk in asked:
-        ports.progress("validate", done, total)
+async def _by_broker(ports: ReconcilePorts, changes: Sequence[QuotaChange]) -> ValidationResult:
+    rejections: dict[Entity, Rejected] = {}
+    reason = ""
+    done_count, alteration_requests = 0, requests(changes)
+    total = sum(map(len, alteration_requests))
+    for chunk in alteration_requests:
+        ports.progress("validate", done_count, total)
         results = await ports.store.alter(chunk, validate_only=True)
-        refused |= _refused(results)
-        unknown = next((one for one in results.values() if isinstance(one, Unknown)), None)
-        why = why or (f"no verdict on some entities: {unknown.why}" if unknown else "")
-        done += len(chunk)
+        rejections |= _rejections(results)
+        unknown = next((result for result in results.values() if isinstance(result, Unknown)), None)
+        reason = reason or (f"no verdict on some entities: {unknown.reason}" if unknown else "")
+        done_count += len(chunk)
     ports.progress("validate", total, total)
-    return Verdict(source="broker", refused=refused, why=why)
+    return ValidationResult(source="broker", rejections=rejections, reason=reason)
 
 
 def _by_rules(
-    ports: Ports, orders: Orders, seen: Observation, changes: Sequence[Change], *, why: str
-) -> Verdict:
+    ports: ReconcilePorts, orders: ReconcileOptions, observation: Observation, changes: Sequence[QuotaChange], *, reason: str
+) -> ValidationResult:
     if ports.validator is None:
-        if orders.validation is Validation.SANDBOX:
-            raise Refused("the rules of the sandbox are not at hand here")
-        return Verdict(source="none", why=why or "no rules are at hand")
-    line = seen.cluster.behaves_as if seen.cluster is not None else "4.x"
-    refused: dict[Entity, Rejected] = {}
+        if orders.validation is ValidationMode.SANDBOX:
+            raise PlanRefused("the rules of the sandbox are not at hand here")
+        return ValidationResult(source="none", reason=reason or "no rules are at hand")
+    line = observation.cluster.behaves_as if observation.cluster is not None else "4.x"
+    rejections: dict[Entity, Rejected] = {}
     for alterations in _passes(changes):
-        refused |= _refused(ports.validator(line, alterations))
-    return Verdict(source=f"sandbox {line}", refused=refused, why=why)
+        rejections |= _rejections(ports.validator(line, alterations))
+    return ValidationResult(source=f"sandbox {line}", rejections=rejections, reason=reason)
 
 
-def _refused(results: Mapping[Entity, Result]) -> dict[Entity, Rejected]:
-    return {entity: one for entity, one in results.items() if isinstance(one, Rejected)}
+def _rejections(results: Mapping[Entity, Result]) -> dict[Entity, Rejected]:
+    return {entity: result for entity, result in results.items() if isinstance(result, Rejected)}

@@ -6,22 +6,22 @@ from typing import Final
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Visibility
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Result, Unknown
-from reconciler.quota.report import PairOutcome, Seen
-from reconciler.quota.state import State
-from reconciler.reconcile.orders import Ports
-from reconciler.reconcile.send import Sender
+from reconciler.quota.report import PairOutcome, PairVisibility
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile.orders import ReconcilePorts
+from reconciler.reconcile.send import PlanSender
 from reconciler.reconcile.visible import deadline_seconds
 
 QUICK_SECONDS: Final = 2.0
 """How long brokers are looked at once somebody asked to stop: long enough for a round of answers, no longer."""
 
 
-async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, State | None, str]:
+async def look_again(ports: ReconcilePorts, sender: PlanSender) -> tuple[Visibility | None, QuotaState | None, str]:
     """What the brokers show, what is live, and why one of the two could not be had.
 
     Never raises for the cluster: whatever was sent has to be recorded and told in any case. Whoever asks to stop
@@ -29,7 +29,7 @@ async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, S
     """
     if not sender.was_sent:
         return None, None, ""
-    task = asyncio.ensure_future(_look(ports, sender))
+    task = asyncio.ensure_future(_observe(ports, sender))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -38,10 +38,10 @@ async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, S
         _ = await asyncio.wait({task})
         if again:
             raise
-    return await _look(ports, sender)
+    return await _observe(ports, sender)
 
 
-async def _look(ports: Ports, sender: Sender) -> tuple[Visibility | None, State | None, str]:
+async def _observe(ports: ReconcilePorts, sender: PlanSender) -> tuple[Visibility | None, QuotaState | None, str]:
     visibility: Visibility | None = None
     try:
         if sender.witnesses.any:
@@ -60,10 +60,10 @@ async def _look(ports: Ports, sender: Sender) -> tuple[Visibility | None, State 
 
 
 def judge(
-    changes: Iterable[Change],
+    changes: Iterable[QuotaChange],
     results: Mapping[tuple[bool, Entity], Result],
     *,
-    live: State | None,
+    live: QuotaState | None,
     visibility: Visibility | None,
 ) -> tuple[PairOutcome, ...]:
     """What became of each change, in plan order."""
@@ -75,23 +75,23 @@ def judge(
 
 
 def _judged(
-    change: Change,
+    change: QuotaChange,
     result: Result | None,
-    live: State | None,
+    live: QuotaState | None,
     everywhere: bool,  # noqa: FBT001 - private
 ) -> PairOutcome:
     if live is None or not isinstance(result, Applied | Unknown):
         return PairOutcome(change=change, result=result)
-    found = live.value(change.entity, change.key)
+    live_value = live.value(change.entity, change.key)
     return PairOutcome(
-        change=change, result=result, seen=_seen(change, result, found, everywhere), found=found
+        change=change, result=result, visibility=_visibility_of(change, result, live_value, everywhere), observed_value=live_value
     )
 
 
-def _seen(change: Change, result: Result, found: float | None, everywhere: bool) -> Seen:  # noqa: FBT001 - private
+def _visibility_of(change: QuotaChange, result: Result, live_value: float | None, everywhere: bool) -> PairVisibility:  # noqa: FBT001 - private
     acknowledged = isinstance(result, Applied)
-    if same_value(change.key, found, change.after):
-        return Seen.VISIBLE if everywhere or not acknowledged else Seen.NOT_YET
-    if same_value(change.key, found, change.before) and not (acknowledged and everywhere):
-        return Seen.NOT_YET
-    return Seen.CHANGED
+    if same_value(change.key, live_value, change.after):
+        return PairVisibility.VISIBLE if everywhere or not acknowledged else PairVisibility.NOT_YET
+    if same_value(change.key, live_value, change.before) and not (acknowledged and everywhere):
+        return PairVisibility.NOT_YET
+    return PairVisibility.CHANGED

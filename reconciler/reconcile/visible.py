@@ -10,7 +10,7 @@ from typing import Final
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Clock, Progress, QuotaStore, Visibility
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
@@ -30,14 +30,14 @@ def deadline_seconds(changed_keys: int) -> float:
     return max(AT_LEAST_SECONDS, PER_KEY_SECONDS * changed_keys)
 
 
-class Witnesses:
+class VisibilityProbes:
     """The last acknowledged changes of a run.
 
     Args:
         changes: The plan, for the values from before.
     """
 
-    def __init__(self, changes: Iterable[Change]) -> None:
+    def __init__(self, changes: Iterable[QuotaChange]) -> None:
         self._before: dict[tuple[Entity, str], float | None] = {
             (change.entity, str(change.key)): change.before for change in changes
         }
@@ -45,7 +45,7 @@ class Witnesses:
 
     def add(self, acknowledged: Alteration) -> None:
         """The newest acknowledged alteration."""
-        self._last = [one for one in self._last if one.entity != acknowledged.entity]
+        self._last = [alteration for alteration in self._last if alteration.entity != acknowledged.entity]
         self._last.append(acknowledged)
         del self._last[:-WITNESSES]
 
@@ -63,30 +63,30 @@ class Witnesses:
             ClientError: Not even the list of brokers could be had.
         """
         deadline = clock.monotonic() + seconds
-        asked = list(self._last)
+        pending = list(self._last)
         while True:
-            left = deadline - clock.monotonic()
-            seen = await store.wait_visible(asked, timeout=max(min(left, SLICE_SECONDS), 0.0))
-            progress("visible", len(seen.visible), len(seen.visible) + len(seen.lagging))
-            if seen.everywhere or left <= SLICE_SECONDS:
-                return seen
-            asked = await self._undisturbed(asked, store, seen) or asked
+            remaining = deadline - clock.monotonic()
+            visibility_result = await store.wait_visible(pending, timeout=max(min(remaining, SLICE_SECONDS), 0.0))
+            progress("visible", len(visibility_result.visible), len(visibility_result.visible) + len(visibility_result.lagging))
+            if visibility_result.everywhere or remaining <= SLICE_SECONDS:
+                return visibility_result
+            pending = await self._undisturbed(pending, store, visibility_result) or pending
 
     async def _undisturbed(
-        self, asked: list[Alteration], store: QuotaStore, seen: Visibility
+        self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
     ) -> list[Alteration]:
         """The witnesses whose values nobody else has touched, as the first lagging broker shows them."""
-        node = seen.lagging[0] if seen.lagging else None
-        kept: list[Alteration] = []
-        for one in asked:
+        node = visibility_result.lagging[0] if visibility_result.lagging else None
+        remaining: list[Alteration] = []
+        for alteration in pending:
             try:
-                state = await store.describe(exactly(one.entity), node=node)
+                state = await store.describe(exactly(alteration.entity), node=node)
             except KquotaError:
-                return asked  # the broker went away just now; the next slice tells
+                return pending  # the broker went away just now; the next slice tells
             if all(
-                same_value(Key(key), (live := state.value(one.entity, Key(key))), value)
-                or same_value(Key(key), live, self._before.get((one.entity, key)))
-                for key, value in one.operations
+                same_value(Key(key), (live := state.value(alteration.entity, Key(key))), value)
+                or same_value(Key(key), live, self._before.get((alteration.entity, key)))
+                for key, value in alteration.operations
             ):
-                kept.append(one)
-        return kept
+                remaining.append(alteration)
+        return remaining

@@ -20,19 +20,19 @@ def open_among(
     entries: Iterable[Mapping[str, object]], *, cluster_id: str
 ) -> dict[str, Mapping[str, object]]:
     """The entries ``INTENDED`` of a cluster that no later entry closes, by pair; the newest of each pair."""
-    made: dict[str, Mapping[str, object]] = {}
+    open_intents: dict[str, Mapping[str, object]] = {}
     for entry in entries:
         if entry.get("clusterId") == cluster_id:
-            take(made, entry)
-    return made
+            apply_entry(open_intents, entry)
+    return open_intents
 
 
-def take(made: dict[str, Mapping[str, object]], entry: Mapping[str, object]) -> None:
+def apply_entry(open_intents: dict[str, Mapping[str, object]], entry: Mapping[str, object]) -> None:
     """Open an intent, or close the one that an outcome belongs to."""
     pair = pair_name(entry.get("entity"), entry.get("key"))
     if entry.get("outcome") == INTENDED:
-        made[pair] = entry
+        open_intents[pair] = entry
     elif "intendedAt" in entry and (
         entry.get("outcome") != "UNKNOWN" or entry.get("seen") == "visible"
     ):
-        _ = made.pop(pair, None)
+        _ = open_intents.pop(pair, None)

@@ -68,17 +68,17 @@ class BarRow:
     Attributes:
         name: What it is about, shortened in the middle if it is too long.
         bars: Its bars.
-        where: Lines under the name, which tell rows of one name apart.
+        details: Lines under the name, which tell rows of one name apart.
     """
 
     name: str
     bars: Sequence[Bar]
-    where: Sequence[str] = ()
+    details: Sequence[str] = ()
 
     @property
     def lines(self) -> int:
         """How many lines it needs."""
-        return max(1, len(self.bars), 1 + len(self.where))
+        return max(1, len(self.bars), 1 + len(self.details))
 
 
 def curve_chart(plot: Plot, tick_text: TickText) -> str:
@@ -88,9 +88,9 @@ def curve_chart(plot: Plot, tick_text: TickText) -> str:
         plot: What is shown.
         tick_text: For the vertical axis.
     """
-    peak = max(1, *(most for _, _, most in plot.points))
-    shown = [one for one in plot.levels if one.value <= 3 * peak]
-    top = max(peak, *(one.value for one in shown)) if shown else peak
+    peak = max(1, *(maximum for _, _, maximum in plot.points))
+    visible_levels = [level for level in plot.levels if level.value <= 3 * peak]
+    top = max(peak, *(level.value for level in visible_levels)) if visible_levels else peak
     scale = _Scale(
         from_ms=plot.points[0][0], to_ms=plot.points[-1][0] + plot.span_ms, top=top * 1.06
     )
@@ -104,19 +104,19 @@ def curve_chart(plot: Plot, tick_text: TickText) -> str:
         for begin in plot.marked
     ]
     last = TOP - 8.0
-    for one in sorted(shown, key=lambda level: -level.value):
-        y = scale.y(one.value)
+    for level_line in sorted(visible_levels, key=lambda level: -level.value):
+        y = scale.y(level_line.value)
         at = max(y - 4, last + 12)  # two texts never lie on one another
         last = at
         parts.append(
-            f'<line class="{one.css}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="c-level" x="{WIDTH - RIGHT}" y="{at:.1f}" text-anchor="end">{_text(one.text)}</text>'
+            f'<line class="{level_line.css}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-level" x="{WIDTH - RIGHT}" y="{at:.1f}" text-anchor="end">{_text(level_line.text)}</text>'
         )
-    above = [one for one in plot.levels if one.value > 3 * peak]
-    words = "; ".join([plot.title, *(f"{one.text} lies above the chart" for one in above)])
+    above = [level for level in plot.levels if level.value > 3 * peak]
+    words = "; ".join([plot.title, *(f"{level.text} lies above the chart" for level in above)])
     parts += [
-        f'<text class="c-level" x="{WIDTH - RIGHT}" y="{last + 14 + 12 * n:.1f}" text-anchor="end">{_text(one.text)} ↑</text>'
-        for n, one in enumerate(above)
+        f'<text class="c-level" x="{WIDTH - RIGHT}" y="{last + 14 + 12 * n:.1f}" text-anchor="end">{_text(level.text)} ↑</text>'
+        for n, level in enumerate(above)
     ]
     return _svg(words, HEIGHT, parts)
 
@@ -127,13 +127,13 @@ def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) 
     Bars beyond the scale end at its end; their text has the number.
     """
     room = WIDTH - NAMES - 110
-    height = TOP + sum(one.lines * 16 + 10 for one in rows) + 6
+    height = TOP + sum(row.lines * 16 + 10 for row in rows) + 6
     parts: list[str] = []
     y = float(TOP)
     for row in rows:
         parts += [
             f'<text class="{css}" x="{NAMES - 8}" y="{y + 11 + 16 * n:.1f}" text-anchor="end">{_text(_short(line))}</text>'
-            for n, (css, line) in enumerate([("c-name", row.name), *(("c-tick", one) for one in row.where)])
+            for n, (css, line) in enumerate([("c-name", row.name), *(("c-tick", detail) for detail in row.details)])
         ]  # fmt: skip
         for n, bar in enumerate(row.bars):
             width = max(1.0, min(1.0, bar.share) * room)
@@ -167,17 +167,17 @@ class _Scale:
 
 def _runs(plot: Plot) -> list[list[tuple[int, int, int]]]:
     """The points between gaps."""
-    found: list[list[tuple[int, int, int]]] = [[]]
-    for one in plot.points:
-        if found[-1] and one[0] - found[-1][-1][0] > plot.span_ms:
-            found.append([])
-        found[-1].append(one)
-    return found
+    runs: list[list[tuple[int, int, int]]] = [[]]
+    for point in plot.points:
+        if runs[-1] and point[0] - runs[-1][-1][0] > plot.span_ms:
+            runs.append([])
+        runs[-1].append(point)
+    return runs
 
 
 def _band(run: Sequence[tuple[int, int, int]], scale: _Scale, span_ms: int) -> str:
     half = span_ms // 2
-    up = [f"{scale.x(at + half):.1f},{scale.y(most):.1f}" for at, _, most in run]
+    up = [f"{scale.x(at + half):.1f},{scale.y(maximum):.1f}" for at, _, maximum in run]
     down = [f"{scale.x(at + half):.1f},{scale.y(mean):.1f}" for at, mean, _ in reversed(run)]
     return f'<polygon class="c-band" points="{" ".join([*up, *down])}"/>'
 
@@ -228,10 +228,10 @@ def _svg(title: str, height: float, parts: Sequence[str]) -> str:
     )
 
 
-def _short(name: str, most: int = 36) -> str:
+def _short(name: str, max_length: int = 36) -> str:
     """Cut in the middle: names of one family differ at their ends."""
-    half = most // 2
-    return name if len(name) <= most else f"{name[:half]}…{name[half + 1 - most :]}"
+    half = max_length // 2
+    return name if len(name) <= max_length else f"{name[:half]}…{name[half + 1 - max_length :]}"
 
 
 def _text(text: str) -> str:

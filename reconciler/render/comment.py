@@ -62,8 +62,8 @@ def verdict_line(
     icon: Icon, words: str, context: CommentContext, *, cluster: str, cluster_id: str
 ) -> list[str]:
     """The marker and the heading: an icon, the verdict, and the name of the cluster."""
-    known = f"cluster {cluster_id}" if cluster_id else "no known cluster"
-    title = context.title or f"Kafka quotas of {cluster or known}"
+    cluster_text = f"cluster {cluster_id}" if cluster_id else "no known cluster"
+    title = context.title or f"Kafka quotas of {cluster or cluster_text}"
     if context.label and context.label != cluster and not context.title:
         title += f" ({context.label})"
     marker = [context.marker] if context.marker else []
@@ -77,8 +77,8 @@ def cluster_option(cluster: str) -> str | None:
 
 def commit_text(context: CommentContext, commit: str) -> str:
     """`` commit `0123456789ab` ``; "" where it is not known."""
-    named = (context.commit or commit)[:_COMMIT_DIGITS]
-    return f"commit {markdown(named)}" if named else ""
+    commit_digits = (context.commit or commit)[:_COMMIT_DIGITS]
+    return f"commit {markdown(commit_digits)}" if commit_digits else ""
 
 
 def footer(context: CommentContext, *parts: str) -> list[str]:
@@ -87,11 +87,11 @@ def footer(context: CommentContext, *parts: str) -> list[str]:
     return ["", f"<sub>{' · '.join(part for part in (run, *parts) if part)}</sub>"]
 
 
-def bullets(lines: Sequence[str], *, most: int = MOST_REASONS) -> list[str]:
-    """A list of at most ``most`` lines, and how many are left out."""
-    shown = [f"- {line}" for line in lines[:most]]
-    missing = len(lines) - len(shown)
-    return [*shown, f"- … and {missing:,} more"] if missing else shown
+def bullets(lines: Sequence[str], *, max_lines: int = MOST_REASONS) -> list[str]:
+    """A list of at most ``max_lines`` lines, and how many are left out."""
+    visible_lines = [f"- {line}" for line in lines[:max_lines]]
+    missing = len(lines) - len(visible_lines)
+    return [*visible_lines, f"- … and {missing:,} more"] if missing else visible_lines
 
 
 def cell(entity: str, key: str) -> str:
@@ -106,7 +106,7 @@ def fitted(
     foot: Sequence[str],
     *,
     total: int,
-    more: str,
+    remainder: str,
     limit: int,
 ) -> str:
     """The whole text, with as many rows as fit.
@@ -117,17 +117,17 @@ def fitted(
         rows: Its rows.
         foot: Lines below it.
         total: Number of rows that there are, with those that are not in ``rows``.
-        more: Where the missing rows are.
+        remainder: Where the missing rows are.
         limit: Most characters.
     """
-    room = limit - sum(len(line) + 1 for line in [*head, *table, *foot]) - len(more) - 40
-    shown: list[str] = []
+    room = limit - sum(len(line) + 1 for line in [*head, *table, *foot]) - len(remainder) - 40
+    visible_rows: list[str] = []
     for row in rows:
         room -= len(row) + 1
         if room < 0:
             break
-        shown.append(row)
-    body = ["", *table, *shown] if shown else []
-    if total > len(shown):
-        body += ["", f"… and {count(total - len(shown), 'more change', 'more changes')}. {more}"]
+        visible_rows.append(row)
+    body = ["", *table, *visible_rows] if visible_rows else []
+    if total > len(visible_rows):
+        body += ["", f"… and {count(total - len(visible_rows), 'more change', 'more changes')}. {remainder}"]
     return "\n".join([*head, *body, *foot]).rstrip("\n") + "\n"

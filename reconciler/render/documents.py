@@ -63,7 +63,7 @@ def entity_json(subject: Entity) -> list[list[str | None]]:
     return [[kind, name] for kind, name in parts(subject)]
 
 
-class Reader:
+class DocumentReader:
     """A value of a document that knows the way to it, so that every error can name its place.
 
     A plain class and not a dataclass: a plan of 30,000 changes makes half a million of them.
@@ -71,18 +71,18 @@ class Reader:
     Args:
         value: What stands there.
         step: The last step of the way, such as ``.after`` or ``[3]``; "" at the top.
-        where: File name or another name of the document.
+        location: File name or another name of the document.
         parent: Where the step leads from.
     """
 
-    __slots__ = ("_parent", "_step", "_where", "value")
+    __slots__ = ("_parent", "_step", "_location", "value")
 
     def __init__(
-        self, value: object, *, step: str = "", where: str = "", parent: "Reader | None" = None
+        self, value: object, *, step: str = "", location: str = "", parent: "DocumentReader | None" = None
     ) -> None:
         self.value = value
         self._step = step
-        self._where = where
+        self._location = location
         self._parent = parent
 
     @property
@@ -92,9 +92,9 @@ class Reader:
         return f"{above}{self._step}".removeprefix(".")
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """File name or another name of the document."""
-        return self._where if self._parent is None else self._parent.where
+        return self._location if self._parent is None else self._parent.location
 
     def fail(self, expected: str) -> NoReturn:
         """Raise for what stands here.
@@ -104,16 +104,16 @@ class Reader:
         """
         raise ConfigError(
             f"{self.path or 'the document'} should be {expected}",
-            where=self.where,
+            location=self.location,
             hint="make the document anew; it is not meant to be edited",
         )
 
-    def fields(self, *known: str, optional: Sequence[str] = ()) -> dict[str, "Reader"]:
-        """The fields of an object; all of ``known`` must be there, others only if ``optional``."""
+    def fields(self, *names: str, optional: Sequence[str] = ()) -> dict[str, "DocumentReader"]:
+        """The fields of an object; all of ``names`` must be there, others only if ``optional``."""
         if not isinstance(self.value, dict):
             self.fail("an object")
-        missing = [name for name in known if name not in self.value]
-        unknown = sorted(self.value.keys() - set(known) - set(optional))
+        missing = [name for name in names if name not in self.value]
+        unknown = sorted(self.value.keys() - set(names) - set(optional))
         if missing or unknown:
             self.fail(
                 f"an object with the field {missing[0]!r}"
@@ -122,14 +122,14 @@ class Reader:
             )
         return {name: self._at(f".{name}", item) for name, item in self.value.items()}
 
-    def items(self) -> Iterator["Reader"]:
+    def items(self) -> Iterator["DocumentReader"]:
         """The items of an array."""
         if not isinstance(self.value, list):
             self.fail("an array")
         for at, item in enumerate(self.value):
             yield self._at(f"[{at}]", item)
 
-    def pairs(self) -> Iterator[tuple[str, "Reader"]]:
+    def pairs(self) -> Iterator[tuple[str, "DocumentReader"]]:
         """Names and values of an object with free names."""
         if not isinstance(self.value, dict):
             self.fail("an object")
@@ -148,7 +148,7 @@ class Reader:
             self.fail("true or false")
         return self.value
 
-    def whole(self) -> int:
+    def integer(self) -> int:
         """A whole number."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self.fail("a whole number")
@@ -182,28 +182,28 @@ class Reader:
 
     def entity(self) -> Entity:
         """What :func:`entity_json` wrote."""
-        named: list[tuple[str, str | None]] = []
+        entity_parts: list[tuple[str, str | None]] = []
         for part in self.items():
             match part.value:
                 case [str(kind), str() | None as name]:
-                    named.append((kind, name))
+                    entity_parts.append((kind, name))
                 case _:
                     part.fail('a pair such as ["user", "alice"]')
         try:
-            return from_parts(named)
+            return from_parts(entity_parts)
         except QuotaValueError as error:
             self.fail(f"an entity: {error}")
 
-    def one_of(self, names: Mapping[str, object]) -> str:
+    def choice(self, names: Mapping[str, object]) -> str:
         """One of some words."""
         word = self.text()
         return word if word in names else self.fail(f"one of {', '.join(sorted(names))}")
 
-    def _at(self, step: str, value: object) -> "Reader":
-        return Reader(value, step=step, parent=self)
+    def _at(self, step: str, value: object) -> "DocumentReader":
+        return DocumentReader(value, step=step, parent=self)
 
 
-def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
+def load(text: str, *, kind: str, format_version: int, location: str) -> DocumentReader:
     """The top of a document of one kind and format.
 
     Raises:
@@ -212,32 +212,32 @@ def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
     """
     try:
         value = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT, pairs=_once)
-    except foreign_json.UnreadableJson as error:
+    except foreign_json.InvalidJson as error:
         raise ConfigError(
             f"no whole JSON document ({error})",
-            where=where,
+            location=location,
             hint="it was cut off or edited; make it anew",
         ) from error
     if not isinstance(value, dict) or value.get("kind") != kind:
-        found = value.get("kind") if isinstance(value, dict) else None
+        kind_value = value.get("kind") if isinstance(value, dict) else None
         raise ConfigError(
-            f"this is no {kind} document" + (f" but {found!r}" if isinstance(found, str) else ""),
-            where=where,
+            f"this is no {kind} document" + (f" but {kind_value!r}" if isinstance(kind_value, str) else ""),
+            location=location,
         )
     if value.get("format") != format_version:
         raise ConfigError(
             f"its format is {value.get('format')!r}; this kquota reads format {format_version}",
             key="format",
-            where=where,
+            location=location,
             hint="make it anew with the kquota that is to read it",
         )
-    return Reader(value, where=where)
+    return DocumentReader(value, location=location)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
-    return made
+        duplicates = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {duplicates!r} stands twice")
+    return members

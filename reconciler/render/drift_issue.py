@@ -12,7 +12,7 @@ from reconciler.quota.change import Finding
 from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Override
-from reconciler.render.documents import Reader, load
+from reconciler.render.documents import DocumentReader, load
 from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.read_preview import read_finding
 from reconciler.render.units import PER_BROKER, count, instant, limit
@@ -57,41 +57,41 @@ class DriftReport:
     def facts(self) -> str:
         """What decides whether the issue has to change."""
         drift = [
-            f"{entity_text(one.entity)} {one.key} {one.applied!r} {one.live!r}"
-            for one in self.findings
+            f"{entity_text(finding.entity)} {finding.key} {finding.applied!r} {finding.live!r}"
+            for finding in self.findings
         ]
         expired = [
-            f"{entity_text(one.override.entity)} {one.override.key} {one.expected!r} {one.live!r} expired override"
-            for one in self.expired_overrides
+            f"{entity_text(override.override.entity)} {override.override.key} {override.expected!r} {override.live!r} expired override"
+            for override in self.expired_overrides
         ]
         return "\n".join([*drift, *expired])
 
 
-def read_drift(text: str, *, where: str) -> DriftReport:
+def read_drift(text: str, *, location: str) -> DriftReport:
     """The report of one cluster.
 
     Raises:
         ConfigError: It is cut off, edited, of several clusters, or no report of drift.
     """
-    top = load(text, kind=KIND, format_version=FORMAT, where=where)
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = dict(top.pairs())
     for name in ("clusterId", "checkedAt", "drift"):
         if name not in fields:
             top.fail(f"an object with the field {name!r}")
-    found = tuple(_finding(one) for one in fields["drift"].items())
+    findings = tuple(_finding(row) for row in fields["drift"].items())
     return DriftReport(
         cluster_id=fields["clusterId"].text(),
         checked_at=fields["checkedAt"].text(),
-        findings=tuple(one for one in found if not one.ignored),
+        findings=tuple(finding for finding in findings if not finding.ignored),
         expired_overrides=tuple(
-            _expired_override(one) for one in fields["expiredOverrides"].items()
+            _expired_override(row) for row in fields["expiredOverrides"].items()
         )
         if "expiredOverrides" in fields
         else (),
     )
 
 
-def _expired_override(reader: Reader) -> ExpiredOverride:
+def _expired_override(reader: DocumentReader) -> ExpiredOverride:
     row = reader.fields(
         "entity", "text", "key", "expected", "live", "until", "who", "reason", "document"
     )
@@ -99,10 +99,10 @@ def _expired_override(reader: Reader) -> ExpiredOverride:
     return ExpiredOverride(
         override=Override(
             entity=row["entity"].entity(),
-            key=Key(row["key"].one_of({key.value: key for key in Key})),
+            key=Key(row["key"].choice({key.value: key for key in Key})),
             value=live,
             until=row["until"].instant(),
-            who=row["who"].text(),
+            author=row["who"].text(),
             reason=row["reason"].text(),
         ),
         expected=row["expected"].quota_value(),
@@ -111,7 +111,7 @@ def _expired_override(reader: Reader) -> ExpiredOverride:
     )
 
 
-def _finding(reader: Reader) -> Finding:
+def _finding(reader: DocumentReader) -> Finding:
     """One row; what an ignore rule acts on is in the report, and is nobody's incident."""
     ignored = dict(reader.pairs()).get("section")
     return read_finding(reader, "ignored" if ignored and ignored.value == "ignored" else "drift")
@@ -164,12 +164,12 @@ def _summary(report: DriftReport) -> str:
 
 def recovered_markdown(report: DriftReport, *, details: str) -> str:
     """What is said before the issue is closed."""
-    said = f"No drift any more: at {prose(report.checked_at)} every value was as applied."
-    return f"{said} {details}".rstrip() + "\n"
+    sentence = f"No drift any more: at {prose(report.checked_at)} every value was as applied."
+    return f"{sentence} {details}".rstrip() + "\n"
 
 
-def _fitted(opening: list[str], table: Sequence[str], closing: list[str], most: int) -> str:
-    room = most - sum(len(line) + 1 for line in [*opening, *closing]) - 60
+def _fitted(opening: list[str], table: Sequence[str], closing: list[str], max_length: int) -> str:
+    room = max_length - sum(len(line) + 1 for line in [*opening, *closing]) - 60
     rows: list[str] = []
     for row in table:
         room -= len(row) + 1
@@ -177,24 +177,24 @@ def _fitted(opening: list[str], table: Sequence[str], closing: list[str], most: 
             break
         rows.append(row)
     missing = len(table) - len(rows)
-    more = ["", f"… and {count(missing, 'row')} more."] if missing else []
-    return "\n".join([*opening, *rows, *more, *closing]) + "\n"
+    remainder = ["", f"… and {count(missing, 'row')} more."] if missing else []
+    return "\n".join([*opening, *rows, *remainder, *closing]) + "\n"
 
 
-def _row(one: Finding) -> str:
-    since = "" if one.since is None else instant(one.since)
-    document = "" if one.owner is None else markdown(one.owner.document)
+def _row(finding: Finding) -> str:
+    since = "" if finding.since is None else instant(finding.since)
+    document = "" if finding.owner is None else markdown(finding.owner.document)
     return (
-        f"| {markdown(entity_text(one.entity))} | {markdown(str(one.key))} | {prose(limit(one.key, one.applied))}"
-        f" | → | {prose(limit(one.key, one.live))} | {prose(since)} | {document} | |"
+        f"| {markdown(entity_text(finding.entity))} | {markdown(str(finding.key))} | {prose(limit(finding.key, finding.applied))}"
+        f" | → | {prose(limit(finding.key, finding.live))} | {prose(since)} | {document} | |"
     )
 
 
-def _expired_row(one: ExpiredOverride) -> str:
-    override = one.override
-    who = f"ended; by {override.who}: {override.reason}"
+def _expired_row(expired: ExpiredOverride) -> str:
+    override = expired.override
+    author_text = f"ended; by {override.author}: {override.reason}"
     return (
         f"| {markdown(entity_text(override.entity))} | {markdown(str(override.key))}"
-        f" | {prose(limit(override.key, one.expected))} | → | {prose(limit(override.key, one.live))}"
-        f" | {prose(instant(override.until))} | {markdown(one.document)} | {markdown(who)} |"
+        f" | {prose(limit(override.key, expired.expected))} | → | {prose(limit(override.key, expired.live))}"
+        f" | {prose(instant(override.until))} | {markdown(expired.document)} | {markdown(author_text)} |"
     )

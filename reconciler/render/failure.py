@@ -33,7 +33,7 @@ _MEANS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CommandFailure:
     """What is known of a failure.
 
     Attributes:
@@ -49,34 +49,34 @@ class Failure:
     fork: str = ""
 
 
-def read_failure(text: str, *, where: str) -> Failure:
+def read_failure(text: str, *, location: str) -> CommandFailure:
     """A failure as the actions wrote it down.
 
     Raises:
         ConfigError: It is cut off, or something else.
     """
-    top = load(text, kind=KIND, format_version=FORMAT, where=where)
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "command", "exitCode", "messages")
-    return Failure(
-        command=fields["command"].one_of(_TOLD),
-        exit_code=fields["exitCode"].whole(),
-        messages=tuple(one.text() for one in fields["messages"].items()),
+    return CommandFailure(
+        command=fields["command"].choice(_TOLD),
+        exit_code=fields["exitCode"].integer(),
+        messages=tuple(message_reader.text() for message_reader in fields["messages"].items()),
     )
 
 
-def failed_plan(exit_code: int, said: str) -> Failure:
+def failed_plan(exit_code: int, message: str) -> CommandFailure:
     """A plan that failed, from what it said on standard error; long lines and long texts are cut."""
-    lines = tuple(line[:MAX_LINE] for line in said.splitlines()[:MAX_LINES])
-    return Failure(command="plan", exit_code=exit_code, messages=lines)
+    lines = tuple(line[:MAX_LINE] for line in message.splitlines()[:MAX_LINES])
+    return CommandFailure(command="plan", exit_code=exit_code, messages=lines)
 
 
-def from_fork(failure: Failure, fork: str) -> Failure:
+def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:
     """The same, as words of a fork: shortened, and shown with where they come from."""
     lines = tuple(line[:MAX_FORK_LINE] for line in failure.messages[:MAX_FORK_LINES])
     return replace(failure, messages=lines, fork=fork)
 
 
-def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, details: str) -> str:
+def failure_markdown(failure: CommandFailure, *, limit: int, title: str, marker: str, details: str) -> str:
     """A failure as Markdown of at most ``limit`` characters.
 
     Args:
@@ -86,13 +86,13 @@ def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, d
         marker: Hidden line that it begins with.
         details: A Markdown link to the run, or "".
     """
-    told = f"**{_TOLD[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
+    sentence = f"**{_TOLD[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
     banner = (
         f"**Not verified: a run of the fork {prose(failure.fork)} wrote the text below.**"
         " It may say anything; only its run and its files are evidence."
     )
     above = [marker, f"### ⛔ {prose(title)}", "", *([banner, ""] if failure.fork else [])]
-    opening = [*above, told, "", "<pre>"]
+    opening = [*above, sentence, "", "<pre>"]
     closing = ["</pre>", "", details]
     room = limit - sum(len(line) + 1 for line in [*opening, *closing]) - 20
     lines: list[str] = []

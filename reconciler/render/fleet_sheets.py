@@ -7,13 +7,13 @@ from reconciler import foreign_json
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.render.names import parts_text
 from reconciler.render.units import count, limit
-from reconciler.render.use_sheets import Sheet
+from reconciler.render.use_sheets import ReportTable
 from reconciler.render.use_words import moment_text
 from reconciler.usage.fleet import (
-    ChangedRow,
-    ClusterSum,
+    LimitChangeRow,
+    ClusterTotals,
     ConflictRow,
-    DeadRow,
+    UnusedLimitRow,
     EffectiveRow,
     FleetReport,
     PlannedRow,
@@ -43,30 +43,30 @@ _LOOKS: Final = {
 
 def headline(report: FleetReport) -> str:
     """The one sentence that stands first."""
-    told = [
+    sentences = [
         count(len(rows) + report.left_out.get(name, 0), *_NOUNS[name])
         for name, rows in _rows(report).items()
         if rows or report.left_out.get(name, 0)
     ]
     clusters = count(len(report.clusters), "cluster")
-    violations = sum(len(one.violations) for one in report.clusters)
-    refused = f"; {count(violations, 'violation')} of guards" if violations else ""
-    return f"{clusters}: {', '.join(told) or _LOOKS[report.about]}{refused}"
+    violations = sum(len(summary.violations) for summary in report.clusters)
+    violations_text = f"; {count(violations, 'violation')} of guards" if violations else ""
+    return f"{clusters}: {', '.join(sentences) or _LOOKS[report.about]}{violations_text}"
 
 
-def sheets(report: FleetReport) -> tuple[Sheet, ...]:
+def sheets(report: FleetReport) -> tuple[ReportTable, ...]:
     """All parts that hold anything, in the order in which they are read."""
-    more = report.left_out
-    found = (
+    left_out = report.left_out
+    tables = (
         _clusters(report.clusters),
         _violations(report.clusters),
-        _conflicts(report.conflicts, more.get(PLAN_CONFLICT.name, 0)),
-        _planned(report.planned, more.get(PLAN_ROW.name, 0)),
-        _changed(report.changed, more.get(QUOTA_CHANGE.name, 0)),
-        _dead(report.dead, more.get(DEAD_QUOTA.name, 0)),
-        _effective(report.effective, more.get(EFFECTIVE_QUOTA.name, 0)),
+        _conflicts(report.conflicts, left_out.get(PLAN_CONFLICT.name, 0)),
+        _planned(report.planned, left_out.get(PLAN_ROW.name, 0)),
+        _changed(report.changed, left_out.get(QUOTA_CHANGE.name, 0)),
+        _dead(report.dead, left_out.get(DEAD_QUOTA.name, 0)),
+        _effective(report.effective, left_out.get(EFFECTIVE_QUOTA.name, 0)),
     )
-    return tuple(one for one in found if one.rows or one.left_out)
+    return tuple(report_table for report_table in tables if report_table.rows or report_table.left_out)
 
 
 def _rows(report: FleetReport) -> dict[str, Sequence[object]]:
@@ -79,94 +79,94 @@ def _rows(report: FleetReport) -> dict[str, Sequence[object]]:
     }
 
 
-def _clusters(rows: Sequence[ClusterSum]) -> Sheet:
-    return Sheet(
+def _clusters(rows: Sequence[ClusterTotals]) -> ReportTable:
+    return ReportTable(
         name="clusters",
         title="Clusters",
-        says="The last complete look at each, and what was counted.",
+        description="The last complete look at each, and what was counted.",
         heads=("cluster", "look", "counts"),
         rows=tuple(
             (
-                one.cluster_id,
-                moment_text(one.look_ms),
-                ", ".join(f"{name} {number:,}" for name, number in one.counts.items() if number),
+                summary.cluster_id,
+                moment_text(summary.look_ms),
+                ", ".join(f"{name} {number:,}" for name, number in summary.counts.items() if number),
             )
-            for one in rows
+            for summary in rows
         ),
     )
 
 
-def _violations(rows: Sequence[ClusterSum]) -> Sheet:
-    return Sheet(
+def _violations(rows: Sequence[ClusterTotals]) -> ReportTable:
+    return ReportTable(
         name="violations",
         title="Refused",
-        says="What guards that count say against a plan; kquota plan asks all guards.",
+        description="What guards that count say against a plan; kquota plan asks all guards.",
         heads=("cluster", "violation"),
-        rows=tuple((one.cluster_id, text) for one in rows for text in one.violations),
+        rows=tuple((summary.cluster_id, text) for summary in rows for text in summary.violations),
     )
 
 
-def _conflicts(rows: Sequence[ConflictRow], left_out: int) -> Sheet:
+def _conflicts(rows: Sequence[ConflictRow], left_out: int) -> ReportTable:
     return _sheet(
         PLAN_CONFLICT.name, ("Conflicts", "Pairs that several documents claim; nothing is done about them."),
         ("cluster", "entity", "limit", "document", "place"),
         [
-            (one.cluster_id, _entity(one.entity_json), _limit(one.quota_key, one.value), one.document,
-             f"{one.path}:{one.line}")
-            for one in rows
+            (conflict.cluster_id, _entity(conflict.entity_json), _limit(conflict.quota_key, conflict.value), conflict.document,
+             f"{conflict.path}:{conflict.line}")
+            for conflict in rows
         ],
         left_out,
     )  # fmt: skip
 
 
-def _planned(rows: Sequence[PlannedRow], left_out: int) -> Sheet:
+def _planned(rows: Sequence[PlannedRow], left_out: int) -> ReportTable:
     return _sheet(
         PLAN_ROW.name, ("Plan", "What kquota apply would write. Limits are per broker."),
         ("cluster", "entity", "action", "key", "before", "after", "cause", "asked by"),
         [
-            (one.cluster_id, _entity(one.entity_json), one.action, one.quota_key, _value(one.quota_key, one.before),
-             _value(one.quota_key, one.after), one.cause, one.document)
-            for one in rows
+            (planned.cluster_id, _entity(planned.entity_json), planned.action, planned.quota_key, _value(planned.quota_key, planned.before),
+             _value(planned.quota_key, planned.after), planned.cause, planned.document)
+            for planned in rows
         ],
         left_out,
     )  # fmt: skip
 
 
-def _changed(rows: Sequence[ChangedRow], left_out: int) -> Sheet:
+def _changed(rows: Sequence[LimitChangeRow], left_out: int) -> ReportTable:
     return _sheet(
         QUOTA_CHANGE.name, ("Changes", "Newest first; a change lies between two looks."),
         ("cluster", "entity", "key", "before", "after", "not before", "seen", "cause", "by"),
         [
-            (one.cluster_id, _entity(one.entity_json), one.quota_key, _value(one.quota_key, one.before),
-             _value(one.quota_key, one.after), moment_text(one.from_after_ms) if one.from_after_ms else "",
-             moment_text(one.from_ms), one.cause, " ".join(filter(None, (one.writer, one.commit[:12]))))
-            for one in rows
+            (changed.cluster_id, _entity(changed.entity_json), changed.quota_key, _value(changed.quota_key, changed.before),
+             _value(changed.quota_key, changed.after), moment_text(changed.from_after_ms) if changed.from_after_ms else "",
+             moment_text(changed.from_ms), changed.cause, " ".join(filter(None, (changed.writer, changed.commit[:12]))))
+            for changed in rows
         ],
         left_out,
     )  # fmt: skip
 
 
-def _dead(rows: Sequence[DeadRow], left_out: int) -> Sheet:
+def _dead(rows: Sequence[UnusedLimitRow], left_out: int) -> ReportTable:
     return _sheet(
         DEAD_QUOTA.name, ("Limits that hold for nobody", "In the look-back; what has no data is not called dead."),
         ("cluster", "entity", "limit", "reason", "held last"),
         [
-            (one.cluster_id, _entity(one.entity_json), _limit(one.quota_key, one.value), one.reason,
-             moment_text(one.last_effective_ms) if one.last_effective_ms is not None else "")
-            for one in rows
+            (unused.cluster_id, _entity(unused.entity_json), _limit(unused.quota_key, unused.value), unused.reason,
+             moment_text(unused.last_effective_ms) if unused.last_effective_ms is not None else "")
+            for unused in rows
         ],
         left_out,
     )  # fmt: skip
 
 
-def _effective(rows: Sequence[EffectiveRow], left_out: int) -> Sheet:
+def _effective(rows: Sequence[EffectiveRow], left_out: int) -> ReportTable:
     return _sheet(
         EFFECTIVE_QUOTA.name, ("Limits in force", "Per broker; of a client, or of the tags that clients are counted under."),
         ("cluster", "user", "client-id", "ip", "key", "limit", "level", "from"),
         [
-            (one.cluster_id, one.user, one.client_id, one.ip, one.quota_key, _value(one.quota_key, one.value, "unlimited"),
-             str(one.level or ""), _entity(one.source_entity))
-            for one in rows
+            (effective.cluster_id, effective.user, effective.client_id, effective.ip, effective.quota_key, _value(effective.quota_key, effective.value, "unlimited"),
+             str(effective.level or ""), _entity(effective.source_entity))
+            for effective in rows
         ],
         left_out,
         names=(0, 1, 2, 3, 7),
@@ -181,9 +181,9 @@ def _sheet(
     left_out: int,
     *,
     names: tuple[int, ...] = (0, 1),
-) -> Sheet:
-    return Sheet(
-        name=name, title=words[0], says=words[1], heads=heads, rows=tuple(rows), names=names,
+) -> ReportTable:
+    return ReportTable(
+        name=name, title=words[0], description=words[1], heads=heads, rows=tuple(rows), names=names,
         left_out=left_out,
     )  # fmt: skip
 
@@ -208,5 +208,5 @@ def _limit(key: str, value: float) -> str:
 def _value(key: str, value: float | None, absent: str = "") -> str:
     if value is None:
         return absent
-    known: Key | None = _KEYS.get(key)
-    return f"{value:.15g}" if known is None else limit(known, value)
+    known_key: Key | None = _KEYS.get(key)
+    return f"{value:.15g}" if known_key is None else limit(known_key, value)

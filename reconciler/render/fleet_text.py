@@ -19,9 +19,9 @@ def fleet_text(report: FleetReport, *, style: Style = PLAIN) -> str:
     return sheets_text(headline(report), report.notes, sheets(report), style=style)
 
 
-def fleet_markdown(report: FleetReport, *, most: int = 50) -> str:
-    """As Markdown; of each table at most ``most`` rows, and how many there are more."""
-    return sheets_markdown(headline(report), report.notes, sheets(report), most=most)
+def fleet_markdown(report: FleetReport, *, max_rows: int = 50) -> str:
+    """As Markdown; of each table at most ``max_rows`` rows, and how many there are more."""
+    return sheets_markdown(headline(report), report.notes, sheets(report), max_rows=max_rows)
 
 
 def fleet_document(report: FleetReport) -> dict[str, Json]:
@@ -30,5 +30,5 @@ def fleet_document(report: FleetReport) -> dict[str, Json]:
         "kind": KIND,
         "format": FORMAT,
         "headline": headline(report),
-        **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
+        **{field.name: json_of(getattr(report, field.name)) for field in fields(report)},
     }

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from reconciler.quota.change import Finding, apply_to
 from reconciler.quota.entity import Entity
-from reconciler.quota.impact import Affected, Direction, Impact, shadows
+from reconciler.quota.impact import AffectedPrincipal, Direction, Impact, shadows
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
-from reconciler.quota.owned import NO_RECORD, Owned
-from reconciler.quota.precedence import Effective
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords
+from reconciler.quota.precedence import EffectiveLimit
 from reconciler.quota.report import Preview
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.render.documents import Json
-from reconciler.render.html_history import History
-from reconciler.render.html_ledger import Ledger
+from reconciler.render.html_history import ChangeHistory
+from reconciler.render.html_ledger import PageLookup
 from reconciler.render.impact_rows import SHARING
 from reconciler.render.json_plan import counts
 from reconciler.render.names import entity_text, parts_text
 from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
-from reconciler.render.recorded import Recorded, recorded_facts
+from reconciler.render.recorded import RecordedUse, recorded_facts
 from reconciler.render.rows import (
     by_how_much,
     change_rows,
@@ -35,7 +35,7 @@ from reconciler.render.units import age, instant, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ClusterPage:
     """One cluster as a page shows it.
 
     Attributes:
@@ -50,32 +50,32 @@ class Look:
 
     name: str
     preview: Preview
-    live: State
-    owned: Owned | None = None
-    history: History | None = None
+    live: QuotaState
+    owned: OwnershipRecords | None = None
+    history: ChangeHistory | None = None
     declared: bool = True
-    recorded: Recorded | None = None
+    recorded: RecordedUse | None = None
 
 
-def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
+def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Json]:
     """Everything that a page tells of a cluster."""
-    preview, word = look.preview, ledger.word
+    preview, word = cluster_page.preview, lookup.text_number
     plan = preview.plan
-    taken = preview.snapshot_at
+    taken_at = preview.snapshot_at
     return {
-        "name": word(look.name),
+        "name": word(cluster_page.name),
         "clusterId": word(plan.cluster_id),
-        "declared": look.declared,
+        "declared": cluster_page.declared,
         "headline": word(headline(preview)),
         "summary": word(summary(preview)),
         "verdict": word(preview.verdict.source),
-        "verdictWhy": word(preview.verdict.why),
+        "verdictWhy": word(preview.verdict.reason),
         "createdAt": word(instant(preview.created_at)),
-        "snapshotAt": None if taken is None else word(instant(taken)),
-        "snapshotAge": None if taken is None else word(age(preview.created_at - taken)),
+        "snapshotAt": None if taken_at is None else word(instant(taken_at)),
+        "snapshotAge": None if taken_at is None else word(age(preview.created_at - taken_at)),
         "policy": word(str(preview.policy)),
         "driftDetection": word(str(preview.drift_mode)),
-        "who": word(preview.origin.who),
+        "who": word(preview.origin.author),
         "commit": word(preview.origin.commit),
         "digest": word(plan.digest),
         "applyable": preview.applyable,
@@ -83,178 +83,178 @@ def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
         "errored": preview.errored,
         "recordsKnown": plan.removals_known,
         "counts": dict(counts(preview)),
-        "changes": _changes(preview, ledger),
+        "changes": _changes(preview, lookup),
         "directions": _directions(preview.impact),
         "impact": [word(line) for line in impact_lines(preview)],
-        "known": 0 if preview.impact is None else preview.impact.known,
-        "affected": _affected(preview.impact, ledger),
-        "shadows": _shadows(look, ledger),
+        "known": 0 if preview.impact is None else preview.impact.principal_count,
+        "affected": _affected(preview.impact, lookup),
+        "shadows": _shadows(cluster_page, lookup),
         "findings": [
-            _section(kind, found, preview, ledger)
+            _section(kind, findings, preview, lookup)
             for kind in SECTIONS
-            if (found := sections(plan)[kind.name])
+            if (findings := sections(plan)[kind.name])
         ],
         "violations": [
             [
-                None if one.entity is None else ledger.entity(one.entity),
-                None if one.key is None else COLUMN_OF[one.key],
-                word(one.message),
-                word(one.place),
-                word(one.allow_with),
+                None if violation.entity is None else lookup.entity(violation.entity),
+                None if violation.key is None else COLUMN_OF[violation.key],
+                word(violation.message),
+                word(violation.place),
+                word(violation.allow_with),
             ]
-            for one in preview.violations
+            for violation in preview.violations
         ],
         "conflicts": [
             [
-                ledger.entity(one.entity),
-                COLUMN_OF[one.key],
-                [word(f"{claim.document} ({claim.place(one.key)})") for claim in one.claims],
+                lookup.entity(conflict.entity),
+                COLUMN_OF[conflict.key],
+                [word(f"{claim.document} ({claim.place(conflict.key)})") for claim in conflict.claims],
             ]
-            for one in plan.conflicts
+            for conflict in plan.conflicts
         ],
         "refused": [
-            [ledger.entity(subject), word(one.name), word(one.message)]
-            for subject, one in sorted(
-                preview.verdict.refused.items(), key=lambda item: entity_text(item[0])
+            [lookup.entity(subject), word(rejected.name), word(rejected.message)]
+            for subject, rejected in sorted(
+                preview.verdict.rejections.items(), key=lambda item: entity_text(item[0])
             )
         ],
-        "recorded": None if look.recorded is None else recorded_facts(look.recorded, ledger),
-        "warnings": [word(one) for one in preview.warnings],
+        "recorded": None if cluster_page.recorded is None else recorded_facts(cluster_page.recorded, lookup),
+        "warnings": [word(warning) for warning in preview.warnings],
         "advice": [
             [
-                word(one.place),
-                word(one.message + (f" (accepted: {one.accepted})" if one.accepted else "")),
+                word(warning.place),
+                word(warning.message + (f" (accepted: {warning.accepted})" if warning.accepted else "")),
             ]
-            for one in preview.advice
+            for warning in preview.advice
         ],
-        "quotas": _quotas(look, ledger),
-        "foreign": _foreign(look.live, ledger),
-        "history": None if look.history is None else _history(look.history, ledger),
-        "historyLeftOut": 0 if look.history is None else look.history.left_out,
+        "quotas": _quotas(cluster_page, lookup),
+        "foreign": _foreign(cluster_page.live, lookup),
+        "history": None if cluster_page.history is None else _history(cluster_page.history, lookup),
+        "historyLeftOut": 0 if cluster_page.history is None else cluster_page.history.left_out,
     }
 
 
-def _changes(preview: Preview, ledger: Ledger) -> list[Json]:
+def _changes(preview: Preview, lookup: PageLookup) -> list[Json]:
     """Entity, column, action, before, after, direction, meaning, cause, reason, flag, place, document, note."""
     effects = preview.impact.effects if preview.impact is not None else ()
-    made: list[Json] = []
+    rows: list[Json] = []
     for at, (change, row) in enumerate(
         zip(preview.plan.changes, change_rows(preview), strict=True)
     ):
         claim, owner, key = change.claim, change.owner, change.key
         source = claim if claim is not None else owner
-        made.append(
+        rows.append(
             [
-                ledger.entity(change.entity),
+                lookup.entity(change.entity),
                 COLUMN_OF[key],
-                ledger.word(change.action),
-                ledger.value(key, change.before),
-                ledger.value(key, change.after),
-                ledger.word(str(effects[at].direction) if effects else ""),
-                ledger.word(row.meaning),
-                ledger.word(str(change.cause)),
-                ledger.word(REASONS[change.cause]),
-                ledger.word(row.why),
-                ledger.word("" if claim is None else claim.place(key)),
-                ledger.word("" if source is None else source.document),
-                ledger.word(change.note),
+                lookup.text_number(change.action),
+                lookup.value(key, change.before),
+                lookup.value(key, change.after),
+                lookup.text_number(str(effects[at].direction) if effects else ""),
+                lookup.text_number(row.meaning),
+                lookup.text_number(str(change.cause)),
+                lookup.text_number(REASONS[change.cause]),
+                lookup.text_number(row.reason),
+                lookup.text_number("" if claim is None else claim.place(key)),
+                lookup.text_number("" if source is None else source.document),
+                lookup.text_number(change.note),
             ]
         )
-    return made
+    return rows
 
 
 def _directions(impact: Impact | None) -> Mapping[str, int]:
     if impact is None:
         return {}
-    return {str(one): impact.count(one) for one in Direction if impact.count(one)}
+    return {str(direction): impact.count(direction) for direction in Direction if impact.count(direction)}
 
 
-def _affected(impact: Impact | None, ledger: Ledger) -> list[Json]:
+def _affected(impact: Impact | None, lookup: PageLookup) -> list[Json]:
     """Client, column, direction, by how much, before (value, level, source), after (the same), what its bucket becomes."""
     if impact is None:
         return []
-    return [_affected_row(one, ledger) for one in impact.affected]
+    return [_affected_row(affected, lookup) for affected in impact.affected]
 
 
-def _affected_row(one: Affected, ledger: Ledger) -> list[Json]:
+def _affected_row(affected: AffectedPrincipal, lookup: PageLookup) -> list[Json]:
     return [
-        ledger.client(one.principal),
-        COLUMN_OF[one.key],
-        ledger.word(str(one.direction)),
-        ledger.word(by_how_much(one.direction, one.factor)),
-        *_side(one.before, ledger),
-        *_side(one.after, ledger),
-        ledger.word(SHARING[one.sharing]),
+        lookup.client(affected.principal),
+        COLUMN_OF[affected.key],
+        lookup.text_number(str(affected.direction)),
+        lookup.text_number(by_how_much(affected.direction, affected.factor)),
+        *_side(affected.before, lookup),
+        *_side(affected.after, lookup),
+        lookup.text_number(SHARING[affected.sharing]),
     ]
 
 
-def _side(one: Effective, ledger: Ledger) -> list[Json]:
-    source = None if one.source is None else ledger.entity(one.source)
-    return [ledger.value(one.key, one.value), one.level, source]
+def _side(effective: EffectiveLimit, lookup: PageLookup) -> list[Json]:
+    source = None if effective.source is None else lookup.entity(effective.source)
+    return [lookup.value(effective.key, effective.value), effective.level, source]
 
 
-def _shadows(look: Look, ledger: Ledger) -> list[Json]:
+def _shadows(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
     """Entity, column, value, the entity that is closer, whether it could apply before: as it will be after the plan."""
-    after = apply_to(look.live, look.preview.plan.changes)
-    impact = look.preview.impact
+    after = apply_to(cluster_page.live, cluster_page.preview.plan.changes)
+    impact = cluster_page.preview.impact
     new = set() if impact is None else set(impact.new_shadows)
     return [
         [
-            ledger.entity(one.entity),
-            COLUMN_OF[one.key],
-            ledger.value(one.key, after.value(one.entity, one.key)),
-            ledger.entity(one.by),
-            one in new,
+            lookup.entity(shadow.entity),
+            COLUMN_OF[shadow.key],
+            lookup.value(shadow.key, after.value(shadow.entity, shadow.key)),
+            lookup.entity(shadow.by),
+            shadow in new,
         ]
-        for one in shadows(after)
+        for shadow in shadows(after)
     ]
 
 
 def _section(
-    kind: SectionKind, found: tuple[Finding, ...], preview: Preview, ledger: Ledger
+    kind: SectionKind, findings: tuple[Finding, ...], preview: Preview, lookup: PageLookup
 ) -> dict[str, Json]:
     """Entity, column, live, declared (or applied), first seen, age, place or document, note, reason."""
-    word = ledger.word
+    word = lookup.text_number
     now, notes = preview.created_at, hiding_notes(preview)
     rows: list[Json] = []
-    for one, row in zip(found, finding_rows(found, kind, now=now, notes=notes), strict=True):
-        wanted = one.desired if one.desired is not None else one.applied
+    for finding, row in zip(findings, finding_rows(findings, kind, now=now, notes=notes), strict=True):
+        expected = finding.desired if finding.desired is not None else finding.applied
         rows.append(
             [
-                ledger.entity(one.entity),
-                COLUMN_OF[one.key],
-                ledger.value(one.key, one.live),
-                None if kind.name == "unmanaged" else ledger.value(one.key, wanted),
-                word("" if one.since is None else instant(one.since)),
-                word("" if one.since is None else age(now - one.since)),
+                lookup.entity(finding.entity),
+                COLUMN_OF[finding.key],
+                lookup.value(finding.key, finding.live),
+                None if kind.name == "unmanaged" else lookup.value(finding.key, expected),
+                word("" if finding.since is None else instant(finding.since)),
+                word("" if finding.since is None else age(now - finding.since)),
                 word(row.place),
                 word(row.note),
-                word(REASONS[one.cause]),
+                word(REASONS[finding.cause]),
             ]
         )
-    return {"name": kind.name, "title": word(kind.title), "says": word(kind.says), "rows": rows}
+    return {"name": kind.name, "title": word(kind.title), "says": word(kind.description), "rows": rows}
 
 
-def _quotas(look: Look, ledger: Ledger) -> list[Json]:
+def _quotas(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
     """Entity, one value per column, whose it is in a word, and the document that asked for it last."""
     state_of: dict[Entity, str] = {}
     for kind in reversed(SECTIONS):
         word = _WHOSE.get(kind.name)
         if word is not None:
-            state_of.update((one.entity, word) for one in sections(look.preview.plan)[kind.name])
-    records = {} if look.owned is None else look.owned.records
+            state_of.update((finding.entity, word) for finding in sections(cluster_page.preview.plan)[kind.name])
+    records = {} if cluster_page.owned is None else cluster_page.owned.records
     rows: list[Json] = []
-    for subject in look.live.entities():
-        limits = look.live.limits[subject]
+    for subject in cluster_page.live.entities():
+        limits = cluster_page.live.limits[subject]
         owners = records.get(subject, NO_RECORD).owners
-        documents = sorted({one.document for one in owners if one is not None and one.document})
-        found = state_of.get(subject, "ours" if documents else "not ours")
+        documents = sorted({owner.document for owner in owners if owner is not None and owner.document})
+        state_word = state_of.get(subject, "ours" if documents else "not ours")
         rows.append(
             [
-                ledger.entity(subject),
-                *(ledger.value(key, value) for key, value in zip(COLUMNS, limits, strict=True)),
-                ledger.word("partly ours" if documents and found == "unmanaged" else found),
-                ledger.word(", ".join(documents)),
+                lookup.entity(subject),
+                *(lookup.value(key, value) for key, value in zip(COLUMNS, limits, strict=True)),
+                lookup.text_number("partly ours" if documents and state_word == "unmanaged" else state_word),
+                lookup.text_number(", ".join(documents)),
             ]
         )
     return rows
@@ -270,38 +270,38 @@ _WHOSE: Mapping[str, str] = {
 """Sections of findings that say how a live entity stands, the first of them that has it."""
 
 
-def _foreign(live: State, ledger: Ledger) -> list[Json]:
+def _foreign(live: QuotaState, lookup: PageLookup) -> list[Json]:
     """Entity, key, value and kind of what this program keeps its hands off, as words."""
-    word = ledger.word
+    word = lookup.text_number
     rows: list[Json] = [
         [word(entity_text(subject)), word(name), word(number(value)), word("foreign key")]
         for subject, values in sorted(live.foreign_values.items(), key=str)
         for name, value in values
     ]
     rows += [
-        [word(parts_text(named)), word(name), word(number(value)), word("foreign entity")]
-        for named, values in live.foreign_entities
+        [word(parts_text(entity_parts)), word(name), word(number(value)), word("foreign entity")]
+        for entity_parts, values in live.foreign_entities
         for name, value in values
     ]
     return rows
 
 
-def _history(history: History, ledger: Ledger) -> list[Json]:
+def _history(history: ChangeHistory, lookup: PageLookup) -> list[Json]:
     """Time, who, commit, entity, column, before, after, cause, document, outcome, words; newest first."""
-    word = ledger.word
+    word = lookup.text_number
     return [
         [
-            word(one.time),
-            word(one.who),
-            word(one.commit),
-            ledger.entity(one.entity),
-            COLUMN_OF[one.key],
-            ledger.value(one.key, one.before),
-            ledger.value(one.key, one.after),
-            word(one.cause),
-            word(one.document),
-            word(one.outcome),
-            word(one.words),
+            word(change.time),
+            word(change.author),
+            word(change.commit),
+            lookup.entity(change.entity),
+            COLUMN_OF[change.key],
+            lookup.value(change.key, change.before),
+            lookup.value(change.key, change.after),
+            word(change.cause),
+            word(change.document),
+            word(change.outcome),
+            word(change.note),
         ]
-        for one in history.entries
+        for change in history.entries
     ]

@@ -7,8 +7,8 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.render.audit_intents import INTENDED, pair_name, take
-from reconciler.render.documents import Reader
+from reconciler.render.audit_intents import INTENDED, pair_name, apply_entry
+from reconciler.render.documents import DocumentReader
 
 KEPT: Final = 5_000
 """So many of the newest entries stand in a page; a log of years would make it unusable."""
@@ -17,12 +17,12 @@ _KEYS: Final = {str(key): key for key in Key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastChange:
     """One change of long ago.
 
     Attributes:
         time: When, as the log has it (ISO 8601 with zone).
-        who: A person or a pipeline.
+        author: A person or a pipeline.
         commit: Of the manifests, or "".
         entity: Whose quota.
         key: Which key.
@@ -31,11 +31,11 @@ class Past:
         cause: The row of the three-way table.
         document: ``namespace/name``, or "".
         outcome: ``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN``, ``NOT SENT``, ``NOT LANDED`` or ``INTENDED``.
-        words: What the broker said, or a note.
+        note: What the broker said, or a note.
     """
 
     time: str
-    who: str
+    author: str
     commit: str
     entity: Entity
     key: Key
@@ -44,11 +44,11 @@ class Past:
     cause: str
     document: str
     outcome: str
-    words: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class ChangeHistory:
     """What a log tells of a cluster.
 
     Attributes:
@@ -56,28 +56,28 @@ class History:
         left_out: How many older ones there are.
     """
 
-    entries: tuple[Past, ...] = ()
+    entries: tuple[PastChange, ...] = ()
     left_out: int = 0
 
 
-def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, where: str) -> History:
+def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, location: str) -> ChangeHistory:
     """The entries of one cluster; an intent only if it has no outcome.
 
     Args:
         entries: As ``inventory.audit.read_entries`` gives them, oldest first.
         cluster_id: Whose are wanted; "" = everybody's, where nobody knows the cluster.
-        where: Name of the file, for errors.
+        location: Name of the file, for errors.
 
     Raises:
         ConfigError: An entry has not the shape of one; the message has its number.
     """
-    kept: deque[Past] = deque(maxlen=KEPT)
+    changes: deque[PastChange] = deque(maxlen=KEPT)
     total = 0
     numbered = list(enumerate(entries, start=1))
     intents: dict[str, dict[str, Mapping[str, object]]] = {}
     for _, entry in numbered:
         of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
-        take(of_cluster, entry)
+        apply_entry(of_cluster, entry)
         if (
             "intendedAt" in entry
         ):  # UNKNOWN, too: it says itself that the change may have been written
@@ -86,7 +86,7 @@ def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, wher
     for at, entry in numbered:
         if entry.get("outcome") == INTENDED and id(entry) not in still_open:
             continue
-        reader = Reader(dict(entry), step=f"entry {at}", where=where)
+        reader = DocumentReader(dict(entry), step=f"entry {at}", location=location)
         fields = reader.fields(
             "time", "who", "commit", "clusterId", "entity", "key", "before", "after", "cause", "document", "outcome",
             optional=tuple(entry),
@@ -94,19 +94,19 @@ def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, wher
         if cluster_id and fields["clusterId"].text() != cluster_id:
             continue
         total += 1
-        kept.append(
-            Past(
+        changes.append(
+            PastChange(
                 time=fields["time"].text(),
-                who=fields["who"].text(),
+                author=fields["who"].text(),
                 commit=fields["commit"].text(),
                 entity=fields["entity"].entity(),
-                key=_KEYS[fields["key"].one_of(_KEYS)],
+                key=_KEYS[fields["key"].choice(_KEYS)],
                 before=fields["before"].quota_value(),
                 after=fields["after"].quota_value(),
                 cause=fields["cause"].text(),
                 document=fields["document"].text(),
                 outcome=fields["outcome"].text(),
-                words=fields["words"].text() if "words" in fields else "",
+                note=fields["words"].text() if "words" in fields else "",
             )
         )
-    return History(entries=tuple(reversed(kept)), left_out=total - len(kept))
+    return ChangeHistory(entries=tuple(reversed(changes)), left_out=total - len(changes))

@@ -17,7 +17,7 @@ _ABSENT_JSON = 0
 """How a row of entities says that a slot is absent; ``null`` is the default, and a string is a name."""
 
 
-class Ledger:
+class PageLookup:
     """Collects what rows refer to; the numbers are those of the first mention."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Ledger:
         self._entity_rows: list[Json] = []
         self._value_rows: list[Json] = []
 
-    def word(self, text: str) -> int:
+    def text_number(self, text: str) -> int:
         """The number of a text, which is shown on one line."""
         return self._words.setdefault(escaped(text), len(self._words))
 
@@ -52,9 +52,9 @@ class Ledger:
         at = self._values.get(name)
         if at is None:
             at = self._values[name] = len(self._value_rows)
-            exact, shown = number(value), quantity(key, value)
+            exact, displayed = number(value), quantity(key, value)
             row: list[Json] = [COLUMN_OF[key], value_json(value), exact]
-            self._value_rows.append(row if shown.startswith(exact) else [*row, shown])
+            self._value_rows.append(row if displayed.startswith(exact) else [*row, displayed])
         return at
 
     def document(self) -> dict[str, Json]:

@@ -16,8 +16,8 @@ from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.render.compact import compact
 from reconciler.render.documents import Json
-from reconciler.render.html_facts import Look, cluster_facts
-from reconciler.render.html_ledger import Ledger
+from reconciler.render.html_facts import ClusterPage, cluster_facts
+from reconciler.render.html_ledger import PageLookup
 from reconciler.render.names import escaped
 from reconciler.render.units import PER_BROKER, instant
 
@@ -51,21 +51,21 @@ class PageFiles:
 
 
 def page_html(
-    looks: Sequence[Look], files: PageFiles, *, page: str, made_at: float, tool_version: str
+    cluster_pages: Sequence[ClusterPage], files: PageFiles, *, page: str, made_at: float, tool_version: str
 ) -> str:
     """A page.
 
     Args:
-        looks: The clusters; people choose between several.
+        cluster_pages: The clusters; people choose between several.
         files: The parts of every page.
         page: ``plan`` or ``report``.
         made_at: When, in seconds since the epoch.
         tool_version: Of this program.
     """
-    document = page_document(looks, page=page, made_at=made_at, tool_version=tool_version)
+    document = page_document(cluster_pages, page=page, made_at=made_at, tool_version=tool_version)
     # In Python rather than in the page: one scope for all files, nothing left on `window`.
     script = f'(() => {{\n"use strict";\n{files.script}\n}})();\n'
-    names = ", ".join(look.name for look in looks)
+    names = ", ".join(cluster_page.name for cluster_page in cluster_pages)
     parts = {
         "policy": _policy(files.style, script),
         "title": escape(escaped(f"Kafka quotas: {page} for {names}")),
@@ -82,11 +82,11 @@ def page_html(
 
 
 def page_document(
-    looks: Sequence[Look], *, page: str, made_at: float, tool_version: str
+    cluster_pages: Sequence[ClusterPage], *, page: str, made_at: float, tool_version: str
 ) -> dict[str, Json]:
     """The facts of a page; equal facts give equal documents."""
-    ledger = Ledger()
-    clusters: list[Json] = [cluster_facts(look, ledger) for look in looks]
+    lookup = PageLookup()
+    clusters: list[Json] = [cluster_facts(cluster_page, lookup) for cluster_page in cluster_pages]
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -99,7 +99,7 @@ def page_document(
         ],
         "levels": ["unlimited", *LEVEL_NAMES.values()],
         "clusters": clusters,
-        **ledger.document(),
+        **lookup.document(),
     }
 
 

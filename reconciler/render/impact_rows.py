@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
-from reconciler.quota.impact import Affected, Direction, Sharing
-from reconciler.quota.precedence import Effective, Principal
+from reconciler.quota.impact import AffectedPrincipal, Direction, BucketSharing
+from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.report import Preview
 from reconciler.render.names import entity_text
-from reconciler.render.rows import Row, by_how_much
+from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
 
 AFFECTED_TITLE: Final = "Other clients with another limit"
@@ -27,18 +27,18 @@ _MARKS: Final[Mapping[Direction, tuple[str, str]]] = {
     Direction.NEWLY_UNLIMITED: ("-", "yellow"),
     Direction.UNCHANGED: ("=", "dim"),
 }
-SHARING: Final[Mapping[Sharing, str]] = {
-    Sharing.SAME: "",
-    Sharing.BEGUN: "",
-    Sharing.ENDED: "",
-    Sharing.SPLIT: "bucket split: shared with fewer",
-    Sharing.JOINED: "bucket joined: shared with more",
-    Sharing.OTHER: "bucket shared with others",
+SHARING: Final[Mapping[BucketSharing, str]] = {
+    BucketSharing.SAME: "",
+    BucketSharing.BEGUN: "",
+    BucketSharing.ENDED: "",
+    BucketSharing.SPLIT: "bucket split: shared with fewer",
+    BucketSharing.JOINED: "bucket joined: shared with more",
+    BucketSharing.OTHER: "bucket shared with others",
 }
 """What the sharing of a bucket becomes, where that is news."""
 
 
-def unlisted(preview: Preview) -> tuple[Affected, ...]:
+def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
     """Known clients with another limit or bucket, without those of whom the row of a change says the same."""
     if preview.impact is None:
         return ()
@@ -53,27 +53,27 @@ def unlisted(preview: Preview) -> tuple[Affected, ...]:
     )
 
 
-def affected_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
-    """Rows of :func:`unlisted`; the first ``most`` of them."""
-    return tuple(map(_affected, unlisted(preview)[:most]))
+def affected_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
+    """Rows of :func:`unlisted`; the first ``max_rows`` of them."""
+    return tuple(map(_affected, unlisted(preview)[:max_rows]))
 
 
-def never_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
-    """Limits that could apply before and cannot after the plan; the first ``most`` of them."""
+def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
+    """Limits that could apply before and cannot after the plan; the first ``max_rows`` of them."""
     impact = preview.impact
     if impact is None:
         return ()
     return tuple(
-        Row(
+        DisplayRow(
             mark="·",
             colour="yellow",
-            entity=entity_text(one.entity),
-            key=str(one.key),
+            entity=entity_text(shadow.entity),
+            key=str(shadow.key),
             before="",
             after="",
-            note=f"{entity_text(one.by)} is closer",
+            note=f"{entity_text(shadow.by)} is closer",
         )
-        for one in impact.new_shadows[:most]
+        for shadow in impact.new_shadows[:max_rows]
     )
 
 
@@ -88,24 +88,24 @@ def _slot(name: str | None) -> Slot:
     return ABSENT if name is None else name
 
 
-def _affected(one: Affected) -> Row:
-    mark, colour = _MARKS[one.direction]
-    return Row(
+def _affected(affected: AffectedPrincipal) -> DisplayRow:
+    mark, colour = _MARKS[affected.direction]
+    return DisplayRow(
         mark=mark,
         colour=colour,
-        entity=entity_text(client_entity(one.principal)),
-        key=str(one.key),
-        before=_limit(one.before),
-        after=_limit(one.after),
-        meaning=by_how_much(one.direction, one.factor),
-        why=SHARING[one.sharing],
-        note=" -> ".join(dict.fromkeys((_level(one.before), _level(one.after)))),
+        entity=entity_text(client_entity(affected.principal)),
+        key=str(affected.key),
+        before=_limit(affected.before),
+        after=_limit(affected.after),
+        meaning=by_how_much(affected.direction, affected.factor),
+        reason=SHARING[affected.sharing],
+        note=" -> ".join(dict.fromkeys((_level(affected.before), _level(affected.after)))),
     )
 
 
-def _limit(one: Effective) -> str:
-    return "unlimited" if one.value is None else limit(one.key, one.value)
+def _limit(effective: EffectiveLimit) -> str:
+    return "unlimited" if effective.value is None else limit(effective.key, effective.value)
 
 
-def _level(one: Effective) -> str:
-    return "no level" if one.source is None else f"level {one.level} {entity_text(one.source)}"
+def _level(effective: EffectiveLimit) -> str:
+    return "no level" if effective.source is None else f"level {effective.level} {entity_text(effective.source)}"

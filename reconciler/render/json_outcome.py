@@ -21,7 +21,7 @@ _KEYS: Final = {str(key): key for key in Key}
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
     """The document of an outcome."""
-    seen = outcome.visibility
+    visibility = outcome.visibility
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -30,7 +30,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "startedAt": instant(outcome.started_at),
         "endedAt": instant(outcome.ended_at),
         "origin": {
-            "who": outcome.origin.who,
+            "who": outcome.origin.author,
             "commit": outcome.origin.commit,
             "cluster": outcome.origin.cluster,
             "toolVersion": outcome.origin.tool_version,
@@ -43,11 +43,11 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "adopted": outcome.adopted,
         "counts": {word: outcome.count(word) for word in sorted(_WORDS)},
         "brokers": None
-        if seen is None
+        if visibility is None
         else {
-            "visible": list(seen.visible),
-            "lagging": list(seen.lagging),
-            "unreachable": {str(node): why for node, why in seen.unreachable.items()},
+            "visible": list(visibility.visible),
+            "lagging": list(visibility.lagging),
+            "unreachable": {str(node): reason for node, reason in visibility.unreachable.items()},
         },
         "pairs": [_pair(pair) for pair in outcome.pairs],
     }
@@ -62,24 +62,24 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
         "cause": str(change.cause),
         "before": value_json(change.before),
         "after": value_json(change.after),
-        "outcome": pair.word,
-        "seen": pair.seen.value,
-        "found": value_json(pair.found),
+        "outcome": pair.status_text,
+        "seen": pair.visibility.value,
+        "found": value_json(pair.observed_value),
     }
     match pair.result:
         case Rejected(code=code, name=name, message=message):
             row["error"] = {"code": code, "name": name, "message": message}
         case Held(waits_for=waits_for):
-            row["waitsFor"] = [entity_json(one) for one in waits_for]
-        case Unknown(why=why):
-            row["why"] = why
+            row["waitsFor"] = [entity_json(blocker) for blocker in waits_for]
+        case Unknown(reason=reason):
+            row["why"] = reason
         case _:
             pass
     return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class RollbackSource:
     """What a rollback needs of an outcome.
 
     Attributes:
@@ -95,13 +95,13 @@ class Undo:
     before: tuple[tuple[Entity, Key, float | None], ...]
 
 
-def read_undo(text: str, *, where: str) -> Undo:
+def read_undo(text: str, *, location: str) -> RollbackSource:
     """The pairs of an outcome that were changed, or may have been, with their values from before.
 
     Raises:
         ConfigError: It is cut off, edited out of shape, of another kind or format.
     """
-    top = load(text, kind=KIND, format_version=FORMAT, where=where)
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields(
         "kind", "format", "clusterId", "digest", "startedAt", "endedAt", "origin", "complete", "interrupted",
         "recorded", "failure", "recordChanges", "adopted", "counts", "brokers", "pairs",
@@ -112,17 +112,17 @@ def read_undo(text: str, *, where: str) -> Undo:
             "entity", "text", "key", "cause", "before", "after", "outcome", "seen", "found",
             optional=("error", "waitsFor", "why"),
         )  # fmt: skip
-        word = row["outcome"].one_of(dict.fromkeys(_WORDS))
+        word = row["outcome"].choice(dict.fromkeys(_WORDS))
         pair = (
             row["entity"].entity(),
-            _KEYS[row["key"].one_of(_KEYS)],
+            _KEYS[row["key"].choice(_KEYS)],
             row["before"].quota_value(),
         )
         _ = row["after"].quota_value()
         if word in _MAY_HAVE_CHANGED:
             before.append(pair)
     origin = fields["origin"].fields("who", "commit", "toolVersion", optional=("cluster",))
-    return Undo(
+    return RollbackSource(
         cluster=origin["cluster"].text() if "cluster" in origin else "",
         cluster_id=fields["clusterId"].text(),
         digest=fields["digest"].text(),

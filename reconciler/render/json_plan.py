@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from reconciler.quota.basis import Ground
-from reconciler.quota.change import Change, Finding
+from reconciler.quota.basis import Precondition
+from reconciler.quota.change import QuotaChange, Finding
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.guards import Violation
-from reconciler.quota.impact import Affected, Effect, HiddenRule, Hiding, Impact, Shadow
+from reconciler.quota.impact import AffectedPrincipal, Effect, HiddenRule, HidingOrphan, Impact, ShadowedLimit
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Effective
+from reconciler.quota.precedence import EffectiveLimit
 from reconciler.quota.report import Preview
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.names import entity_text
@@ -39,12 +39,12 @@ def plan_document(
     """
     plan = preview.plan
     effects = preview.impact.effects if preview.impact is not None else ()
-    grounds = {(one.entity, one.key): one for one in preview.basis.pairs}
+    preconditions = {(precondition.entity, precondition.key): precondition for precondition in preview.preconditions.pairs}
     rows: list[Json] = [
-        change_row(change, effects[at] if effects else None, grounds[change.entity, change.key])
+        change_row(change, effects[at] if effects else None, preconditions[change.entity, change.key])
         for at, change in enumerate(plan.changes)
     ]
-    corrected: list[Json] = [_short(one) for one in plan.changes if one.cause is Cause.DRIFT]
+    corrected: list[Json] = [_short(change) for change in plan.changes if change.cause is Cause.DRIFT]
     document: dict[str, Json] = {
         "kind": KIND,
         "format": FORMAT,
@@ -52,7 +52,7 @@ def plan_document(
         "createdAt": instant(preview.created_at),
         "created": preview.created_at,
         "origin": {
-            "who": preview.origin.who,
+            "who": preview.origin.author,
             "commit": preview.origin.commit,
             "cluster": preview.origin.cluster,
             "toolVersion": preview.origin.tool_version,
@@ -67,57 +67,57 @@ def plan_document(
         "documentDigest": document_digest(plan.digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
-        "takeover": [_short(one) for one in plan.changes if one.cause is Cause.TAKEOVER],
-        "exclusive": [_short(one) for one in plan.exclusive],
+        "takeover": [_short(change) for change in plan.changes if change.cause is Cause.TAKEOVER],
+        "exclusive": [_short(change) for change in plan.exclusive],
         "corrected": corrected,
         "conflicts": [
             {
-                "entity": entity_json(one.entity),
-                "text": entity_text(one.entity),
-                "key": str(one.key),
+                "entity": entity_json(conflict.entity),
+                "text": entity_text(conflict.entity),
+                "key": str(conflict.key),
                 "claims": [
-                    {"document": claim.document, **_place(claim, one.key)} for claim in one.claims
+                    {"document": claim.document, **_place(claim, conflict.key)} for claim in conflict.claims
                 ],
             }
-            for one in plan.conflicts
+            for conflict in plan.conflicts
         ],
         "twins": [
             {
-                "entity": entity_json(one.entity),
-                "live": entity_json(one.live),
-                "removal": one.removal,
+                "entity": entity_json(alias.entity),
+                "live": entity_json(alias.live),
+                "removal": alias.removal,
             }
-            for one in plan.twins
+            for alias in plan.ip_aliases
         ],
-        "violations": [_violation(one) for one in preview.violations],
+        "violations": [_violation(violation) for violation in preview.violations],
         "warnings": list(preview.warnings),
         "advice": [
             {
-                "document": one.claim.document,
-                "file": one.claim.path,
-                "line": int(one.place.rpartition(":")[2]),
-                "kind": str(one.kind),
-                "message": one.message,
-                "accepted": one.accepted,
+                "document": warning.claim.document,
+                "file": warning.claim.path,
+                "line": int(warning.place.rpartition(":")[2]),
+                "kind": str(warning.kind),
+                "message": warning.message,
+                "accepted": warning.accepted,
             }
-            for one in preview.advice
+            for warning in preview.advice
         ],
         "changedDocuments": None
         if preview.changed_documents is None
         else sorted(preview.changed_documents),
         "validation": {
             "source": preview.verdict.source,
-            "why": preview.verdict.why,
+            "why": preview.verdict.reason,
             "refused": [
-                _refusal(subject, one)
-                for subject, one in sorted(preview.verdict.refused.items(), key=str)
+                _refusal(subject, rejected)
+                for subject, rejected in sorted(preview.verdict.rejections.items(), key=str)
             ],
         },
         "impact": _impact(preview.impact) if preview.impact is not None else None,
-        "reliedOn": [_ground(one) for one in preview.basis.relied_on],
+        "reliedOn": [_precondition_row(precondition) for precondition in preview.preconditions.relied_on],
     }
     for name, findings in sections(plan).items():
-        document[name] = [finding_row(one) for one in findings]
+        document[name] = [finding_row(finding) for finding in findings]
     if preview.snapshot_at is not None:
         document["snapshotTakenAt"] = instant(preview.snapshot_at)
     if simulation is not None:
@@ -150,12 +150,12 @@ def counts(preview: Preview) -> Mapping[str, int]:
         "exclusive": len(plan.exclusive),
         "conflicts": len(plan.conflicts),
         "violations": len(preview.violations),
-        "refused": len(preview.verdict.refused),
+        "refused": len(preview.verdict.rejections),
         **{name: len(findings) for name, findings in sections(plan).items()},
     }
 
 
-def change_row(change: Change, effect: Effect | None, ground: Ground) -> dict[str, Json]:
+def change_row(change: QuotaChange, effect: Effect | None, precondition: Precondition) -> dict[str, Json]:
     """One change. ``actions`` is an array, so that a later kind of change may have two."""
     row: dict[str, Json] = {
         "entity": entity_json(change.entity),
@@ -170,8 +170,8 @@ def change_row(change: Change, effect: Effect | None, ground: Ground) -> dict[st
         "note": change.note,
         "owner": None if change.owner is None else _owner(change.owner),
         "record": None
-        if ground.applied is None and not ground.document
-        else {"value": value_json(ground.applied), "document": ground.document},
+        if precondition.applied is None and not precondition.document
+        else {"value": value_json(precondition.applied), "document": precondition.document},
         **_place(change.claim, change.key),
         "document": change.claim.document if change.claim is not None else None,
     }
@@ -185,26 +185,26 @@ def change_row(change: Change, effect: Effect | None, ground: Ground) -> dict[st
     return row
 
 
-def finding_row(one: Finding) -> dict[str, Json]:
+def finding_row(finding: Finding) -> dict[str, Json]:
     """One finding."""
     return {
-        "entity": entity_json(one.entity),
-        "text": entity_text(one.entity),
-        "key": str(one.key),
-        "cause": str(one.cause),
-        "section": section_of(one),
-        "desired": value_json(one.desired),
-        "applied": value_json(one.applied),
-        "live": value_json(one.live),
-        "reason": REASONS[one.cause],
-        "note": one.note,
-        "document": one.owner.document if one.owner is not None else None,
-        "since": None if one.since is None else instant(one.since),
-        **_place(one.claim, one.key),
+        "entity": entity_json(finding.entity),
+        "text": entity_text(finding.entity),
+        "key": str(finding.key),
+        "cause": str(finding.cause),
+        "section": section_of(finding),
+        "desired": value_json(finding.desired),
+        "applied": value_json(finding.applied),
+        "live": value_json(finding.live),
+        "reason": REASONS[finding.cause],
+        "note": finding.note,
+        "document": finding.owner.document if finding.owner is not None else None,
+        "since": None if finding.since is None else instant(finding.since),
+        **_place(finding.claim, finding.key),
     }
 
 
-def _short(change: Change) -> dict[str, Json]:
+def _short(change: QuotaChange) -> dict[str, Json]:
     return {
         "entity": entity_json(change.entity),
         "text": entity_text(change.entity),
@@ -230,81 +230,81 @@ def _owner(owner: Owner) -> dict[str, Json]:
     }
 
 
-def _ground(one: Ground) -> dict[str, Json]:
+def _precondition_row(precondition: Precondition) -> dict[str, Json]:
     return {
-        "entity": entity_json(one.entity),
-        "key": str(one.key),
-        "live": value_json(one.live),
-        "applied": value_json(one.applied),
-        "document": one.document,
+        "entity": entity_json(precondition.entity),
+        "key": str(precondition.key),
+        "live": value_json(precondition.live),
+        "applied": value_json(precondition.applied),
+        "document": precondition.document,
     }
 
 
-def _violation(one: Violation) -> dict[str, Json]:
-    path, _, line = one.place.rpartition(":")
+def _violation(violation: Violation) -> dict[str, Json]:
+    path, _, line = violation.place.rpartition(":")
     return {
-        "guard": str(one.guard),
-        "message": one.message,
-        "entity": None if one.entity is None else entity_json(one.entity),
-        "text": None if one.entity is None else entity_text(one.entity),
-        "key": None if one.key is None else str(one.key),
+        "guard": str(violation.guard),
+        "message": violation.message,
+        "entity": None if violation.entity is None else entity_json(violation.entity),
+        "text": None if violation.entity is None else entity_text(violation.entity),
+        "key": None if violation.key is None else str(violation.key),
         "file": path or None,
         "line": int(line) if path else None,
-        "allowWith": one.allow_with,
+        "allowWith": violation.allow_with,
     }
 
 
-def _refusal(subject: Entity, one: Rejected) -> dict[str, Json]:
+def _refusal(subject: Entity, rejected: Rejected) -> dict[str, Json]:
     return {
         "entity": entity_json(subject),
         "text": entity_text(subject),
-        "code": one.code,
-        "name": one.name,
-        "message": one.message,
+        "code": rejected.code,
+        "name": rejected.name,
+        "message": rejected.message,
     }
 
 
 def _impact(impact: Impact) -> dict[str, Json]:
     return {
-        "known": impact.known,
-        "affected": [_affected(one) for one in impact.affected],
-        "shadows": [_shadow(one) for one in impact.shadows],
-        "newShadows": [_shadow(one) for one in impact.new_shadows],
+        "known": impact.principal_count,
+        "affected": [_affected(affected) for affected in impact.affected],
+        "shadows": [_shadow(shadow) for shadow in impact.shadows],
+        "newShadows": [_shadow(shadow) for shadow in impact.new_shadows],
         "silentKeys": [str(key) for key in impact.silent],
-        "hiding": [_hiding(one) for one in impact.hiding],
+        "hiding": [_hiding(hiding) for hiding in impact.hiding],
     }
 
 
-def _affected(one: Affected) -> dict[str, Json]:
+def _affected(affected: AffectedPrincipal) -> dict[str, Json]:
     return {
-        "user": one.principal.user,
-        "clientId": one.principal.client_id,
-        "ip": one.principal.ip,
-        "key": str(one.key),
-        "before": _effective(one.before),
-        "after": _effective(one.after),
-        "movesBucket": one.moved,
-        "direction": str(one.direction),
-        "factor": one.factor,
-        "sharing": str(one.sharing),
+        "user": affected.principal.user,
+        "clientId": affected.principal.client_id,
+        "ip": affected.principal.ip,
+        "key": str(affected.key),
+        "before": _effective(affected.before),
+        "after": _effective(affected.after),
+        "movesBucket": affected.moved,
+        "direction": str(affected.direction),
+        "factor": affected.factor,
+        "sharing": str(affected.sharing),
     }
 
 
-def _effective(one: Effective) -> dict[str, Json]:
+def _effective(effective: EffectiveLimit) -> dict[str, Json]:
     return {
-        "value": value_json(one.value),
-        "level": one.level,
-        "source": None if one.source is None else entity_json(one.source),
+        "value": value_json(effective.value),
+        "level": effective.level,
+        "source": None if effective.source is None else entity_json(effective.source),
     }
 
 
-def _hiding(one: Hiding) -> dict[str, Json]:
+def _hiding(hiding: HidingOrphan) -> dict[str, Json]:
     return {
-        "entity": entity_json(one.entity),
-        "text": entity_text(one.entity),
-        "key": str(one.key),
-        "total": one.total,
-        "rules": [_rule(rule) for rule in one.rules],
+        "entity": entity_json(hiding.entity),
+        "text": entity_text(hiding.entity),
+        "key": str(hiding.key),
+        "total": hiding.total,
+        "rules": [_rule(rule) for rule in hiding.rules],
     }
 
 
@@ -319,10 +319,10 @@ def _rule(rule: HiddenRule) -> dict[str, Json]:
     }
 
 
-def _shadow(one: Shadow) -> dict[str, Json]:
+def _shadow(shadow: ShadowedLimit) -> dict[str, Json]:
     return {
-        "entity": entity_json(one.entity),
-        "text": entity_text(one.entity),
-        "key": str(one.key),
-        "by": entity_json(one.by),
+        "entity": entity_json(shadow.entity),
+        "text": entity_text(shadow.entity),
+        "key": str(shadow.key),
+        "by": entity_json(shadow.by),
     }

@@ -12,18 +12,18 @@ from reconciler.quota.state import (
     ForeignEntity,
     ForeignValues,
     Limits,
-    State,
+    QuotaState,
     limits_of,
     set_values,
 )
-from reconciler.render.documents import Json, Reader, entity_json, load, value_json
+from reconciler.render.documents import Json, DocumentReader, entity_json, load, value_json
 from reconciler.render.names import entity_text, parts_text
 
 KIND: Final = "kquota-state"
 FORMAT: Final = 1
 
 
-def state_document(state: State, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
+def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
     """The document of a state.
 
     Args:
@@ -51,23 +51,23 @@ def state_document(state: State, *, cluster_id: str, taken_at: str) -> dict[str,
         ],
         "foreign": [
             {
-                "entity": [[kind, name] for kind, name in named],
-                "text": parts_text(named),
+                "entity": [[kind, name] for kind, name in entity_parts],
+                "text": parts_text(entity_parts),
                 "values": {name: value_json(value) for name, value in values},
             }
-            for named, values in state.foreign_entities
+            for entity_parts, values in state.foreign_entities
         ],
     }
     return document | ({"takenAt": taken_at} if taken_at else {})
 
 
-def read_state(text: str, *, where: str) -> tuple[str, str, State]:
+def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
     """Cluster id, time taken ("" if not said) and state of a document.
 
     Raises:
         ConfigError: It is cut off, edited out of shape, of another kind or format, or has an entity twice.
     """
-    top = load(text, kind=KIND, format_version=FORMAT, where=where)
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "clusterId", "entries", "foreign", optional=("takenAt",))
     limits: dict[Entity, Limits] = {}
     foreign_values: dict[Entity, ForeignValues] = {}
@@ -76,12 +76,12 @@ def read_state(text: str, *, where: str) -> tuple[str, str, State]:
         subject = entry["entity"].entity()
         if subject in limits:
             entry["entity"].fail("an entity that stands here once")
-        known, foreign = _values(entry["values"])
-        limits[subject] = known
+        known_values, foreign = _values(entry["values"])
+        limits[subject] = known_values
         if foreign:
             foreign_values[subject] = foreign
     taken_at = fields["takenAt"].text() if "takenAt" in fields else ""
-    state = State(
+    state = QuotaState(
         limits=limits,
         foreign_values=foreign_values,
         foreign_entities=tuple(
@@ -91,26 +91,26 @@ def read_state(text: str, *, where: str) -> tuple[str, str, State]:
     return fields["clusterId"].text(), taken_at, state
 
 
-def _values(reader: Reader) -> tuple[Limits, ForeignValues]:
+def _values(reader: DocumentReader) -> tuple[Limits, ForeignValues]:
     values: dict[str, float] = {}
     for name, item in reader.pairs():
         value = item.quota_value()
         if value is None:
             item.fail("a quota value")
         values[name] = value
-    known = {Key(name): value for name, value in values.items() if name in set(COLUMNS)}
-    return limits_of(known), tuple(sorted((n, v) for n, v in values.items() if n not in known))
+    known_values = {Key(name): value for name, value in values.items() if name in set(COLUMNS)}
+    return limits_of(known_values), tuple(sorted((n, v) for n, v in values.items() if n not in known_values))
 
 
-def _foreign(reader: Reader) -> ForeignEntity:
+def _foreign(reader: DocumentReader) -> ForeignEntity:
     entry = reader.fields("entity", "values", optional=("text",))
-    named: list[tuple[str, str | None]] = []
+    entity_parts: list[tuple[str, str | None]] = []
     for part in entry["entity"].items():
         match part.value:
             case [str(kind), str() | None as name]:
-                named.append((kind, name))
+                entity_parts.append((kind, name))
             case _:
                 part.fail('a pair such as ["client-id-prefix", "a"]')
-    known, foreign = _values(entry["values"])
-    merged = dict(foreign) | {key.value: value for key, value in set_values(known)}
-    return tuple(named), tuple(sorted(merged.items()))
+    known_values, foreign = _values(entry["values"])
+    merged = dict(foreign) | {key.value: value for key, value in set_values(known_values)}
+    return tuple(entity_parts), tuple(sorted(merged.items()))

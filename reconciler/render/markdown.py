@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.impact import Direction, Effect
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, PairOutcome, Preview
@@ -31,7 +31,7 @@ from reconciler.render.impact_rows import client_entity
 from reconciler.render.json_plan import counts
 from reconciler.render.names import entity_text, markdown, prose
 from reconciler.render.reasons import SECTIONS
-from reconciler.render.recorded import Recorded, recorded_markdown
+from reconciler.render.recorded import RecordedUse, recorded_markdown
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 
@@ -52,26 +52,26 @@ def plan_markdown(
     preview: Preview,
     *,
     limit: int = GITHUB_LIMIT,
-    most: int | None = MOST_ROWS,
+    max_rows: int | None = MOST_ROWS,
     context: CommentContext | None = None,
-    recorded: Recorded | None = None,
+    recorded: RecordedUse | None = None,
 ) -> str:
     """A plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
 
     Args:
         preview: The plan and what belongs to it.
         limit: Most characters of the whole text.
-        most: Most rows of the table of changes; ``None`` = all.
+        max_rows: Most rows of the table of changes; ``None`` = all.
         context: What surrounds the comment.
         recorded: What recorded use says; ``None`` = it was not asked.
     """
-    here = context or CommentContext()
+    surroundings = context or CommentContext()
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
     icon, words = _verdict(preview, refusals=bool(refusals), attention=bool(attention))
     head = verdict_line(
         icon,
         words,
-        here,
+        surroundings,
         cluster=preview.origin.cluster,
         cluster_id=preview.plan.cluster_id,
     )
@@ -79,13 +79,13 @@ def plan_markdown(
     for title, lines in (("Refused", refusals), ("Needs attention", attention)):
         if lines:
             head += ["", f"**{title}**", "", *_within(bullets(lines), limit // 4)]
-    changes = selected_changes(preview, most=most, exclusive=False)
+    changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
     used = [] if recorded is None else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))  # fmt: skip
     foot = [*used, "", *_joined(_further(preview))]
     foot += footer(
-        here,
-        f"[HTML page]({here.artifact_url})" if here.artifact_url else "",
-        commit_text(here, preview.origin.commit),
+        surroundings,
+        f"[HTML page]({surroundings.artifact_url})" if surroundings.artifact_url else "",
+        commit_text(surroundings, preview.origin.commit),
         f"digest {markdown(preview.plan.digest)}",
         PER_BROKER,
     )
@@ -95,7 +95,7 @@ def plan_markdown(
         [_change_row(change, effect) for change, effect in changes],
         foot,
         total=len(preview.plan.changes) - len(preview.plan.exclusive),
-        more="The HTML page lists all of them." if here.artifact_url else "The plan document lists all of them.",
+        remainder="The HTML page lists all of them." if surroundings.artifact_url else "The plan document lists all of them.",
         limit=limit,
     )  # fmt: skip
 
@@ -114,22 +114,22 @@ def _verdict(preview: Preview, *, refusals: bool, attention: bool) -> tuple[Icon
 def _summary(preview: Preview) -> str:
     numbers = counts(preview)
     parts = [f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]]  # fmt: skip
-    done = ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities") if parts else "No changes"  # fmt: skip
-    return f"{done}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {_validation(preview)}"
+    summary = ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities") if parts else "No changes"  # fmt: skip
+    return f"{summary}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {_validation(preview)}"
 
 
 def _validation(preview: Preview) -> str:
     """Who said whether the changes would be accepted."""
     verdict = preview.verdict
-    why = f" ({verdict.why})" if verdict.why else ""
+    reason = f" ({verdict.reason})" if verdict.reason else ""
     if verdict.source == "none":
-        return f"Not validated by a broker{why}."
+        return f"Not validated by a broker{reason}."
     if verdict.source != "broker":
-        return f"Validated by the rules of the {verdict.source}, not by the broker{why}."
-    return "Validated by the broker" + (f", which refuses {len(verdict.refused):,}." if verdict.refused else ".")  # fmt: skip
+        return f"Validated by the rules of the {verdict.source}, not by the broker{reason}."
+    return "Validated by the broker" + (f", which refuses {len(verdict.rejections):,}." if verdict.rejections else ".")  # fmt: skip
 
 
-def _refusals(preview: Preview, recorded: Recorded | None) -> list[str]:
+def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     """What keeps the plan from being applied, one line each."""
     lines = [
         f"{markdown(entity_text(conflict.entity))} {markdown(str(conflict.key))} is declared more than once: "
@@ -138,7 +138,7 @@ def _refusals(preview: Preview, recorded: Recorded | None) -> list[str]:
     ]
     lines += sorted(
         f"The broker refuses {markdown(entity_text(subject))}: {prose(f'{rejected.name}: {rejected.message}')}"
-        for subject, rejected in preview.verdict.refused.items()
+        for subject, rejected in preview.verdict.rejections.items()
     )
     for violation in preview.violations:
         subject = "" if violation.entity is None else f"{markdown(entity_text(violation.entity))}: "
@@ -149,7 +149,7 @@ def _refusals(preview: Preview, recorded: Recorded | None) -> list[str]:
     return lines
 
 
-def _attention(preview: Preview, recorded: Recorded | None) -> list[str]:
+def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     """What a reviewer has to look at before a merge, one line each."""
     touched = preview.touched_documents
     plan, lines = preview.plan, [prose(warning) for warning in preview.warnings]
@@ -192,18 +192,18 @@ def _attention(preview: Preview, recorded: Recorded | None) -> list[str]:
 # ---- the table -----------------------------------------------------------------------------------
 
 
-def _change_row(change: Change, effect: Effect | None) -> str:
+def _change_row(change: QuotaChange, effect: Effect | None) -> str:
     before, after, inherits = change.before, change.after, ["", ""]
     if effect is not None and before is None and effect.before is not None:
         before, inherits[0] = effect.before, "inherited "
     if effect is not None and after is None and effect.after is not None:
         after, inherits[1] = effect.after, "inherited "
-    shown = quantities(change.key, before, after)
+    displayed = quantities(change.key, before, after)
     meaning = "" if effect is None else by_how_much(effect.direction, effect.factor)
     notes = [meaning, FLAGGED.get(change.cause, ""), change.note]
     return (
-        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(inherits[0] + shown[0])} |"
-        f" {prose(inherits[1] + shown[1])} | {prose('; '.join(note for note in notes if note))} |"
+        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(inherits[0] + displayed[0])} |"
+        f" {prose(inherits[1] + displayed[1])} | {prose('; '.join(note for note in notes if note))} |"
     )
 
 
@@ -214,7 +214,7 @@ def _further(preview: Preview) -> list[str]:
     """One line each: who gets a different limit, what is only counted, what a merge does, how to plan again."""
     return [
         *_affected(preview),
-        *_counted(preview),
+        *_counted_findings_text(preview),
         f"**On merge**: {_on_merge(preview)}",
         f"**Plan again**: {_plan_again(preview)}",
     ]
@@ -222,21 +222,21 @@ def _further(preview: Preview) -> list[str]:
 
 def _affected(preview: Preview) -> list[str]:
     impact = preview.impact
-    if impact is None or not impact.known or not preview.plan.changes:
+    if impact is None or not impact.principal_count or not preview.plan.changes:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
-    moved = len({affected.principal for affected in impact.affected if affected.moved})
-    named = [markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]]
-    rest = [f"{len(clients) - len(named):,} more"] if len(clients) > len(named) else []
-    text = f"{len(clients):,} of {count(impact.known, 'known client')}"
-    if named:
-        text += f": {', '.join([*named, *rest])}"
-    if moved:
-        text += f"; {moved:,} of them with another bucket"
+    moved_count = len({affected.principal for affected in impact.affected if affected.moved})
+    client_texts = [markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]]
+    remainder = [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
+    text = f"{len(clients):,} of {count(impact.principal_count, 'known client')}"
+    if client_texts:
+        text += f": {', '.join([*client_texts, *remainder])}"
+    if moved_count:
+        text += f"; {moved_count:,} of them with another bucket"
     return [f"**Clients with a different limit**: {text}."]
 
 
-def _counted(preview: Preview) -> list[str]:
+def _counted_findings_text(preview: Preview) -> list[str]:
     """What the page lists and a comment only counts: findings may be quotas of others."""
     numbers = counts(preview)
     parts = [f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]]  # fmt: skip
@@ -275,7 +275,7 @@ def outcome_markdown(
     outcome: Outcome,
     *,
     limit: int = GITHUB_LIMIT,
-    most: int = MOST_ROWS,
+    max_rows: int = MOST_ROWS,
     context: CommentContext | None = None,
 ) -> str:
     """An outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
@@ -283,33 +283,33 @@ def outcome_markdown(
     Args:
         outcome: What became of a plan.
         limit: Most characters of the whole text.
-        most: Most rows; changes that were not applied are selected first.
+        max_rows: Most rows; changes that were not applied are selected first.
         context: What surrounds the comment.
     """
-    here = context or CommentContext()
+    surroundings = context or CommentContext()
     icon, words = _outcome_verdict(outcome)
     head = verdict_line(
-        icon, words, here, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
+        icon, words, surroundings, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
     )
-    done = sum(pair.is_done for pair in outcome.pairs)
-    head.append(f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, here)}")  # fmt: skip
+    done_count = sum(pair.is_done for pair in outcome.pairs)
+    head.append(f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, surroundings)}")  # fmt: skip
     if outcome.failure:
         head += ["", *_within([prose(outcome.failure)], limit // 4)]
     if not outcome.recorded:
         head += ["", "The records could not be written, so the next plan may not know what was applied."]  # fmt: skip
     places = sorted(
-        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:most]
+        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
     )
     return fitted(
         head,
         ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
         [_outcome_row(outcome.pairs[at]) for at in places],
         [
-            *_undo(outcome, here),
-            *footer(here, PER_BROKER),
+            *_undo(outcome, surroundings),
+            *footer(surroundings, PER_BROKER),
         ],
         total=len(outcome.pairs),
-        more="The outcome document lists all of them.",
+        remainder="The outcome document lists all of them.",
         limit=limit,
     )
 
@@ -322,12 +322,12 @@ def _outcome_verdict(outcome: Outcome) -> tuple[Icon, str]:
     return Icon.REFUSED, "Not applied"
 
 
-def _by(outcome: Outcome, here: CommentContext) -> str:
-    who = f"by {markdown(outcome.origin.who)}" if outcome.origin.who else ""
-    commit = commit_text(here, outcome.origin.commit)
+def _by(outcome: Outcome, context: CommentContext) -> str:
+    author_text = f"by {markdown(outcome.origin.author)}" if outcome.origin.author else ""
+    commit = commit_text(context, outcome.origin.commit)
     at = f"at {commit}" if commit else ""
     when = prose(instant(outcome.ended_at))
-    return " ".join(part for part in (who, at, f"on {when}.") if part)
+    return " ".join(part for part in (author_text, at, f"on {when}.") if part)
 
 
 def _outcome_row(pair: PairOutcome) -> str:
@@ -346,17 +346,17 @@ _UNDO_SAYS: Final = (
 )
 
 
-def _undo(outcome: Outcome, here: CommentContext) -> list[str]:
+def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
     if not outcome.count("APPLIED") and not outcome.count("UNKNOWN"):
         return []
     option = cluster_option(outcome.origin.cluster)
-    command = markdown(f"kquota rollback {quote(here.file)}{option or ''}")
-    file = markdown(here.file)
-    where = f"[{file}]({here.artifact_url})" if here.artifact_url else file
+    command = markdown(f"kquota rollback {quote(context.file)}{option or ''}")
+    file = markdown(context.file)
+    file_link = f"[{file}]({context.artifact_url})" if context.artifact_url else file
     extra = "" if option is not None else " with the options of the apply"
     return [
         "",
-        f"**Undo**: {command}{extra}, beside the downloaded {where}. {_UNDO_SAYS}",
+        f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}",
     ]
 
 
@@ -370,10 +370,10 @@ def _joined(lines: Sequence[str]) -> list[str]:
 
 def _within(lines: Sequence[str], room: int) -> list[str]:
     """The lines that fit: names may be long, and a text above the limit of a host cannot be posted at all."""
-    shown: list[str] = []
+    visible_lines: list[str] = []
     for line in lines:
         room -= len(line) + 1
         if room < 0:
-            return [*shown, "- … and more; the plan document has all of it."]
-        shown.append(line)
-    return shown
+            return [*visible_lines, "- … and more; the plan document has all of it."]
+        visible_lines.append(line)
+    return visible_lines

@@ -78,10 +78,10 @@ def entity_text(subject: Entity) -> str:
     )
 
 
-def parts_text(named: tuple[tuple[str, str | None], ...]) -> str:
+def parts_text(entity_parts: tuple[tuple[str, str | None], ...]) -> str:
     """The same for entities of types that we do not know."""
     return ",".join(
-        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in named
+        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in entity_parts
     )
 
 
@@ -91,8 +91,8 @@ def read_entity(text: str) -> Entity:
     Raises:
         QuotaValueError: The text is no such list, or the combination is illegal.
     """
-    at, named = 0, list[tuple[str, str | None]]()
-    while at < len(text) or not named:
+    at, entity_parts = 0, list[tuple[str, str | None]]()
+    while at < len(text) or not entity_parts:
         match = _PART.match(text, at)
         if match is None or (match.end() == len(text) and text.endswith(",")):
             raise QuotaValueError(
@@ -101,12 +101,12 @@ def read_entity(text: str) -> Entity:
             )
         at = match.end()
         if match["default"] is not None:
-            named.append((match["type"], None))
+            entity_parts.append((match["type"], None))
         elif match["quoted"] is not None:
-            named.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
+            entity_parts.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
         else:
-            named.append((match["type"], match["plain"]))
-    return from_parts(named)
+            entity_parts.append((match["type"], match["plain"]))
+    return from_parts(entity_parts)
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -31,13 +31,13 @@ def output_text(text: str, *, colours: bool = False) -> str:
         colours: Whether colours of our own may be in it.
     """
     if not (text.isascii() and text.isprintable()):
-        text = _UNUSUAL.sub(lambda match: _shown(match, colours=colours), text)
+        text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)
     if "##" in text or "section_" in text:
         text = _MARKER.sub(_defused, text)
     return _WORKFLOW_COMMAND.sub(r"\1\\u003a", text) if "::" in text else text
 
 
-def _shown(match: re.Match[str], *, colours: bool) -> str:
+def _visible_text(match: re.Match[str], *, colours: bool) -> str:
     if match["colour"]:
         return match[0] if colours else match[0].replace("\x1b", escape("\x1b"))
     return match[0] if is_shown(match[0]) else escape(match[0])

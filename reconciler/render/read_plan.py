@@ -9,16 +9,16 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import ConfigError, QuotaValueError, StalePlan
-from reconciler.quota.basis import Basis, Ground
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.basis import Preconditions, Precondition
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity, from_parts, level
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
-from reconciler.quota.report import Origin, Preview, Verdict
+from reconciler.quota.report import RunOrigin, Preview, ValidationResult
 from reconciler.quota.state import NO_LIMITS
-from reconciler.render.documents import Reader, load
+from reconciler.render.documents import DocumentReader, load
 from reconciler.render.json_plan import FORMAT, KIND, document_digest
 from reconciler.render.names import entity_text
 from reconciler.render.reasons import REASONS, SECTIONS
@@ -46,7 +46,7 @@ _CHANGE = (
 )  # fmt: skip
 
 
-def read_plan(text: str, *, where: str) -> Preview:
+def read_plan(text: str, *, location: str) -> Preview:
     """The preview as far as applying it needs: changes, what they stand on, when and for which cluster.
 
     Guards, impact and findings are left out: whoever applies makes them anew, from the trusted side.
@@ -56,15 +56,15 @@ def read_plan(text: str, *, where: str) -> Preview:
         ConfigError: It is cut off, edited, or no plan.
     """
     try:
-        top = load(text, kind=KIND, format_version=FORMAT, where=where)
+        top = load(text, kind=KIND, format_version=FORMAT, location=location)
     except ConfigError as error:
         if error.key == "format":
             raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
         raise
     fields = top.fields(*_USED, *_OTHERS, optional=("snapshotTakenAt", "simulation"))
     _ = simulation_of(fields)
-    quick = _Quick()
-    read = [quick.change(one.value) or _change(one) for one in fields["changes"].items()]
+    quick = _FastReader()
+    read = [quick.change(row.value) or _change(row) for row in fields["changes"].items()]
     plan = Plan(
         cluster_id=fields["clusterId"].text(),
         changes=tuple(change for change, _ in read),
@@ -77,32 +77,32 @@ def read_plan(text: str, *, where: str) -> Preview:
     if plan.digest != fields["digest"].text():
         raise ConfigError(
             "its changes and its digest do not belong together, so it was edited",
-            where=where,
+            location=location,
             hint="plan again",
         )
     created = fields["created"].number()
     if document_digest(plan.digest, created) != fields["documentDigest"].text():
         raise ConfigError(
             "its time and its digests do not belong together, so it was edited",
-            where=where,
+            location=location,
             hint="plan again",
         )
     origin = fields["origin"].fields("who", "commit", "cluster", "toolVersion")
     return Preview(
         plan=plan,
-        basis=Basis(
-            pairs=tuple(ground for _, ground in read),
-            relied_on=tuple(_ground(one) for one in fields["reliedOn"].items()),
+        preconditions=Preconditions(
+            pairs=tuple(precondition for _, precondition in read),
+            relied_on=tuple(_read_precondition(row) for row in fields["reliedOn"].items()),
         ),
-        verdict=Verdict(
+        verdict=ValidationResult(
             source=fields["validation"].fields("source", "why", "refused")["source"].text()
         ),
-        policy=_POLICIES[fields["policy"].one_of(_POLICIES)],
-        drift_mode=_DRIFT_MODES[fields["driftDetection"].one_of(_DRIFT_MODES)],
+        policy=_POLICIES[fields["policy"].choice(_POLICIES)],
+        drift_mode=_DRIFT_MODES[fields["driftDetection"].choice(_DRIFT_MODES)],
         created_at=created,
         snapshot_at=created if "snapshotTakenAt" in fields else None,
-        origin=Origin(
-            who=origin["who"].text(),
+        origin=RunOrigin(
+            author=origin["who"].text(),
             commit=origin["commit"].text(),
             cluster=origin["cluster"].text(),
             tool_version=origin["toolVersion"].text(),
@@ -110,7 +110,7 @@ def read_plan(text: str, *, where: str) -> Preview:
     )
 
 
-def simulation_of(fields: Mapping[str, Reader]) -> "Simulation | None":
+def simulation_of(fields: Mapping[str, DocumentReader]) -> "Simulation | None":
     """What recorded use said when the plan was made; ``None`` = nobody asked.
 
     Raises:
@@ -123,7 +123,7 @@ def simulation_of(fields: Mapping[str, Reader]) -> "Simulation | None":
     return read_whatif(fields["simulation"], fields["clusterId"].text())
 
 
-class _Quick:
+class _FastReader:
     """Reads plain changes many times as fast; whatever is the least bit odd is left to the careful way.
 
     That way accepts exactly the same and names the place of a fault, so nothing here raises or decides. Neighbours
@@ -131,11 +131,11 @@ class _Quick:
     """
 
     def __init__(self) -> None:
-        self._named: object = None
+        self._last_names: object = None
         self._subject: tuple[Entity, str, int] | None = None
         self._owners: dict[tuple[str, str | None, float], Owner] = {}
 
-    def change(self, row: object) -> tuple[Change, Ground] | None:
+    def change(self, row: object) -> tuple[QuotaChange, Precondition] | None:
         """The change of a row, or ``None``: ask the careful way."""
         if not isinstance(row, dict) or len(row) != len(_CHANGE) + ("effect" in row):
             return None
@@ -144,12 +144,12 @@ class _Quick:
         except (TypeError, ValueError, KeyError, OverflowError, QuotaValueError):
             return None
 
-    def _change(self, row: dict[str, object]) -> tuple[Change, Ground] | None:
+    def _change(self, row: dict[str, object]) -> tuple[QuotaChange, Precondition] | None:
         (
-            named, text, number, name, actions, why, live, wanted, reason, note, owner, record, path, line, document,
+            names, text, number, name, actions, cause_text, live, desired, reason, note, owner, record, path, line, document,
         ) = _FIELDS_OF_CHANGE(row)  # fmt: skip
         before = live if live is None or type(live) is float else _number(live)
-        after = wanted if wanted is None or type(wanted) is float else _number(wanted)
+        after = desired if desired is None or type(desired) is float else _number(desired)
         applied, recorded = None, ""
         if record is not None:
             applied, recorded = _number(record["value"]), record["document"]
@@ -157,11 +157,11 @@ class _Quick:
                 return None
         if before == after or type(note) is not str:
             return None
-        cause = _CAUSES[why]
-        entity, *shown = self._entity(named)
-        if [text, number] != shown or type(number) is not int or reason != REASONS[cause]:
+        cause = _CAUSES[cause_text]
+        entity, *displayed = self._entity(names)
+        if [text, number] != displayed or type(number) is not int or reason != REASONS[cause]:
             return None
-        one = Change(
+        change = QuotaChange(
             entity=entity,
             key=_KEYS[name],
             before=before,
@@ -172,23 +172,23 @@ class _Quick:
             applied=applied,
             note=note,
         )
-        if actions != [one.action]:
+        if actions != [change.action]:
             return None
-        return one, Ground(
-            entity=entity, key=one.key, live=before, applied=applied, document=recorded
+        return change, Precondition(
+            entity=entity, key=change.key, live=before, applied=applied, document=recorded
         )
 
-    def _entity(self, named: object) -> tuple[Entity, str, int]:
-        if self._subject is not None and named == self._named:
+    def _entity(self, names: object) -> tuple[Entity, str, int]:
+        if self._subject is not None and names == self._last_names:
             return self._subject
-        if not isinstance(named, list):
+        if not isinstance(names, list):
             raise TypeError
-        for part in named:
+        for part in names:
             kind, name = part
             if not (type(part) is list and type(kind) is str and type(name) in _NAMES):
                 raise TypeError
-        entity = from_parts(named)
-        self._named, self._subject = named, (entity, entity_text(entity), level(entity))
+        entity = from_parts(names)
+        self._last_names, self._subject = names, (entity, entity_text(entity), level(entity))
         return self._subject
 
     def _owner(self, value: dict[str, object]) -> Owner:
@@ -196,14 +196,14 @@ class _Quick:
         if type(document) is not str or type(since) is not float or len(value) != 3:
             raise TypeError
         key = (document, policy, since)
-        known = self._owners.get(key)
-        if known is None:
-            known = self._owners[key] = Owner(
+        known_owner = self._owners.get(key)
+        if known_owner is None:
+            known_owner = self._owners[key] = Owner(
                 document=document,
                 deletion_policy=None if policy is None else _DELETION_POLICIES[policy],
                 since=since,
             )
-        return known
+        return known_owner
 
 
 def _claim_of(document: object, path: object, line: object, entity: Entity) -> Declaration | None:
@@ -221,16 +221,16 @@ _FIELDS_OF_OWNER: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(
 _FIELDS_OF_CHANGE: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*_CHANGE)
 
 
-def _change(reader: Reader) -> tuple[Change, Ground]:
+def _change(reader: DocumentReader) -> tuple[QuotaChange, Precondition]:
     row = reader.fields(*_CHANGE, optional=("effect",))
     subject = row["entity"].entity()
-    key = _KEYS[row["key"].one_of(_KEYS)]
+    key = _KEYS[row["key"].choice(_KEYS)]
     before, after = row["before"].quota_value(), row["after"].quota_value()
     if before == after:
         row["after"].fail("another value than before")
-    cause = _CAUSES[row["cause"].one_of(_CAUSES)]
-    shown = {"text": entity_text(subject), "level": level(subject), "reason": REASONS[cause]}
-    for name, value in shown.items():
+    cause = _CAUSES[row["cause"].choice(_CAUSES)]
+    displayed = {"text": entity_text(subject), "level": level(subject), "reason": REASONS[cause]}
+    for name, value in displayed.items():
         # Policies and people read these; they must not tell another story than the entity does.
         if row[name].value != value or isinstance(row[name].value, bool):
             row[name].fail(repr(value))
@@ -238,7 +238,7 @@ def _change(reader: Reader) -> tuple[Change, Ground]:
     if row["record"].value is not None:
         record = row["record"].fields("value", "document")
         applied, document = record["value"].quota_value(), record["document"].text()
-    change = Change(
+    change = QuotaChange(
         entity=subject,
         key=key,
         before=before,
@@ -249,15 +249,15 @@ def _change(reader: Reader) -> tuple[Change, Ground]:
         applied=applied,
         note=row["note"].text(),
     )
-    if [one.text() for one in row["actions"].items()] != [change.action]:
+    if [action.text() for action in row["actions"].items()] != [change.action]:
         row["actions"].fail(f'["{change.action}"], as before and after say')
-    return change, Ground(entity=subject, key=key, live=before, applied=applied, document=document)
+    return change, Precondition(entity=subject, key=key, live=before, applied=applied, document=document)
 
 
-def _claim(row: dict[str, Reader], subject: Entity) -> Declaration | None:
+def _claim(row: dict[str, DocumentReader], subject: Entity) -> Declaration | None:
     if row["document"].value is None:
         return None
-    return _claimed(row["document"].text(), row["file"].text(), row["line"].whole(), subject)
+    return _claimed(row["document"].text(), row["file"].text(), row["line"].integer(), subject)
 
 
 def _claimed(document: str, path: str, line: int, subject: Entity) -> Declaration:
@@ -278,7 +278,7 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def _owner(reader: Reader) -> Owner | None:
+def _owner(reader: DocumentReader) -> Owner | None:
     if reader.value is None:
         return None
     owner = reader.fields("document", "deletionPolicy", "since")
@@ -287,22 +287,22 @@ def _owner(reader: Reader) -> Owner | None:
         document=owner["document"].text(),
         deletion_policy=None
         if policy.value is None
-        else _DELETION_POLICIES[policy.one_of(_DELETION_POLICIES)],
+        else _DELETION_POLICIES[policy.choice(_DELETION_POLICIES)],
         since=owner["since"].number(),
     )
 
 
-def _ground(reader: Reader) -> Ground:
-    one = reader.fields("entity", "key", "live", "applied", "document")
-    return Ground(
-        entity=one["entity"].entity(),
-        key=_KEYS[one["key"].one_of(_KEYS)],
-        live=one["live"].quota_value(),
-        applied=one["applied"].quota_value(),
-        document=one["document"].text(),
+def _read_precondition(reader: DocumentReader) -> Precondition:
+    fields = reader.fields("entity", "key", "live", "applied", "document")
+    return Precondition(
+        entity=fields["entity"].entity(),
+        key=_KEYS[fields["key"].choice(_KEYS)],
+        live=fields["live"].quota_value(),
+        applied=fields["applied"].quota_value(),
+        document=fields["document"].text(),
     )
 
 
-def _count(reader: Reader, name: str) -> int:
-    found = dict(reader.pairs()).get(name)
-    return reader.fail(f"an object with the field {name!r}") if found is None else found.whole()
+def _count(reader: DocumentReader, name: str) -> int:
+    count_reader = dict(reader.pairs()).get(name)
+    return reader.fail(f"an object with the field {name!r}") if count_reader is None else count_reader.integer()

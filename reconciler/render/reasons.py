@@ -35,37 +35,37 @@ class SectionKind:
         title: Heading for people.
         mark: One character for the table.
         colour: For terminals.
-        says: What it means, in a sentence.
+        description: What it means, in a sentence.
     """
 
     name: str
     title: str
     mark: str
     colour: str
-    says: str
+    description: str
 
 
 SECTIONS: Final = (
     SectionKind(name="drift", title="Drift", mark="!", colour="yellow",
-                says="Somebody changed these values; they are written back only with driftDetection Correct or --correct-drift."),
+                description="Somebody changed these values; they are written back only with driftDetection Correct or --correct-drift."),
     SectionKind(name="restricted", title="Restricted by policy", mark="·", colour="yellow",
-                says="These differ from what is declared, but the policy in force does not write them."),
+                description="These differ from what is declared, but the policy in force does not write them."),
     SectionKind(name="changedByAnother", title="Changed by another", mark="!", colour="yellow",
-                says="No longer declared, but not as we left them, so they are not removed without --force."),
+                description="No longer declared, but not as we left them, so they are not removed without --force."),
     SectionKind(name="notRemoved", title="Not removed", mark="·", colour="dim",
-                says="No longer declared; this run may not remove them."),
+                description="No longer declared; this run may not remove them."),
     SectionKind(name="orphans", title="Orphans", mark="o", colour="dim",
-                says="Their documents are gone and the quotas stay, as their deletionPolicy says."),
+                description="Their documents are gone and the quotas stay, as their deletionPolicy says."),
     SectionKind(name="overrides", title="Overrides in force", mark="^", colour="cyan",
-                says="These values hold instead of what is declared until their override ends."),
+                description="These values hold instead of what is declared until their override ends."),
     SectionKind(name="frozen", title="Frozen", mark="*", colour="dim",
-                says="Their documents are suspended or cannot be used, so nothing is done."),
+                description="Their documents are suspended or cannot be used, so nothing is done."),
     SectionKind(name="ignored", title="Ignored", mark="·", colour="dim",
-                says="An ignore rule keeps these from being written and complained about."),
+                description="An ignore rule keeps these from being written and complained about."),
     SectionKind(name="recorded", title="Recorded only", mark="=", colour="dim",
-                says="Nothing is written to the cluster; only our records change."),
+                description="Nothing is written to the cluster; only our records change."),
     SectionKind(name="unmanaged", title="Unmanaged", mark="?", colour="dim",
-                says="Live, declared nowhere, not ours: shown and left alone."),
+                description="Live, declared nowhere, not ours: shown and left alone."),
 )  # fmt: skip
 """In the order in which people should read them."""
 
@@ -95,7 +95,7 @@ def section_of(finding: Finding) -> str:
 
 def sections(plan: Plan) -> Mapping[str, tuple[Finding, ...]]:
     """All findings of a plan by section, in plan order; every section is there."""
-    found: dict[str, list[Finding]] = {kind.name: [] for kind in SECTIONS}
+    findings_by_kind: dict[str, list[Finding]] = {kind.name: [] for kind in SECTIONS}
     for finding in plan.findings:
-        found[section_of(finding)].append(finding)
-    return {name: tuple(findings) for name, findings in found.items()}
+        findings_by_kind[section_of(finding)].append(finding)
+    return {name: tuple(findings) for name, findings in findings_by_kind.items()}

@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.render.documents import Json
-from reconciler.render.html_ledger import Ledger
+from reconciler.render.html_ledger import PageLookup
 from reconciler.render.names import escaped, markdown, prose
 from reconciler.render.table import Cell, Style, folded_lines, row_lines
 from reconciler.render.units import count
@@ -29,35 +29,35 @@ class UseRow:
     """One tenant.
 
     Attributes:
-        who: The bucket; names are quoted, not escaped for any format.
-        what: What is limited.
+        bucket: The bucket; names are quoted, not escaped for any format.
+        limit_name: What is limited.
         before: The limit of today.
         after: The limit to come.
-        says: What happens, one sentence or two.
-        where: The worst broker, and on how many.
+        description: What happens, one sentence or two.
+        broker: The worst broker, and on how many.
         mark: ``!`` = it gets worse, ``?`` = cannot be told, "" = nothing to look at.
     """
 
-    who: str
-    what: str
+    bucket: str
+    limit_name: str
     before: str
     after: str
-    says: str
-    where: str
+    description: str
+    broker: str
     mark: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ToleranceViolation:
     """A figure that the policy does not tolerate, and the pair that it comes from; no entity = nobody's limit."""
 
     entity: Entity | None
     key: Key
-    says: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedUse:
     """The whole section.
 
     Attributes:
@@ -73,7 +73,7 @@ class Recorded:
     evidence: tuple[str, ...]
     rows: tuple[UseRow, ...]
     left_out: int
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[ToleranceViolation, ...]
     notes: tuple[str, ...]
 
 
@@ -82,63 +82,63 @@ def refused_title(amount: int) -> str:
     return f"Refused for what recorded use says ({amount:,})"
 
 
-def recorded_text(found: Recorded, *, style: Style, most: int | None) -> list[str]:
+def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:
     """Lines for a terminal.
 
     Args:
-        found: The section.
+        recorded: The section.
         style: Colours and width.
-        most: So many tenants; ``None`` = all.
+        max_rows: So many tenants; ``None`` = all.
     """
-    lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(found.headline)]
-    lines += [style.paint(escaped(one), "dim") for one in found.evidence]
-    shown = found.rows[:most]
+    lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(recorded.headline)]
+    lines += [style.paint(escaped(sentence), "dim") for sentence in recorded.evidence]
+    visible_rows = recorded.rows[:max_rows]
     rows: list[list[Cell | str]] = [
         [
-            Cell(text=one.mark, colours=(_COLOURS.get(one.mark, "dim"),)),
-            escaped(one.who),
-            one.what,
-            Cell(text=one.before, right=True),
+            Cell(text=visible_row.mark, colours=(_COLOURS.get(visible_row.mark, "dim"),)),
+            escaped(visible_row.bucket),
+            visible_row.limit_name,
+            Cell(text=visible_row.before, right=True),
             Cell(text="->", colours=("dim",), joined=True),
-            Cell(text=one.after, right=True, joined=True),
-            Cell(text=escaped(one.where), colours=("dim",)),
+            Cell(text=visible_row.after, right=True, joined=True),
+            Cell(text=escaped(visible_row.broker), colours=("dim",)),
         ]
-        for one in shown
+        for visible_row in visible_rows
     ]
     # The sentence is what people look for, so it has a line of its own.
-    made = row_lines(rows, style=style, indent="  ")
-    for line, one in zip(made, shown, strict=True):
-        lines += [*line, f"       {escaped(one.says)}"]
-    lines += [f"  and {count(len(found.rows) - len(shown), 'client')} more (--verbose shows all)"] if len(shown) < len(found.rows) else []  # fmt: skip
-    lines += _left_out(found, "  ")
-    lines += [f"  {escaped(one)}" for one in found.notes]
-    if found.refusals:
-        lines += ["", style.paint(refused_title(len(found.refusals)), "bold", "red")]
-        lines += [f"  {escaped(one.says)}" for one in found.refusals]
+    table_lines = row_lines(rows, style=style, indent="  ")
+    for line, use_row in zip(table_lines, visible_rows, strict=True):
+        lines += [*line, f"       {escaped(use_row.description)}"]
+    lines += [f"  and {count(len(recorded.rows) - len(visible_rows), 'client')} more (--verbose shows all)"] if len(visible_rows) < len(recorded.rows) else []  # fmt: skip
+    lines += _left_out(recorded, "  ")
+    lines += [f"  {escaped(note)}" for note in recorded.notes]
+    if recorded.refusals:
+        lines += ["", style.paint(refused_title(len(recorded.refusals)), "bold", "red")]
+        lines += [f"  {escaped(refusal.message)}" for refusal in recorded.refusals]
     return folded_lines(lines, style)
 
 
 _COLOURS: Final = {"!": "red", "?": "yellow"}
 
 
-def _left_out(found: Recorded, indent: str) -> list[str]:
-    if not found.left_out:
+def _left_out(recorded: RecordedUse, indent: str) -> list[str]:
+    if not recorded.left_out:
         return []
-    return [f"{indent}and {count(found.left_out, 'row')} of brokers, only counted"]
+    return [f"{indent}and {count(recorded.left_out, 'row')} of brokers, only counted"]
 
 
-def recorded_markdown(found: Recorded, *, room: int) -> list[str]:
+def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
     """Lines of a comment, of at most ``room`` characters: what is refused, then the tenants, worst first."""
     lines: list[str] = []
-    if found.refusals:
-        lines += ["", f"**{refused_title(len(found.refusals))}**", ""]
-        lines += [f"- {prose(one.says)}" for one in found.refusals]
-    lines += ["", f"**{TITLE}**: {prose(found.headline)}"]
-    lines += ["", *(f"<sub>{prose(one)}</sub>" for one in found.evidence)]
+    if recorded.refusals:
+        lines += ["", f"**{refused_title(len(recorded.refusals))}**", ""]
+        lines += [f"- {prose(refusal.message)}" for refusal in recorded.refusals]
+    lines += ["", f"**{TITLE}**: {prose(recorded.headline)}"]
+    lines += ["", *(f"<sub>{prose(sentence)}</sub>" for sentence in recorded.evidence)]
     lines = _cut(lines, room // 2)
-    tail = [f"- {prose(one)}" for one in (*found.notes, *_left_out(found, ""))]
+    tail = [f"- {prose(note)}" for note in (*recorded.notes, *_left_out(recorded, ""))]
     tail = _cut(["", *tail], room // 4) if tail else []
-    rows = [_row(one) for one in found.rows]
+    rows = [_row(use_row) for use_row in recorded.rows]
     folded = len(rows) > OPEN_ROWS
     opening = ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"] if folded else ["", SAYS]  # fmt: skip
     opening += [
@@ -147,27 +147,27 @@ def recorded_markdown(found: Recorded, *, room: int) -> list[str]:
         "|-|-|-|-:|-:|-|-|",
     ]
     closing = ["", "</details>"] if folded else []
-    left = room - _size(lines) - _size(tail) - _size(opening) - _size(closing) - 100
-    kept: list[str] = []
+    remaining = room - _size(lines) - _size(tail) - _size(opening) - _size(closing) - 100
+    fitting_rows: list[str] = []
     for row in rows:
-        left -= len(row) + 1
-        if left < 0:
+        remaining -= len(row) + 1
+        if remaining < 0:
             break
-        kept.append(row)
-    if kept:
-        lines += [*opening, *kept, *closing]
-    if len(kept) < len(rows):
+        fitting_rows.append(row)
+    if fitting_rows:
+        lines += [*opening, *fitting_rows, *closing]
+    if len(fitting_rows) < len(rows):
         lines += [
             "",
-            f"… and {count(len(rows) - len(kept), 'client')} more; the JSON plan has them.",
+            f"… and {count(len(rows) - len(fitting_rows), 'client')} more; the JSON plan has them.",
         ]
     return [*lines, *tail]
 
 
-def _row(one: UseRow) -> str:
+def _row(use_row: UseRow) -> str:
     return (
-        f"| {prose(one.mark)} | {markdown(one.who)} | {prose(one.what)} | {prose(one.before)} | {prose(one.after)} |"
-        f" {prose(one.says)} | {prose(one.where)} |"
+        f"| {prose(use_row.mark)} | {markdown(use_row.bucket)} | {prose(use_row.limit_name)} | {prose(use_row.before)} | {prose(use_row.after)} |"
+        f" {prose(use_row.description)} | {prose(use_row.broker)} |"
     )
 
 
@@ -175,42 +175,42 @@ def _cut(lines: Sequence[str], room: int) -> list[str]:
     """The lines that fit, and how many do not."""
     if _size(lines) <= room:
         return list(lines)
-    kept: list[str] = []
-    left = room - 60
+    fitting_rows: list[str] = []
+    remaining = room - 60
     for line in lines:
-        left -= len(line) + 1
-        if left < 0:
+        remaining -= len(line) + 1
+        if remaining < 0:
             break
-        kept.append(line)
-    return [*kept, f"- … and {count(len(lines) - len(kept), 'line')} more; the JSON plan has them."]
+        fitting_rows.append(line)
+    return [*fitting_rows, f"- … and {count(len(lines) - len(fitting_rows), 'line')} more; the JSON plan has them."]
 
 
 def _size(lines: Sequence[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def recorded_facts(found: Recorded, ledger: Ledger) -> dict[str, Json]:
+def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:
     """What a page shows. A row: who, what, limit now, then, what happens, where, mark; all of them words."""
-    word = ledger.word
+    word = lookup.text_number
     return {
-        "headline": word(found.headline),
+        "headline": word(recorded.headline),
         "says": word(SAYS),
-        "evidence": [word(one) for one in found.evidence],
+        "evidence": [word(sentence) for sentence in recorded.evidence],
         "rows": [
             [
                 word(cell)
                 for cell in (
-                    one.who,
-                    one.what,
-                    one.before,
-                    one.after,
-                    one.says,
-                    one.where,
-                    one.mark,
+                    use_row.bucket,
+                    use_row.limit_name,
+                    use_row.before,
+                    use_row.after,
+                    use_row.description,
+                    use_row.broker,
+                    use_row.mark,
                 )
             ]
-            for one in found.rows
+            for use_row in recorded.rows
         ],
-        "refusals": [word(one.says) for one in found.refusals],
-        "notes": [word(one) for one in (*found.notes, *_left_out(found, ""))],
+        "refusals": [word(refusal.message) for refusal in recorded.refusals],
+        "notes": [word(note) for note in (*recorded.notes, *_left_out(recorded, ""))],
     }

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import Change, Finding
+from reconciler.quota.change import QuotaChange, Finding
 from reconciler.quota.entity import Entity
-from reconciler.quota.impact import Direction, Effect, Hiding
+from reconciler.quota.impact import Direction, Effect, HidingOrphan
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen
+from reconciler.quota.report import Outcome, PairOutcome, Preview, PairVisibility
 from reconciler.render.json_plan import counts
 from reconciler.render.names import entity_text, waits_text
 from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
@@ -36,7 +36,7 @@ FLAGGED: Final[Mapping[Cause, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DisplayRow:
     """One line about one pair.
 
     Attributes:
@@ -48,7 +48,7 @@ class Row:
         after: What will be; for drift, what is live; for other findings, what is declared or was applied, in words.
         meaning: What it means for clients, or since when.
         has_arrow: Whether ``before`` became or becomes ``after``.
-        why: In one or two words.
+        reason: In one or two words.
         place: ``path:line`` or the document.
         note: More, or "".
     """
@@ -61,7 +61,7 @@ class Row:
     after: str
     meaning: str = ""
     has_arrow: bool = True
-    why: str = ""
+    reason: str = ""
     place: str = ""
     note: str = ""
 
@@ -77,7 +77,7 @@ class Section:
     """
 
     kind: SectionKind
-    rows: tuple[Row, ...]
+    rows: tuple[DisplayRow, ...]
     left_out: int = 0
 
     @property
@@ -87,23 +87,23 @@ class Section:
 
 
 def change_rows(
-    preview: Preview, *, most: int | None = None, exclusive: bool | None = None
-) -> tuple[Row, ...]:
+    preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
+) -> tuple[DisplayRow, ...]:
     """The changes of :func:`selected_changes` as rows."""
     return tuple(
         _change(change, effect)
-        for change, effect in selected_changes(preview, most=most, exclusive=exclusive)
+        for change, effect in selected_changes(preview, max_rows=max_rows, exclusive=exclusive)
     )
 
 
 def selected_changes(
-    preview: Preview, *, most: int | None = None, exclusive: bool | None = None
-) -> tuple[tuple[Change, Effect | None], ...]:
+    preview: Preview, *, max_rows: int | None = None, exclusive: bool | None = None
+) -> tuple[tuple[QuotaChange, Effect | None], ...]:
     """The changes with their effects, in plan order.
 
     Args:
         preview: The plan.
-        most: Number of changes; removals and changes with a remark are selected before all others.
+        max_rows: Number of changes; removals and changes with a remark are selected before all others.
         exclusive: Only removals of what is not ours, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
@@ -113,33 +113,33 @@ def selected_changes(
         for at, change in enumerate(changes)
         if exclusive is None or (change.cause is Cause.UNMANAGED) == exclusive
     ]
-    if most is not None and len(places) > most:
-        places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:most])
+    if max_rows is not None and len(places) > max_rows:
+        places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:max_rows])
     return tuple((changes[at], effects[at] if effects else None) for at in places)
 
 
-def _is_plain(change: Change) -> bool:
+def _is_plain(change: QuotaChange) -> bool:
     return change.after is not None and not change.note and change.cause not in FLAGGED
 
 
 def finding_sections(
-    preview: Preview, *, most: Callable[[SectionKind], int] | None = None
+    preview: Preview, *, max_rows_of: Callable[[SectionKind], int] | None = None
 ) -> tuple[Section, ...]:
     """The findings by section, in the order in which people should read them; empty ones are left out.
 
     Args:
         preview: The plan.
-        most: How many rows of a section are made; ``None`` = all.
+        max_rows_of: How many rows of a section are made; ``None`` = all.
     """
-    found, made = sections(preview.plan), list[Section]()
+    findings_by_kind, made_sections = sections(preview.plan), list[Section]()
     notes = hiding_notes(preview)
     for kind in SECTIONS:
-        findings = found[kind.name]
+        findings = findings_by_kind[kind.name]
         if findings:
-            shown = findings if most is None else findings[: most(kind)]
-            rows = finding_rows(shown, kind, now=preview.created_at, notes=notes)
-            made.append(Section(kind=kind, rows=rows, left_out=len(findings) - len(shown)))
-    return tuple(made)
+            visible_findings = findings if max_rows_of is None else findings[: max_rows_of(kind)]
+            rows = finding_rows(visible_findings, kind, now=preview.created_at, notes=notes)
+            made_sections.append(Section(kind=kind, rows=rows, left_out=len(findings) - len(visible_findings)))
+    return tuple(made_sections)
 
 
 def finding_rows(
@@ -148,43 +148,43 @@ def finding_rows(
     *,
     now: float,
     notes: Mapping[tuple[Entity, Key], str],
-) -> tuple[Row, ...]:
+) -> tuple[DisplayRow, ...]:
     """Findings of one section; ``notes`` is what :func:`hiding_notes` says."""
-    return tuple(_finding(one, kind, now, notes.get((one.entity, one.key), "")) for one in findings)
+    return tuple(_finding(finding, kind, now, notes.get((finding.entity, finding.key), "")) for finding in findings)
 
 
 def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
     """For each orphan that rules lose to: which ones, with their places."""
     if preview.impact is None:
         return {}
-    return {(one.entity, one.key): _hiding(one) for one in preview.impact.hiding}
+    return {(hiding.entity, hiding.key): _hiding(hiding) for hiding in preview.impact.hiding}
 
 
-def _hiding(one: Hiding) -> str:
-    named = "; ".join(
-        f"{entity_text(rule.entity)} {limit(one.key, rule.value)} ({rule.place or 'declared nowhere'})"
-        for rule in one.rules
+def _hiding(hiding: HidingOrphan) -> str:
+    rule_names = "; ".join(
+        f"{entity_text(rule.entity)} {limit(hiding.key, rule.value)} ({rule.place or 'declared nowhere'})"
+        for rule in hiding.rules
     )
-    left = one.total - len(one.rules)
-    more = f" and {left:,} more" if left else ""
-    lose = "1 rule loses" if one.total == 1 else f"{one.total:,} rules lose"
-    return f"{lose} to it: {named}{more}"
+    unnamed_count = hiding.total - len(hiding.rules)
+    remainder = f" and {unnamed_count:,} more" if unnamed_count else ""
+    lose = "1 rule loses" if hiding.total == 1 else f"{hiding.total:,} rules lose"
+    return f"{lose} to it: {rule_names}{remainder}"
 
 
 def headline(preview: Preview) -> str:
     """The first line: which cluster, and who was asked whether it would accept the plan."""
     source = preview.verdict.source
-    asked = {
+    counted = {
         "broker": "validated by the broker",
         "none": "not validated by a broker",
     }.get(source, f"validated by the rules of the {source}, not by the broker")
-    why = f" ({preview.verdict.why})" if preview.verdict.why else ""
+    reason = f" ({preview.verdict.reason})" if preview.verdict.reason else ""
     snapshot = (
         f", made from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"
         if preview.snapshot_at is not None
         else ""
     )
-    return f"Plan for {cluster_text(preview)}, {asked}{why}{snapshot}"
+    return f"Plan for {cluster_text(preview)}, {counted}{reason}{snapshot}"
 
 
 def cluster_text(preview: Preview) -> str:
@@ -238,12 +238,12 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     ]
     if directions:
         lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
-    if impact.known:
-        affected = len({one.principal for one in impact.affected})
-        moved = len({one.principal for one in impact.affected if one.moved})
+    if impact.principal_count:
+        affected = len({affected_row.principal for affected_row in impact.affected})
+        moved_count = len({affected_row.principal for affected_row in impact.affected if affected_row.moved})
         lines.append(
-            f"Of {count(impact.known, 'known client')}, {affected:,} get another limit"
-            + (f", {moved:,} of them another bucket" if moved else "")
+            f"Of {count(impact.principal_count, 'known client')}, {affected:,} get another limit"
+            + (f", {moved_count:,} of them another bucket" if moved_count else "")
             + "."
         )
     if impact.new_shadows:
@@ -256,21 +256,21 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def outcome_rows(outcome: Outcome) -> tuple[Row, ...]:
+def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:
     """What became of each change, in plan order."""
     return tuple(_outcome(pair) for pair in outcome.pairs)
 
 
-def trouble_rows(outcome: Outcome, *, most: int) -> tuple[tuple[Row, ...], int]:
+def trouble_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
     """What did not go well, in plan order, and how many of these are left out.
 
-    Where more than ``most`` did not, refused ones stay before unknown, held, doubtful and unsent ones.
+    Where more than ``max_rows`` did not, refused ones stay before unknown, held, doubtful and unsent ones.
     """
     trouble = [pair for pair in outcome.pairs if not pair.is_done]
-    if len(trouble) <= most:
+    if len(trouble) <= max_rows:
         return tuple(map(_outcome, trouble)), 0
-    worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].word))
-    return tuple(_outcome(trouble[at]) for at in sorted(worst[:most])), len(trouble) - most
+    worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].status_text))
+    return tuple(_outcome(trouble[at]) for at in sorted(worst[:max_rows])), len(trouble) - max_rows
 
 
 _WORST_FIRST: Final = ("REJECTED", "UNKNOWN", "HELD", "APPLIED", "NOT SENT")
@@ -287,10 +287,10 @@ _OUTCOME_COLOURS: Final = {
 def outcome_note(pair: PairOutcome) -> str:
     """What became of a change that is not simply applied, in words: ``REJECTED; INVALID_REQUEST: …``."""
     row = _outcome(pair)
-    return "; ".join(part for part in (row.why, row.meaning, row.note) if part)
+    return "; ".join(part for part in (row.reason, row.meaning, row.note) if part)
 
 
-def _outcome(pair: PairOutcome) -> Row:
+def _outcome(pair: PairOutcome) -> DisplayRow:
     change = pair.change
     mark, _ = _MARKS[change.action]
     match pair.result:
@@ -298,34 +298,34 @@ def _outcome(pair: PairOutcome) -> Row:
             note = f"{name}: {message}"
         case Held(waits_for=waits_for):
             note = waits_text(change.entity, waits_for)
-        case Unknown(why=why):
-            note = why
+        case Unknown(reason=reason):
+            note = reason
         case _:
             note = ""
-    meaning = "" if pair.seen is Seen.UNCHECKED else pair.seen.value
-    if pair.seen is Seen.CHANGED:
-        meaning += f": {limit(change.key, pair.found)}"
-    return Row(
+    meaning = "" if pair.visibility is PairVisibility.UNCHECKED else pair.visibility.value
+    if pair.visibility is PairVisibility.CHANGED:
+        meaning += f": {limit(change.key, pair.observed_value)}"
+    return DisplayRow(
         mark=mark,
-        colour=_OUTCOME_COLOURS[pair.word] if pair.is_done or pair.word != "APPLIED" else "yellow",
+        colour=_OUTCOME_COLOURS[pair.status_text] if pair.is_done or pair.status_text != "APPLIED" else "yellow",
         entity=entity_text(change.entity),
         key=str(change.key),
         before=limit(change.key, change.before),
         after=limit(change.key, change.after),
         meaning=meaning,
-        why=pair.word,
+        reason=pair.status_text,
         note=note,
     )
 
 
-def _change(change: Change, effect: Effect | None) -> Row:
+def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
     mark, colour = _MARKS[change.action]
     place = ""
     if change.claim is not None:
         place = change.claim.place(change.key)
     elif change.owner is not None:
         place = change.owner.document
-    return Row(
+    return DisplayRow(
         mark=mark,
         colour=colour,
         entity=entity_text(change.entity),
@@ -333,7 +333,7 @@ def _change(change: Change, effect: Effect | None) -> Row:
         before=limit(change.key, change.before),
         after=limit(change.key, change.after),
         meaning=_meaning(effect),
-        why=FLAGGED.get(change.cause, ""),
+        reason=FLAGGED.get(change.cause, ""),
         place=place,
         note=change.note,
     )
@@ -350,8 +350,8 @@ def by_how_much(direction: Direction, factor: float | None) -> str:
     if factor is None:
         return str(direction)
     if factor >= 2:
-        shown = f"{factor:.3g}" if factor < 100 else f"{factor:,.0f}"
-        return f"{direction} x{shown}"
+        factor_text = f"{factor:.3g}" if factor < 100 else f"{factor:,.0f}"
+        return f"{direction} x{factor_text}"
     return f"{direction} {(factor - 1) * 100:+.3g} %"
 
 
@@ -359,26 +359,26 @@ _DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
 """Findings that compare what kquota expects with what is live."""
 
 
-def _finding(one: Finding, kind: SectionKind, now: float, more: str) -> Row:
+def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> DisplayRow:
     place = ""
-    if one.claim is not None:
-        place = one.claim.place(one.key)
-    elif one.owner is not None:
-        place = one.owner.document
-    source, expected = ("declared", one.desired) if one.desired is not None else ("applied", one.applied)  # fmt: skip
-    live, drifted = limit(one.key, one.live), one.cause in _DRIFTED
-    reference = "" if expected is None else f"{source} {limit(one.key, expected)}"
-    said = one.note if one.note != REASONS[one.cause] else ""
-    return Row(
+    if finding.claim is not None:
+        place = finding.claim.place(finding.key)
+    elif finding.owner is not None:
+        place = finding.owner.document
+    source, expected = ("declared", finding.desired) if finding.desired is not None else ("applied", finding.applied)  # fmt: skip
+    live, drifted = limit(finding.key, finding.live), finding.cause in _DRIFTED
+    reference = "" if expected is None else f"{source} {limit(finding.key, expected)}"
+    note = finding.note if finding.note != REASONS[finding.cause] else ""
+    return DisplayRow(
         mark=kind.mark,
         colour=kind.colour,
-        entity=entity_text(one.entity),
-        key=str(one.key),
-        before=limit(one.key, expected) if drifted else live,
+        entity=entity_text(finding.entity),
+        key=str(finding.key),
+        before=limit(finding.key, expected) if drifted else live,
         after=live if drifted else reference,
         has_arrow=drifted,
-        meaning="" if one.since is None else f"since {age(now - one.since)}",
-        why="",
+        meaning="" if finding.since is None else f"since {age(now - finding.since)}",
+        reason="",
         place=place,
-        note=more or said,
+        note=remark or note,
     )

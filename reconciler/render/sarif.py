@@ -11,7 +11,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.report import Preview
 from reconciler.render.documents import Json
 from reconciler.render.names import entity_text, escaped
-from reconciler.render.recorded import Recorded
+from reconciler.render.recorded import RecordedUse
 from reconciler.render.units import limit
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -36,7 +36,7 @@ RULES: Final[Mapping[str, tuple[Level, str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Finding:
+class SarifResult:
     """One result.
 
     Attributes:
@@ -58,10 +58,10 @@ class Finding:
             raise ValueError(f"{self.rule!r} is no rule of ours")
 
 
-def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple[Finding, ...]:
+def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple[SarifResult, ...]:
     """Problems of files as findings of one rule."""
     return tuple(
-        Finding(
+        SarifResult(
             path=problem.path,
             line=problem.line,
             column=problem.column,
@@ -72,62 +72,62 @@ def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple
     )
 
 
-def plan_findings(preview: Preview, recorded: Recorded | None = None) -> tuple[Finding, ...]:
+def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tuple[SarifResult, ...]:
     """What reviewers of changed lines should see of a plan: what stands in its way, and each change at its rule."""
-    made: list[Finding] = [] if recorded is None else _refused_by_use(preview, recorded)
+    results: list[SarifResult] = [] if recorded is None else _refused_by_use(preview, recorded)
     for conflict in preview.plan.conflicts:
         pair = f"{entity_text(conflict.entity)} {conflict.key}"
         places = ", ".join(claim.place(conflict.key) for claim in conflict.claims)
-        made += [
+        results += [
             _at(claim.place(conflict.key), "conflict", f"{pair} is claimed at {places}")
             for claim in conflict.claims
         ]
-    for one in preview.violations:
-        subject = f"{entity_text(one.entity)}: " if one.entity is not None else ""
-        made.append(
-            _at(one.place, "guard", f"{subject}{one.message} (allowed by {one.allow_with})")
+    for violation in preview.violations:
+        subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
+        results.append(
+            _at(violation.place, "guard", f"{subject}{violation.message} (allowed by {violation.allow_with})")
         )
-    made += [_at(one.place, "warning", one.message) for one in preview.open_advice]
+    results += [_at(warning.place, "warning", warning.message) for warning in preview.open_advice]
     for change in preview.plan.changes:
-        refused = preview.verdict.refused.get(change.entity)
+        rejection = preview.verdict.rejections.get(change.entity)
         place = change.claim.place(change.key) if change.claim is not None else ""
         effect = f"{limit(change.key, change.before)} -> {limit(change.key, change.after)}"
         pair = f"{entity_text(change.entity)} {change.key}: {effect}"
-        if refused is not None:
-            made.append(_at(place, "rejected", f"{pair}: {refused.name}: {refused.message}"))
+        if rejection is not None:
+            results.append(_at(place, "rejected", f"{pair}: {rejection.name}: {rejection.message}"))
         elif change.cause is Cause.TAKEOVER:
-            made.append(_at(place, "takeover", pair))
+            results.append(_at(place, "takeover", pair))
         elif change.cause is Cause.DRIFT:
-            made.append(_at(place, "drift", pair))
+            results.append(_at(place, "drift", pair))
         else:
-            made.append(_at(place, "removal" if change.removes else "change", pair))
-    for drifted in preview.plan.found(Cause.DRIFT):
+            results.append(_at(place, "removal" if change.removes else "change", pair))
+    for drifted in preview.plan.findings_for(Cause.DRIFT):
         place = drifted.claim.place(drifted.key) if drifted.claim is not None else ""
-        shown = f"{limit(drifted.key, drifted.applied)} -> {limit(drifted.key, drifted.live)}"
-        made.append(_at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {shown}"))
-    return tuple(sorted(made))
+        change_text = f"{limit(drifted.key, drifted.applied)} -> {limit(drifted.key, drifted.live)}"
+        results.append(_at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {change_text}"))
+    return tuple(sorted(results))
 
 
-def _refused_by_use(preview: Preview, recorded: Recorded) -> list[Finding]:
+def _refused_by_use(preview: Preview, recorded: RecordedUse) -> list[SarifResult]:
     """What recorded use says against a plan, at the rules that ask for it; a limit that falls away has no place."""
     places = {
-        (one.entity, one.key): one.claim.place(one.key)
-        for one in preview.plan.changes
-        if one.claim is not None
+        (change.entity, change.key): change.claim.place(change.key)
+        for change in preview.plan.changes
+        if change.claim is not None
     }
-    found: list[Finding] = []
+    results: list[SarifResult] = []
     for refusal in recorded.refusals:
         place = places.get((refusal.entity, refusal.key), "") if refusal.entity is not None else ""
-        found.append(_at(place, "evidence", refusal.says))
-    return found
+        results.append(_at(place, "evidence", refusal.message))
+    return results
 
 
-def _at(place: str, rule: str, message: str) -> Finding:
+def _at(place: str, rule: str, message: str) -> SarifResult:
     path, _, line = place.rpartition(":")
-    return Finding(path=path, line=int(line or 0), column=0, rule=rule, message=message)
+    return SarifResult(path=path, line=int(line or 0), column=0, rule=rule, message=message)
 
 
-def sarif_document(findings: Sequence[Finding], *, tool_version: str) -> dict[str, Json]:
+def sarif_document(findings: Sequence[SarifResult], *, tool_version: str) -> dict[str, Json]:
     """One run with all findings, sorted."""
     order = list(RULES)
     return {
@@ -170,7 +170,7 @@ def _message(text: str) -> str:
     return _EMBEDDED_LINK.sub(r"\\\g<0>", escaped(text))
 
 
-def _locations(finding: Finding) -> dict[str, Json]:
+def _locations(finding: SarifResult) -> dict[str, Json]:
     if not finding.path:
         return {}
     region: dict[str, Json] = {}

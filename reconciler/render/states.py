@@ -8,9 +8,9 @@ from typing import Final
 from reconciler.quota.change import Finding
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.expired_overrides import ExpiredOverride
-from reconciler.quota.precedence import Effective, Principal, Resolution
-from reconciler.quota.state import State, set_values
-from reconciler.quota.twins import Twin
+from reconciler.quota.precedence import EffectiveLimit, Principal, Resolution
+from reconciler.quota.state import QuotaState, set_values
+from reconciler.quota.twins import IpAlias
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.json_plan import finding_row
 from reconciler.render.names import entity_text, escaped, parts_text, quoted
@@ -23,7 +23,7 @@ PLAIN = Style()
 # ---- describe --------------------------------------------------------------------------------
 
 
-def state_text(state: State, *, style: Style = PLAIN) -> str:
+def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
     """What is live, one line per pair; foreign entities and keys at the end, marked as such."""
     rows: list[list[Cell | str]] = [
         [
@@ -41,8 +41,8 @@ def state_text(state: State, *, style: Style = PLAIN) -> str:
         for name, value in state.foreign_values.get(subject, ())
     ]
     foreign += [
-        [parts_text(named), escaped(name), Cell(text=number(value), right=True), "foreign entity"]
-        for named, values in state.foreign_entities
+        [parts_text(entity_parts), escaped(name), Cell(text=number(value), right=True), "foreign entity"]
+        for entity_parts, values in state.foreign_entities
         for name, value in values
     ]
     if not rows and not foreign:
@@ -56,70 +56,70 @@ def state_text(state: State, *, style: Style = PLAIN) -> str:
 
 def principal_text(principal: Principal) -> str:
     """``user=alice client-id=shop``."""
-    named = (("user", principal.user), ("client-id", principal.client_id), ("ip", principal.ip))
-    return " ".join(f"{kind}={quoted(name)}" for kind, name in named if name is not None)
+    principal_parts = (("user", principal.user), ("client-id", principal.client_id), ("ip", principal.ip))
+    return " ".join(f"{kind}={quoted(name)}" for kind, name in principal_parts if name is not None)
 
 
 def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN) -> str:
     """Effective limits with their level, source, bucket and what they override."""
     lines: list[str] = []
     for resolution in resolutions:
-        rows: list[list[Cell | str]] = [_effective_cells(one) for one in resolution.effective]
+        rows: list[list[Cell | str]] = [_effective_cells(effective) for effective in resolution.effective]
         heads = ("KEY", "LIMIT", "LEVEL", "FROM", "SHARED BY", "OVERRIDES")
         lines += [style.paint(principal_text(resolution.principal), "bold")]
         lines += [*table(rows, heads=heads, style=style, indent="  "), ""]
     return "\n".join([*lines, style.paint(PER_BROKER, "dim")]) + "\n"
 
 
-def _effective_cells(one: Effective) -> list[Cell | str]:
+def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
     return [
-        str(one.key),
-        Cell(text=_effective_limit(one), right=True),
-        f"{one.level}: {LEVEL_NAMES[one.level]}" if one.level else UNSET,
+        str(effective.key),
+        Cell(text=_effective_limit(effective), right=True),
+        f"{effective.level}: {LEVEL_NAMES[effective.level]}" if effective.level else UNSET,
         UNSET
-        if one.source is None
+        if effective.source is None
         else " or ".join(
             entity_text(source)
-            for source in (one.source, *(spelling.entity for spelling in one.spellings))
+            for source in (effective.source, *(spelling.entity for spelling in effective.spellings))
         ),
-        _bucket(one),
-        "; ".join(f"{entity_text(lost.entity)} {limit(one.key, lost.value)}" for lost in one.lost),
+        _bucket(effective),
+        "; ".join(f"{entity_text(overridden.entity)} {limit(effective.key, overridden.value)}" for overridden in effective.overridden),
     ]
 
 
-def _effective_limit(one: Effective) -> str:
-    if not one.is_known:
+def _effective_limit(effective: EffectiveLimit) -> str:
+    if not effective.is_known:
         return "unknown"
-    return "unlimited" if one.value is None else limit(one.key, one.value)
+    return "unlimited" if effective.value is None else limit(effective.key, effective.value)
 
 
 def spelling_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
     """One warning per address with several live spellings that disagree."""
     return tuple(
         f"{quoted(resolution.principal.ip or '')} is live under"
-        f" {len(one.spellings) + 1} spellings with different limits: "
+        f" {len(effective.spellings) + 1} spellings with different limits: "
         + ", ".join(
-            f"{entity_text(source)} {limit(one.key, value)}"
+            f"{entity_text(source)} {limit(effective.key, value)}"
             for source, value in (
-                (one.source, one.value),
-                *((spelling.entity, spelling.value) for spelling in one.spellings),
+                (effective.source, effective.value),
+                *((spelling.entity, spelling.value) for spelling in effective.spellings),
             )
         )
         + "; brokers apply the one that was written last, which no describe shows. Remove all of"
         " them and set the limit once"
         for resolution in resolutions
-        for one in resolution.effective
-        if one.source is not None and one.value is not None and not one.is_known
+        for effective in resolution.effective
+        if effective.source is not None and effective.value is not None and not effective.is_known
     )
 
 
-def _bucket(one: Effective) -> str:
+def _bucket(effective: EffectiveLimit) -> str:
     """Who draws on the same limit: the metric tags that are set."""
-    if one.source is None:
+    if effective.source is None:
         return UNSET
-    if len(one.bucket) == 1:
-        return f"all connections of {quoted(one.bucket[0])}"
-    user, client_id = one.bucket
+    if len(effective.bucket) == 1:
+        return f"all connections of {quoted(effective.bucket[0])}"
+    user, client_id = effective.bucket
     if user and client_id:
         return "nobody else"
     return f"all client-ids of {quoted(user)}" if user else f"all users with {quoted(client_id)}"
@@ -133,36 +133,36 @@ def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) 
         "clusterId": cluster_id,
         "clients": [
             {
-                "user": one.principal.user,
-                "clientId": one.principal.client_id,
-                "ip": one.principal.ip,
+                "user": resolution.principal.user,
+                "clientId": resolution.principal.client_id,
+                "ip": resolution.principal.ip,
                 "limits": {
-                    str(effective.key): _effective(effective) for effective in one.effective
+                    str(effective.key): _effective(effective) for effective in resolution.effective
                 },
             }
-            for one in resolutions
+            for resolution in resolutions
         ],
     }
 
 
-def _effective(one: Effective) -> dict[str, Json]:
+def _effective(effective: EffectiveLimit) -> dict[str, Json]:
     return {
-        "value": value_json(one.value) if one.is_known else None,
-        "level": one.level,
-        "known": one.is_known,
-        "source": None if one.source is None else entity_json(one.source),
+        "value": value_json(effective.value) if effective.is_known else None,
+        "level": effective.level,
+        "known": effective.is_known,
+        "source": None if effective.source is None else entity_json(effective.source),
         "spellings": [
             {"entity": entity_json(spelling.entity), "value": value_json(spelling.value)}
-            for spelling in one.spellings
+            for spelling in effective.spellings
         ],
-        "bucket": list(one.bucket),
+        "bucket": list(effective.bucket),
         "overrides": [
             {
-                "entity": entity_json(lost.entity),
-                "level": lost.level,
-                "value": value_json(lost.value),
+                "entity": entity_json(overridden.entity),
+                "level": overridden.level,
+                "value": value_json(overridden.value),
             }
-            for lost in one.lost
+            for overridden in effective.overridden
         ],
     }
 
@@ -194,26 +194,26 @@ def _drift_lines(
 ) -> list[str]:
     if not findings:
         return []
-    shown = findings if verbose else findings[:SHOWN_DRIFT]
+    visible_findings = findings if verbose else findings[:SHOWN_DRIFT]
     rows: list[list[Cell | str]] = [
         [
             Cell(text="!", colours=("yellow",)),
-            entity_text(one.entity),
-            str(one.key),
-            Cell(text=limit(one.key, one.applied), right=True),
+            entity_text(finding.entity),
+            str(finding.key),
+            Cell(text=limit(finding.key, finding.applied), right=True),
             Cell(text="->", joined=True),
-            Cell(text=limit(one.key, one.live), right=True, joined=True),
-            "" if one.since is None else f"first seen {age(now - one.since)} ago",
-            "" if one.owner is None else escaped(one.owner.document),
+            Cell(text=limit(finding.key, finding.live), right=True, joined=True),
+            "" if finding.since is None else f"first seen {age(now - finding.since)} ago",
+            "" if finding.owner is None else escaped(finding.owner.document),
         ]
-        for one in shown
+        for finding in visible_findings
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
     title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
     return [
         title,
         *table(rows, heads=heads, style=style),
-        *_more(len(findings) - len(shown)),
+        *_more(len(findings) - len(visible_findings)),
     ]
 
 
@@ -222,7 +222,7 @@ def _expired_lines(
 ) -> list[str]:
     if not expired_overrides:
         return []
-    shown = expired_overrides if verbose else expired_overrides[:SHOWN_DRIFT]
+    visible_overrides = expired_overrides if verbose else expired_overrides[:SHOWN_DRIFT]
     rows: list[list[Cell | str]] = [
         [
             Cell(text="!", colours=("yellow",)),
@@ -232,10 +232,10 @@ def _expired_lines(
             "->",
             Cell(text=limit(override.key, expired.live), right=True),
             f"ended {age(now - override.until)} ago",
-            escaped(override.who),
+            escaped(override.author),
             escaped(override.reason),
         ]
-        for expired in shown
+        for expired in visible_overrides
         for override in (expired.override,)
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
@@ -244,7 +244,7 @@ def _expired_lines(
     return [
         title,
         *table(rows, heads=heads, style=style),
-        *_more(len(expired_overrides) - len(shown)),
+        *_more(len(expired_overrides) - len(visible_overrides)),
     ]
 
 
@@ -258,7 +258,7 @@ def drift_document(
     *,
     cluster_id: str,
     now: float,
-    twins: Iterable[Twin] = (),
+    aliases: Iterable[IpAlias] = (),
 ) -> dict[str, Json]:
     """The same as JSON, with the other spellings of addresses that are ours."""
     return {
@@ -266,15 +266,15 @@ def drift_document(
         "format": 1,
         "clusterId": cluster_id,
         "checkedAt": instant(now),
-        "drift": [finding_row(one) for one in findings],
+        "drift": [finding_row(finding) for finding in findings],
         "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
         "twins": [
             {
-                "entity": entity_json(twin.entity),
-                "live": entity_json(twin.live),
-                "removal": twin.removal,
+                "entity": entity_json(alias.entity),
+                "live": entity_json(alias.live),
+                "removal": alias.removal,
             }
-            for twin in twins
+            for alias in aliases
         ],
     }
 
@@ -288,7 +288,7 @@ def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
         "expected": value_json(expired.expected),
         "live": value_json(expired.live),
         "until": instant(override.until),
-        "who": override.who,
+        "who": override.author,
         "reason": override.reason,
         "document": expired.document,
     }
@@ -297,7 +297,7 @@ def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
 # ---- doctor ----------------------------------------------------------------------------------
 
 
-class Health(StrEnum):
+class CheckStatus(StrEnum):
     """How a check went."""
 
     OK = "ok"
@@ -307,12 +307,12 @@ class Health(StrEnum):
     SKIPPED = "skipped"
 
 
-_COLOURS: Mapping[Health, str] = {
-    Health.OK: "green",
-    Health.NOTE: "cyan",
-    Health.WARNING: "yellow",
-    Health.FAILED: "red",
-    Health.SKIPPED: "dim",
+_COLOURS: Mapping[CheckStatus, str] = {
+    CheckStatus.OK: "green",
+    CheckStatus.NOTE: "cyan",
+    CheckStatus.WARNING: "yellow",
+    CheckStatus.FAILED: "red",
+    CheckStatus.SKIPPED: "dim",
 }
 
 
@@ -323,27 +323,27 @@ class Check:
     Attributes:
         name: In a word or two: ``reachable``, ``permissions``.
         health: How it went.
-        found: What was seen, in a sentence.
+        observation: What was seen, in a sentence.
         advice: What to do, or "".
     """
 
     name: str
-    health: Health
-    found: str
+    health: CheckStatus
+    observation: str
     advice: str = ""
 
 
 def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
     """The checks, one after the other, with what to do about those that failed."""
     lines: list[str] = []
-    width = max((len(one.name) for one in checks), default=0)
+    width = max((len(item.name) for item in checks), default=0)
     hang = 7 + 2 + width + 2
-    for one in checks:
-        mark = style.paint(f"{one.health:<7}", _COLOURS[one.health])
-        line = f"{mark}  {one.name:<{width}}  {escaped(one.found)}".rstrip()
+    for check in checks:
+        mark = style.paint(f"{check.health:<7}", _COLOURS[check.health])
+        line = f"{mark}  {check.name:<{width}}  {escaped(check.observation)}".rstrip()
         lines += folded(line, style.width, hang=hang)
-        if one.advice:
-            advice = f"{'':{hang}}{style.paint(escaped(one.advice), 'dim')}"
+        if check.advice:
+            advice = f"{'':{hang}}{style.paint(escaped(check.advice), 'dim')}"
             lines += folded(advice, style.width, hang=hang)
     return "\n".join(lines) + "\n"
 
@@ -354,9 +354,9 @@ def checks_document(checks: Sequence[Check], *, cluster_id: str) -> dict[str, Js
         "kind": "kquota-checks",
         "format": 1,
         "clusterId": cluster_id,
-        "ok": all(one.health is not Health.FAILED for one in checks),
+        "ok": all(check.health is not CheckStatus.FAILED for check in checks),
         "checks": [
-            {"name": one.name, "health": str(one.health), "found": one.found, "advice": one.advice}
-            for one in checks
+            {"name": check.name, "health": str(check.health), "found": check.observation, "advice": check.advice}
+            for check in checks
         ],
     }

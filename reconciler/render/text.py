@@ -18,9 +18,9 @@ from reconciler.render.impact_rows import (
 )
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.reasons import SectionKind
-from reconciler.render.recorded import Recorded, recorded_text
+from reconciler.render.recorded import RecordedUse, recorded_text
 from reconciler.render.rows import (
-    Row,
+    DisplayRow,
     change_rows,
     finding_sections,
     headline,
@@ -52,7 +52,7 @@ def plan_text(
     *,
     style: Style = PLAIN,
     verbose: bool = False,
-    recorded: Recorded | None = None,
+    recorded: RecordedUse | None = None,
 ) -> str:
     """A plan.
 
@@ -63,35 +63,35 @@ def plan_text(
         recorded: What recorded use says; ``None`` = nobody asked.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    most = None if verbose else SHOWN
+    max_rows = None if verbose else SHOWN
     exclusive = len(preview.plan.exclusive)
-    rows = change_rows(preview, most=most, exclusive=False)
+    rows = change_rows(preview, max_rows=max_rows, exclusive=False)
     if rows:
         lines += ["", *_rows(rows, style)]
         lines += _more(len(preview.plan.changes) - exclusive - len(rows))
-    removed = change_rows(preview, most=most, exclusive=True)
+    removed = change_rows(preview, max_rows=max_rows, exclusive=True)
     lines += _block(EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, removed, exclusive, style, "red")
     if rows or removed:
         lines += ["", style.paint(PER_BROKER, "dim")]
     lines += _paragraph(impact_lines(preview))
-    lines += _meaning(preview, style, most=None if verbose else SHOWN_AFFECTED)
+    lines += _meaning(preview, style, max_rows=None if verbose else SHOWN_AFFECTED)
     if recorded is not None:
-        lines += recorded_text(recorded, style=style, most=None if verbose else SHOWN_AFFECTED)
-    for section in finding_sections(preview, most=None if verbose else _shown_of):
+        lines += recorded_text(recorded, style=style, max_rows=None if verbose else SHOWN_AFFECTED)
+    for section in finding_sections(preview, max_rows_of=None if verbose else _shown_of):
         heading = f"{section.kind.title} ({section.total})"
         lines += ["", style.paint(heading, "bold", section.kind.colour)]
-        lines += [section.kind.says, *_rows(section.rows, style), *_more(section.left_out)]
-    most = None if verbose else SHOWN_TROUBLE
-    lines += _conflicts(preview, style, most)
-    lines += _refusals(preview, style, most)
-    lines += _violations(preview, style, most)
+        lines += [section.kind.description, *_rows(section.rows, style), *_more(section.left_out)]
+    max_rows = None if verbose else SHOWN_TROUBLE
+    lines += _conflicts(preview, style, max_rows)
+    lines += _refusals(preview, style, max_rows)
+    lines += _violations(preview, style, max_rows)
     if preview.warnings or preview.advice:
         lines += ["", style.paint("Warnings", "bold", "yellow")]
-        lines += [f"  {escaped(one)}" for one in preview.warnings]
+        lines += [f"  {escaped(warning)}" for warning in preview.warnings]
         lines += [
-            f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.open_advice[:most]
+            f"  {escaped(warning.place)}: {escaped(warning.message)}" for warning in preview.open_advice[:max_rows]
         ]
-        lines += _more(len(preview.open_advice) - len(preview.open_advice[:most]))
+        lines += _more(len(preview.open_advice) - len(preview.open_advice[:max_rows]))
         accepted = len(preview.advice) - len(preview.open_advice)
         lines += [f"  {count(accepted, 'accepted warning')}"] if accepted else []
     return "\n".join(folded_lines(lines, style)) + "\n"
@@ -109,12 +109,12 @@ def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
     """What became of a plan; what went well is only counted unless ``verbose``, what did not is listed."""
-    done = sum(pair.is_done for pair in outcome.pairs)
+    done_count = sum(pair.is_done for pair in outcome.pairs)
     lines: list[str] = []
     if outcome.pairs or not outcome.bookkeeping:
         lines.append(
             style.paint(
-                f"{done:,} of {count(len(outcome.pairs), 'change')} applied and visible"
+                f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
                 if outcome.pairs
                 else "Nothing to do.",
                 "bold",
@@ -131,7 +131,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if verbose:
         rows, left_out = outcome_rows(outcome), 0
     else:
-        rows, left_out = trouble_rows(outcome, most=SHOWN_TROUBLE)
+        rows, left_out = trouble_rows(outcome, max_rows=SHOWN_TROUBLE)
     lines += [*_rows(rows, style), *_more(left_out)]
     lines += _brokers(outcome)
     if outcome.failure:
@@ -152,20 +152,20 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _brokers(outcome: Outcome) -> list[str]:
-    seen = outcome.visibility
-    if seen is None:
+    visibility = outcome.visibility
+    if visibility is None:
         return []
-    lines = [f"Visible on {count(len(seen.visible), 'broker')}."]
-    if seen.lagging:
-        lines.append("Not yet visible on brokers " + ", ".join(map(str, seen.lagging)) + ".")
+    lines = [f"Visible on {count(len(visibility.visible), 'broker')}."]
+    if visibility.lagging:
+        lines.append("Not yet visible on brokers " + ", ".join(map(str, visibility.lagging)) + ".")
     lines += [
-        f"Broker {node} could not be asked: {escaped(why)}"
-        for node, why in sorted(seen.unreachable.items())
+        f"Broker {node} could not be asked: {escaped(reason)}"
+        for node, reason in sorted(visibility.unreachable.items())
     ]
     return lines
 
 
-def _rows(rows: Sequence[Row], style: Style) -> list[str]:
+def _rows(rows: Sequence[DisplayRow], style: Style) -> list[str]:
     cells: list[list[Cell | str]] = [
         [
             Cell(text=row.mark, colours=(row.colour,)),
@@ -179,7 +179,7 @@ def _rows(rows: Sequence[Row], style: Style) -> list[str]:
             ),
             Cell(text=row.after, right=True, joined=True),
             row.meaning,
-            row.why,
+            row.reason,
             Cell(text=escaped(row.place), colours=("dim",)),
             escaped(row.note),
         ]
@@ -194,21 +194,21 @@ def _text(cell: Cell | str) -> str:
 
 
 def _block(  # noqa: PLR0917 - what a heading is made of
-    title: str, says: str, rows: Sequence[Row], total: int, style: Style, colour: str
+    title: str, description: str, rows: Sequence[DisplayRow], total: int, style: Style, colour: str
 ) -> list[str]:
     """Rows under a heading; nothing where there are none."""
     if not rows:
         return []
     heading = style.paint(f"{title} ({total:,})", "bold", colour)
-    return ["", heading, says, *_rows(rows, style), *_more(total - len(rows))]
+    return ["", heading, description, *_rows(rows, style), *_more(total - len(rows))]
 
 
-def _meaning(preview: Preview, style: Style, *, most: int | None) -> list[str]:
+def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[str]:
     """Who gets what, and what no longer can apply to anybody."""
     impact = preview.impact
     if impact is None:
         return []
-    affected, never = affected_rows(preview, most=most), never_rows(preview, most=most)
+    affected, never = affected_rows(preview, max_rows=max_rows), never_rows(preview, max_rows=max_rows)
     total = len(unlisted(preview))
     return [
         *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
@@ -231,33 +231,33 @@ def _more(left_out: int) -> list[str]:
     return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]
 
 
-def _conflicts(preview: Preview, style: Style, most: int | None) -> list[str]:
-    found = preview.plan.conflicts
-    if not found:
+def _conflicts(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
+    conflicts = preview.plan.conflicts
+    if not conflicts:
         return []
-    lines = ["", style.paint(f"Conflicts ({len(found)}): nothing can be applied", "bold", "red")]
-    for one in found[:most]:
-        lines.append(f"  {entity_text(one.entity)} {one.key} is claimed by")
+    lines = ["", style.paint(f"Conflicts ({len(conflicts)}): nothing can be applied", "bold", "red")]
+    for conflict in conflicts[:max_rows]:
+        lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is claimed by")
         lines += [
-            f"    {escaped(claim.place(one.key))} ({escaped(claim.document)})"
-            for claim in one.claims
+            f"    {escaped(claim.place(conflict.key))} ({escaped(claim.document)})"
+            for claim in conflict.claims
         ]
-    return lines + _more(len(found) - len(found[:most]))
+    return lines + _more(len(conflicts) - len(conflicts[:max_rows]))
 
 
-def _refusals(preview: Preview, style: Style, most: int | None) -> list[str]:
-    refused = preview.verdict.refused
-    if not refused:
+def _refusals(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
+    rejections = preview.verdict.rejections
+    if not rejections:
         return []
-    lines = ["", style.paint(f"The broker would refuse ({len(refused)})", "bold", "red")]
+    lines = ["", style.paint(f"The broker would refuse ({len(rejections)})", "bold", "red")]
     lines += sorted(
-        f"  {entity_text(subject)}: {escaped(f'{one.name}: {one.message}')}"
-        for subject, one in islice(refused.items(), most)
+        f"  {entity_text(subject)}: {escaped(f'{rejected.name}: {rejected.message}')}"
+        for subject, rejected in islice(rejections.items(), max_rows)
     )
-    return lines + _more(len(refused) - len(lines) + 2)
+    return lines + _more(len(rejections) - len(lines) + 2)
 
 
-def _violations(preview: Preview, style: Style, most: int | None) -> list[str]:
+def _violations(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
     if not preview.violations:
         return []
     lines = [
@@ -268,8 +268,8 @@ def _violations(preview: Preview, style: Style, most: int | None) -> list[str]:
             "red",
         ),
     ]
-    for one in preview.violations[:most]:
-        where = f"{escaped(one.place)}: " if one.place else ""
-        subject = f"{entity_text(one.entity)}: " if one.entity is not None else ""
-        lines.append(f"  {where}{subject}{escaped(one.message)} [{one.allow_with}]")
-    return lines + _more(len(preview.violations) - len(preview.violations[:most]))
+    for violation in preview.violations[:max_rows]:
+        location = f"{escaped(violation.place)}: " if violation.place else ""
+        subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
+        lines.append(f"  {location}{subject}{escaped(violation.message)} [{violation.allow_with}]")
+    return lines + _more(len(preview.violations) - len(preview.violations[:max_rows]))

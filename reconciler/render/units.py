@@ -79,8 +79,8 @@ def _round_units(value: float) -> Sequence[tuple[str, int]]:
 
 def _in_unit(value: float, name: str, size: int) -> str:
     scaled = value / size
-    shown = f"{scaled:.3g}" if abs(scaled) < 999.5 else f"{scaled:.0f}"
-    return f"{'' if float(shown) == scaled else '≈ '}{shown} {name}"
+    scaled_text = f"{scaled:.3g}" if abs(scaled) < 999.5 else f"{scaled:.0f}"
+    return f"{'' if float(scaled_text) == scaled else '≈ '}{scaled_text} {name}"
 
 
 def age(seconds: float) -> str:

@@ -20,7 +20,7 @@ def report_document(report: UsageReport) -> dict[str, Json]:
         "kind": KIND,
         "format": FORMAT,
         "headline": headline(report),
-        **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
+        **{field.name: json_of(getattr(report, field.name)) for field in fields(report)},
     }
 
 
@@ -31,9 +31,9 @@ def json_of(value: object) -> Json:
     if is_dataclass(value) and not isinstance(value, type):
         return _row(value)
     if isinstance(value, Mapping):
-        return {str(key): json_of(one) for key, one in value.items()}
+        return {str(key): json_of(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [json_of(one) for one in value]
+        return [json_of(item) for item in value]
     if isinstance(value, float):
         return value_json(value)
     if value is None or isinstance(value, str | int | bool):
@@ -43,16 +43,16 @@ def json_of(value: object) -> Json:
 
 def _row(value: object) -> dict[str, Json]:
     """A value by its fields; a bucket's stand among those of its row, as in the tables."""
-    found: dict[str, Json] = {}
-    for one in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
-        inner = getattr(value, one.name)
+    values_by_name: dict[str, Json] = {}
+    for field in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
+        inner = getattr(value, field.name)
         if isinstance(inner, Bucket):
-            found |= {
+            values_by_name |= {
                 "group_kind": inner.kind.value,
                 "user": inner.user,
                 "client_id": inner.client_id,
                 "ip": inner.ip,
             }
         else:
-            found[one.name] = json_of(inner)
-    return found
+            values_by_name[field.name] = json_of(inner)
+    return values_by_name

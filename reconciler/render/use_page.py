@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.render.charts import Bar, BarRow, Level, Plot, bar_chart, curve_chart
 from reconciler.render.names import escaped
 from reconciler.render.units import PER_BROKER
-from reconciler.render.use_sheets import BOUNDS, Sheet, sheets
+from reconciler.render.use_sheets import BOUNDS, ReportTable, sheets
 from reconciler.render.use_text import headline
 from reconciler.render.use_words import (
     bucket_text,
@@ -26,9 +26,9 @@ from reconciler.render.use_words import (
     units_text,
 )
 from reconciler.usage.findings import ImpactRow
-from reconciler.usage.reports import CapacityRow, Curve, UsageReport, UsageRow
+from reconciler.usage.reports import CapacityRow, UsageCurve, UsageReport, UsageRow
 from reconciler.usage.samples import MILLION
-from reconciler.usage.verdict import Verdict
+from reconciler.usage.verdict import ImpactVerdict
 
 TEMPLATE: Final = "use.html"
 STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
@@ -78,8 +78,8 @@ def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_ver
 
 
 def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
-    sections = [*_charts(report), *(_section(one) for one in sheets(report))]
-    notes = "".join(f"<li>{_text(one)}</li>" for one in report.notes)
+    sections = [*_charts(report), *(_section(report_table) for report_table in sheets(report))]
+    notes = "".join(f"<li>{_text(note)}</li>" for note in report.notes)
     links = "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title, _ in sections)
     return (
         f'<header><div class="head"><h1>Recorded use of Kafka quotas</h1><p class="small quiet">{_text(PER_BROKER)}</p>'
@@ -93,61 +93,61 @@ def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
 
 
 def _tone(report: UsageReport) -> str:
-    if any(one.stale for one in report.evidence):
+    if any(evidence.stale for evidence in report.evidence):
         return "warn"
-    found = report.simulation
-    if found is None:
+    simulation = report.simulation
+    if simulation is None:
         return "plain"
-    if found.breaches:
+    if simulation.breaches:
         return "bad"
-    return "warn" if found.verdicts.get(Verdict.WORSE) or not found.enough else "good"
+    return "warn" if simulation.verdicts.get(ImpactVerdict.WORSE) or not simulation.enough else "good"
 
 
 def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
     """Charts as ``(anchor, title, HTML)``; parts without rows have none."""
-    found: list[tuple[str, str, str]] = []
+    chart_parts: list[tuple[str, str, str]] = []
     if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
-        found.append(("before-after", "Throttled time now and then", _before_after(rows)))
+        chart_parts.append(("before-after", "Throttled time now and then", _before_after(rows)))
     if report.curves:
         figures = "".join(map(_figure, report.curves[:MOST_CURVES]))
-        found.append(("curves", "Use against limits over time", figures))
-    limited = [one for one in report.usage if one.limit_units]
+        chart_parts.append(("curves", "Use against limits over time", figures))
+    limited = [row for row in report.usage if row.limit_units]
     if limited:
-        found.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
-    budgeted = [one for one in report.capacity if one.budget_units]
+        chart_parts.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
+    budgeted = [row for row in report.capacity if row.budget_units]
     if budgeted:
-        found.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
-    return found
+        chart_parts.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
+    return chart_parts
 
 
 def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
-    return [one for one in rows if one.before_throttled_ms or one.after_throttled_ms][:MOST_BARS]
+    return [row for row in rows if row.before_throttled_ms or row.after_throttled_ms][:MOST_BARS]
 
 
 def _before_after(rows: Sequence[ImpactRow]) -> str:
     top = max(
-        per_day_ms(value, one.covered_ms) or 0
-        for one in rows
-        for value in (one.before_throttled_ms, one.after_throttled_ms)
+        per_day_ms(value, row.covered_ms) or 0
+        for row in rows
+        for value in (row.before_throttled_ms, row.after_throttled_ms)
     )
 
-    several = _several(rows)
+    has_several_clusters = _several(rows)
 
     def bar(length_ms: int | None, row: ImpactRow, css: str, sign: str = "") -> Bar:
         daily = per_day_ms(length_ms, row.covered_ms)
         text = "not known" if daily is None else f"{sign}{length_text(daily)} a day"
         return Bar(share=(daily or 0) / max(1, top), css=css, text=text)
 
-    made = [
+    bar_rows = [
         BarRow(
-            name=bucket_text(one.bucket, any_name=one.any_name),
-            where=_where(one, several=several),
+            name=bucket_text(row.bucket, any_name=row.any_name),
+            details=_bar_labels(row, has_several_clusters=has_several_clusters),
             bars=[
-                bar(one.before_throttled_ms, one, "c-now"),
-                bar(one.after_throttled_ms, one, "c-then", BOUNDS[one.bound]),
+                bar(row.before_throttled_ms, row, "c-now"),
+                bar(row.after_throttled_ms, row, "c-then", BOUNDS[row.bound]),
             ],
         )
-        for one in rows
+        for row in rows
     ]
     legend = (
         '<ul class="key"><li><span class="dot c-now-dot"></span>limit of today</li>'
@@ -156,10 +156,10 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
     title = (
         "Throttled time for each day of evidence, under the limit of today and the limit to come"
     )
-    return legend + bar_chart(title, made)
+    return legend + bar_chart(title, bar_rows)
 
 
-def _figure(curve: Curve) -> str:
+def _figure(curve: UsageCurve) -> str:
     kind = curve.quota_type
     name = f"{bucket_text(curve.bucket)} · {type_text(kind)} · broker {curve.broker_id}"
     levels = [
@@ -180,18 +180,18 @@ def _figure(curve: Curve) -> str:
         marked=curve.throttled,
     )
     chart = curve_chart(plot, lambda value: units_text(kind, value))
-    told = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
-    return f"<figure><figcaption>{told}</figcaption>{chart}</figure>"
+    caption = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
+    return f"<figure><figcaption>{caption}</figcaption>{chart}</figure>"
 
 
-def _where(row: ImpactRow | UsageRow, *, several: bool) -> list[str]:
+def _bar_labels(row: ImpactRow | UsageRow, *, has_several_clusters: bool) -> list[str]:
     """What tells bars of one name apart: the type, the broker if any saw it, the cluster if there are several."""
     parts = [type_text(row.quota_type), *([f"broker {row.broker_id}"] if row.broker_id else [])]
-    return [" · ".join(parts), *([row.cluster_id] if several else [])]
+    return [" · ".join(parts), *([row.cluster_id] if has_several_clusters else [])]
 
 
 def _several(rows: Sequence[ImpactRow] | Sequence[UsageRow]) -> bool:
-    return len({one.cluster_id for one in rows}) > 1
+    return len({row.cluster_id for row in rows}) > 1
 
 
 def _headroom(rows: Sequence[UsageRow]) -> str:
@@ -203,56 +203,56 @@ def _headroom(rows: Sequence[UsageRow]) -> str:
             if value is not None
         ]  # fmt: skip
 
-    several = _several(rows)
-    made = [
-        BarRow(name=bucket_text(one.bucket), where=_where(one, several=several), bars=bars(one))
-        for one in rows
+    has_several_clusters = _several(rows)
+    bar_rows = [
+        BarRow(name=bucket_text(row.bucket), details=_bar_labels(row, has_several_clusters=has_several_clusters), bars=bars(row))
+        for row in rows
     ]
-    return bar_chart("Use as a share of the limit; the line is the limit", made, mark=0.8)
+    return bar_chart("Use as a share of the limit; the line is the limit", bar_rows, mark=0.8)
 
 
 def _capacity(rows: Sequence[CapacityRow]) -> str:
-    made = [
+    bar_rows = [
         BarRow(
-            name=one.cluster_id,
-            where=[f"broker {one.broker_id} · {one.direction.value}"],
+            name=row.cluster_id,
+            details=[f"broker {row.broker_id} · {row.direction.value}"],
             bars=[
                 Bar(share=ppm / MILLION * 0.5, css=css, text=f"{word} {share_text(ppm)}")
                 for ppm, css, word in (
-                    (one.committed_ppm, "c-plain", "committed"),
-                    (one.coincident_ppm, "c-now", "coincident"),
+                    (row.committed_ppm, "c-plain", "committed"),
+                    (row.coincident_ppm, "c-now", "coincident"),
                 )
                 if ppm is not None
             ],
         )
-        for one in rows
+        for row in rows
     ]
-    return bar_chart("Limits and use as a share of the budget of each broker; the line is the budget", made, mark=0.5)  # fmt: skip
+    return bar_chart("Limits and use as a share of the budget of each broker; the line is the budget", bar_rows, mark=0.5)  # fmt: skip
 
 
-def _section(sheet: Sheet) -> tuple[str, str, str]:
+def _section(report_table: ReportTable) -> tuple[str, str, str]:
     heads = "".join(
-        f'<th scope="col"{_css(sheet, at)}><span>{_text(one)}</span></th>'
-        for at, one in enumerate(sheet.heads)
+        f'<th scope="col"{_css(report_table, at)}><span>{_text(heading)}</span></th>'
+        for at, heading in enumerate(report_table.heads)
     )
-    rows = "".join(f"<tr>{_cells(sheet, row)}</tr>" for row in sheet.rows)
-    more = f'<p class="quiet small">{_text(sheet.more)}</p>' if sheet.more else ""
+    rows = "".join(f"<tr>{_cells(report_table, row)}</tr>" for row in report_table.rows)
+    remainder = f'<p class="quiet small">{_text(report_table.more)}</p>' if report_table.more else ""
     inner = (
-        f'<p class="quiet small">{_text(sheet.says)}</p><div class="window" tabindex="0" role="region" aria-label="{_text(sheet.title)}">'
-        f'<table><thead><tr>{heads}</tr></thead><tbody class="rows">{rows}</tbody></table></div>{more}'
+        f'<p class="quiet small">{_text(report_table.description)}</p><div class="window" tabindex="0" role="region" aria-label="{_text(report_table.title)}">'
+        f'<table><thead><tr>{heads}</tr></thead><tbody class="rows">{rows}</tbody></table></div>{remainder}'
     )
-    return f"table-{sheet.name}", sheet.title, inner
+    return f"table-{report_table.name}", report_table.title, inner
 
 
-def _cells(sheet: Sheet, row: Sequence[str]) -> str:
+def _cells(report_table: ReportTable, row: Sequence[str]) -> str:
     first = f'<th scope="row" class="entity">{_text(row[0])}</th>'
     return first + "".join(
-        f"<td{_css(sheet, at)}>{_text(cell)}</td>" for at, cell in enumerate(row) if at
+        f"<td{_css(report_table, at)}>{_text(cell)}</td>" for at, cell in enumerate(row) if at
     )
 
 
-def _css(sheet: Sheet, at: int) -> str:
-    return ' class="number"' if at in sheet.numbers else ""
+def _css(report_table: ReportTable, at: int) -> str:
+    return ' class="number"' if at in report_table.numbers else ""
 
 
 def _text(text: str) -> str:

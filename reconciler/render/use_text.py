@@ -6,10 +6,10 @@ from typing import Final
 from reconciler.render.names import escaped, markdown, prose
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
-from reconciler.render.use_sheets import Sheet, sheets
+from reconciler.render.use_sheets import ReportTable, sheets
 from reconciler.usage.findings import Simulation
 from reconciler.usage.reports import UsageReport
-from reconciler.usage.verdict import Verdict
+from reconciler.usage.verdict import ImpactVerdict
 
 PLAIN = Style()
 
@@ -18,13 +18,13 @@ _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
 def headline(report: UsageReport) -> str:
     """The one sentence for a report: what was found, or why nothing can be said."""
-    stale = [one for one in report.evidence if one.stale]
+    stale = [evidence for evidence in report.evidence if evidence.stale]
     if report.evidence and len(stale) == len(report.evidence):
         return f"no evidence counts: {stale[0].stale}"
     if report.simulation is not None:
-        taken = "the newest simulation in the lake: " if report.origins else ""
-        return taken + _simulated(report.simulation)
-    told = [
+        source_prefix = "the newest simulation in the lake: " if report.origins else ""
+        return source_prefix + _simulated(report.simulation)
+    sentences = [
         count(len(rows) + report.left_out.get(name, 0), *nouns)
         for rows, name, nouns in (
             (report.recommendations, "recommendation", ("recommendation",)),
@@ -34,27 +34,27 @@ def headline(report: UsageReport) -> str:
         )
         if rows
     ]
-    return ", ".join(told) or "nothing was recorded"
+    return ", ".join(sentences) or "nothing was recorded"
 
 
-def _simulated(found: Simulation) -> str:
+def _simulated(simulation: Simulation) -> str:
     """All rows are counted, shown or not."""
-    if not found.verdicts:
+    if not simulation.verdicts:
         return "no limit that recorded use can speak of changes"
-    amounts = found.verdicts
+    amounts = simulation.verdicts
     words = [
-        (amounts.get(Verdict.WORSE, 0), "gets worse", "get worse"),
-        (amounts.get(Verdict.BETTER, 0), "gets better", "get better"),
-        (found.may_be_worse, _HELD_BACK, _HELD_BACK),
-        (amounts.get(Verdict.NOT_IDENTIFIABLE, 0), "cannot be told", "cannot be told"),
-        (amounts.get(Verdict.NO_DATA, 0), "has no data", "have no data"),
+        (amounts.get(ImpactVerdict.WORSE, 0), "gets worse", "get worse"),
+        (amounts.get(ImpactVerdict.BETTER, 0), "gets better", "get better"),
+        (simulation.may_be_worse, _HELD_BACK, _HELD_BACK),
+        (amounts.get(ImpactVerdict.NOT_IDENTIFIABLE, 0), "cannot be told", "cannot be told"),
+        (amounts.get(ImpactVerdict.NO_DATA, 0), "has no data", "have no data"),
     ]
-    told = [f"{amount:,} {one if amount == 1 else many}" for amount, one, many in words if amount]
-    refused = (
-        f"; the policy refuses {count(len(found.breaches), 'figure')}" if found.breaches else ""
+    counts = [f"{amount:,} {singular if amount == 1 else many}" for amount, singular, many in words if amount]
+    refused_text = (
+        f"; the policy refuses {count(len(simulation.breaches), 'figure')}" if simulation.breaches else ""
     )
-    rows = count(len(found.rows) + found.left_out, "bucket on a broker", "buckets on brokers")
-    return f"{rows}: {', '.join(told) or 'nothing changes for anybody'}{refused}"
+    rows = count(len(simulation.rows) + simulation.left_out, "bucket on a broker", "buckets on brokers")
+    return f"{rows}: {', '.join(counts) or 'nothing changes for anybody'}{refused_text}"
 
 
 def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
@@ -63,56 +63,56 @@ def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
 
 
 def sheets_text(
-    head: str, notes: Sequence[str], parts: Sequence[Sheet], *, style: Style = PLAIN
+    head: str, notes: Sequence[str], parts: Sequence[ReportTable], *, style: Style = PLAIN
 ) -> str:
     """Any sheets for a terminal, under one sentence and notes; ends with a line break."""
     lines = [style.paint(escaped(head), "bold")]
-    lines += [f"note: {escaped(one)}" for one in notes]
-    for sheet in parts:
-        lines += ["", style.paint(sheet.title, "bold"), sheet.says, *_rows(sheet, style)]
-        if sheet.more:
-            lines.append(f"  {sheet.more}")
+    lines += [f"note: {escaped(note)}" for note in notes]
+    for report_table in parts:
+        lines += ["", style.paint(report_table.title, "bold"), report_table.description, *_rows(report_table, style)]
+        if report_table.more:
+            lines.append(f"  {report_table.more}")
     return "\n".join(lines) + "\n"
 
 
-def _rows(sheet: Sheet, style: Style) -> list[str]:
+def _rows(report_table: ReportTable, style: Style) -> list[str]:
     rows = [
-        [Cell(text=escaped(cell), right=at in sheet.numbers) for at, cell in enumerate(row)]
-        for row in sheet.rows
+        [Cell(text=escaped(cell), right=at in report_table.numbers) for at, cell in enumerate(row)]
+        for row in report_table.rows
     ]
-    return table(rows, heads=sheet.heads, style=style, indent="  ")
+    return table(rows, heads=report_table.heads, style=style, indent="  ")
 
 
-def report_markdown(report: UsageReport, *, most: int | None = None) -> str:
-    """The report as Markdown; of each table at most ``most`` rows (``None`` = all that it holds), and how many there are more."""
-    return sheets_markdown(headline(report), report.notes, sheets(report), most=most)
+def report_markdown(report: UsageReport, *, max_rows: int | None = None) -> str:
+    """The report as Markdown; of each table at most ``max_rows`` rows (``None`` = all that it holds), and how many there are more."""
+    return sheets_markdown(headline(report), report.notes, sheets(report), max_rows=max_rows)
 
 
 def sheets_markdown(
-    head: str, notes: Sequence[str], shown: Sequence[Sheet], *, most: int | None = None
+    head: str, notes: Sequence[str], tables: Sequence[ReportTable], *, max_rows: int | None = None
 ) -> str:
     """Any sheets as Markdown, under one sentence and notes."""
-    parts = [f"**{prose(head)}**", *(f"> {prose(one)}" for one in notes)]
-    for sheet in shown:
-        parts += [f"### {sheet.title}", sheet.says, _markdown_table(sheet, most)]
-        left = sheet.left_out + len(sheet.rows) - len(sheet.rows[:most])
-        if left:
-            parts.append(f"… and {count(left, 'more row')}")
+    parts = [f"**{prose(head)}**", *(f"> {prose(note)}" for note in notes)]
+    for report_table in tables:
+        parts += [f"### {report_table.title}", report_table.description, _markdown_table(report_table, max_rows)]
+        left_out = report_table.left_out + len(report_table.rows) - len(report_table.rows[:max_rows])
+        if left_out:
+            parts.append(f"… and {count(left_out, 'more row')}")
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(sheet: Sheet, most: int | None) -> str:
-    ways = ["---:" if at in sheet.numbers else "---" for at in range(len(sheet.heads))]
+def _markdown_table(report_table: ReportTable, max_rows: int | None) -> str:
+    ways = ["---:" if at in report_table.numbers else "---" for at in range(len(report_table.heads))]
     rows = [
         _line(
             [
-                markdown(cell) if at in sheet.names and cell else prose(cell)
+                markdown(cell) if at in report_table.names and cell else prose(cell)
                 for at, cell in enumerate(row)
             ]
         )
-        for row in sheet.rows[:most]
+        for row in report_table.rows[:max_rows]
     ]
-    return "\n".join([_line(sheet.heads), _line(ways), *rows])
+    return "\n".join([_line(report_table.heads), _line(ways), *rows])
 
 
 def _line(cells: Sequence[str]) -> str:

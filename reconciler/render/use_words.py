@@ -75,9 +75,9 @@ def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
     if 0 < length_ms < 1_000:
         return f"{length_ms} ms"
     parts: list[str] = []
-    rest = length_ms
+    remainder = length_ms
     for size, name in _LENGTHS:
-        amount, rest = divmod(rest, size)
+        amount, remainder = divmod(remainder, size)
         if amount:
             parts.append(f"{amount:,} {name}")
         elif parts:
@@ -89,9 +89,9 @@ def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
 
 def _whole_length(length_ms: int) -> str:
     parts: list[str] = []
-    rest = length_ms
+    remainder = length_ms
     for size, name in (*_LENGTHS, (1, "ms")):
-        amount, rest = divmod(rest, size)
+        amount, remainder = divmod(remainder, size)
         if amount:
             parts.append(f"{amount:,} {name}")
     return " ".join(parts)
@@ -119,16 +119,16 @@ def share_text(ppm: int | None) -> str:
     if 0 < ppm < 100:
         return "< 0.01 %"
     if abs(ppm - MILLION) < MILLION // 100:
-        kept = (
+        rounded = (
             ppm // 1_000 * 1_000
         )  # near the whole a tenth of a per cent says whether anything is missing or too much
     elif ppm >= MILLION // 10:
-        kept = ppm // 10_000 * 10_000
+        rounded = ppm // 10_000 * 10_000
     else:
         digit = 10 ** max(0, len(str(ppm)) - 2)
-        kept = ppm // digit * digit
-    whole, rest = divmod(kept, 10_000)
-    return f"{whole}.{rest:04}".rstrip("0").rstrip(".") + " %" if rest else f"{whole} %"
+        rounded = ppm // digit * digit
+    integer_part, fraction = divmod(rounded, 10_000)
+    return f"{integer_part}.{fraction:04}".rstrip("0").rstrip(".") + " %" if fraction else f"{integer_part} %"
 
 
 def moment_text(at_ms: int) -> str:

@@ -8,15 +8,15 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from reconciler.errors import KquotaError, QuotaValueError
-from reconciler.render.documents import Json, Reader
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach
+from reconciler.render.documents import Json, DocumentReader
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound
+from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
-from reconciler.usage.throttle import MODEL_OF, Model
-from reconciler.usage.verdict import Breach, Verdict
+from reconciler.usage.throttle import MODEL_OF, ThrottleModel
+from reconciler.usage.verdict import ToleranceBreach, ImpactVerdict
 from reconciler.usage.whatif import REASONS
 
 FORMAT: Final = 1
@@ -33,16 +33,16 @@ _FIGURES: Final = (
 )  # fmt: skip
 _WORDS: Final[Mapping[str, type[StrEnum]]] = {
     "quota_type": QuotaType,
-    "answer": Answer,
-    "verdict": Verdict,
-    "bound": Bound,
-    "model": Model,
+    "answer": Identifiability,
+    "verdict": ImpactVerdict,
+    "bound": FigureBound,
+    "model": ThrottleModel,
 }
 _EVIDENCE_TEXTS: Final = ("cluster_id", "source", "snapshot_id", "stale")
 _EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_ppm")
 
 
-def whatif_document(found: Simulation) -> dict[str, Json]:
+def whatif_document(simulation: Simulation) -> dict[str, Json]:
     """The section; equal simulations give equal ones.
 
     Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan tells of
@@ -50,56 +50,56 @@ def whatif_document(found: Simulation) -> dict[str, Json]:
     """
     return {
         "format": FORMAT,
-        "enough": found.enough,
-        "evidence": [_evidence(one) for one in found.evidence],
-        "rows": [_row(one) for one in found.rows],
-        "leftOut": found.left_out,
-        "leftBlind": found.left_blind,
-        "verdicts": {one.value: amount for one, amount in found.verdicts.items()},
+        "enough": simulation.enough,
+        "evidence": [_evidence(cluster_evidence) for cluster_evidence in simulation.evidence],
+        "rows": [_row(row) for row in simulation.rows],
+        "leftOut": simulation.left_out,
+        "leftBlind": simulation.left_blind,
+        "verdicts": {verdict.value: amount for verdict, amount in simulation.verdicts.items()},
         "breaches": [
             {
-                "tier": one.tier,
-                "what": one.breach.what,
-                "found_ms": one.breach.found_ms,
-                "allowed_ms": one.breach.allowed_ms,
-                "row": _row(one.row),
+                "tier": breach.tier,
+                "what": breach.breach.what,
+                "found_ms": breach.breach.found_ms,
+                "allowed_ms": breach.breach.allowed_ms,
+                "row": _row(breach.row),
             }
-            for one in found.breaches
+            for breach in simulation.breaches
         ],
-        "notes": list(found.notes),
+        "notes": list(simulation.notes),
     }
 
 
-def _bucket(one: Bucket) -> dict[str, Json]:
+def _bucket(bucket: Bucket) -> dict[str, Json]:
     return {
-        "group_kind": one.kind.value,
-        "user": one.user,
-        "client_id": one.client_id,
-        "ip": one.ip,
+        "group_kind": bucket.kind.value,
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
     }
 
 
-def _row(one: ImpactRow) -> dict[str, Json]:
+def _row(row: ImpactRow) -> dict[str, Json]:
     return {
-        **_bucket(one.bucket),
-        "any_name": one.any_name,
-        **{name: getattr(one, name) for name in (*_TEXTS, *_WHOLES, *_FIGURES)},
-        **{name: getattr(one, name).value for name in _WORDS},
+        **_bucket(row.bucket),
+        "any_name": row.any_name,
+        **{name: getattr(row, name) for name in (*_TEXTS, *_WHOLES, *_FIGURES)},
+        **{name: getattr(row, name).value for name in _WORDS},
     }
 
 
-def _evidence(one: Evidence) -> dict[str, Json]:
+def _evidence(cluster_evidence: EvidenceNote) -> dict[str, Json]:
     return {
-        **{name: getattr(one, name) for name in (*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES)},
-        "partial": list(one.partial),
-        "counts": dict(one.counts),
+        **{name: getattr(cluster_evidence, name) for name in (*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES)},
+        "partial": list(cluster_evidence.partial),
+        "counts": dict(cluster_evidence.counts),
     }
 
 
 # ---- reading -----------------------------------------------------------------------------------
 
 
-def read_whatif(reader: Reader, cluster_id: str) -> Simulation:
+def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
     """The simulation of a plan document of this cluster.
 
     Raises:
@@ -108,7 +108,7 @@ def read_whatif(reader: Reader, cluster_id: str) -> Simulation:
     top = reader.fields(
         "format", "enough", "evidence", "rows", "leftOut", "leftBlind", "verdicts", "breaches", "notes"
     )  # fmt: skip
-    if top["format"].whole() != FORMAT:
+    if top["format"].integer() != FORMAT:
         top["format"].fail(f"{FORMAT}, the format of this version")
     left_out, left_blind = _count(top["leftOut"]), _count(top["leftBlind"])
     if left_blind > left_out:
@@ -117,95 +117,95 @@ def read_whatif(reader: Reader, cluster_id: str) -> Simulation:
     if sum(verdicts.values()) != len(rows) + left_out:
         top["verdicts"].fail("as many as there are rows, shown or left out")
     try:
-        made = Simulation(
+        simulation = Simulation(
             evidence=_list(top["evidence"], _read_evidence),
             rows=rows,
             left_out=left_out,
             left_blind=left_blind,
             verdicts=verdicts,
             breaches=_list(top["breaches"], _read_breach),
-            notes=_list(top["notes"], Reader.text),
+            notes=_list(top["notes"], DocumentReader.text),
         )
     except QuotaValueError:
         top["verdicts"].fail("those of the rows, shown or left out")
-    if top["enough"].truth() is not made.enough:
-        top["enough"].fail(f"{made.enough}, as the rows say".lower())
-    clusters = {one.cluster_id for one in made.evidence} | {one.cluster_id for one in made.rows}
-    clusters |= {one.row.cluster_id for one in made.breaches}
+    if top["enough"].truth() is not simulation.enough:
+        top["enough"].fail(f"{simulation.enough}, as the rows say".lower())
+    clusters = {cluster_evidence.cluster_id for cluster_evidence in simulation.evidence} | {row.cluster_id for row in simulation.rows}
+    clusters |= {breach.row.cluster_id for breach in simulation.breaches}
     if not clusters <= {cluster_id}:
         reader.fail("about the cluster of the plan")
-    return made
+    return simulation
 
 
-def _list(reader: Reader, make: Callable[[Reader], T]) -> tuple[T, ...]:
-    return tuple(make(one) for one in reader.items())
+def _list(reader: DocumentReader, make: Callable[[DocumentReader], T]) -> tuple[T, ...]:
+    return tuple(make(row) for row in reader.items())
 
 
-def _count(reader: Reader) -> int:
-    found = reader.whole()
-    if found < 0:
+def _count(reader: DocumentReader) -> int:
+    number = reader.integer()
+    if number < 0:
         reader.fail("0 or more")
-    return found
+    return number
 
 
-def _word(reader: Reader, words: type[Word]) -> Word:
-    return words(reader.one_of({one.value: one for one in words}))
+def _read_enum(reader: DocumentReader, words: type[Word]) -> Word:
+    return words(reader.choice({member.value: member for member in words}))
 
 
-def _read_bucket(row: Mapping[str, Reader], *, any_name: bool) -> Bucket:
-    made = Bucket(
-        kind=_word(row["group_kind"], GroupKind),
+def _read_bucket(row: Mapping[str, DocumentReader], *, any_name: bool) -> Bucket:
+    bucket = Bucket(
+        kind=_read_enum(row["group_kind"], GroupKind),
         user=row["user"].text(),
         client_id=row["client_id"].text(),
         ip=row["ip"].text(),
     )
-    if not any_name and made != bucket_of(made.user, made.client_id, made.ip):
-        row["group_kind"].fail(repr(bucket_of(made.user, made.client_id, made.ip).kind.value))
-    return made
+    if not any_name and bucket != bucket_of(bucket.user, bucket.client_id, bucket.ip):
+        row["group_kind"].fail(repr(bucket_of(bucket.user, bucket.client_id, bucket.ip).kind.value))
+    return bucket
 
 
-def _read_verdicts(reader: Reader) -> dict[Verdict, int]:
-    words = {one.value: one for one in Verdict}
-    found: dict[Verdict, int] = {}
+def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
+    words = {verdict.value: verdict for verdict in ImpactVerdict}
+    amounts: dict[ImpactVerdict, int] = {}
     for name, amount in reader.pairs():
-        if name not in words or not amount.whole():
+        if name not in words or not amount.integer():
             amount.fail("how many rows, above 0, have a verdict that there is")
-        found[words[name]] = _count(amount)
-    return found
+        amounts[words[name]] = _count(amount)
+    return amounts
 
 
-def _read_row(reader: Reader) -> ImpactRow:
+def _read_row(reader: DocumentReader) -> ImpactRow:
     row = reader.fields(*_BUCKET, "any_name", *_TEXTS, *_WHOLES, *_FIGURES, *_WORDS)
     any_name = row["any_name"].truth()
-    kind = _word(row["quota_type"], QuotaType)
+    kind = _read_enum(row["quota_type"], QuotaType)
     source = row["source_entity"].text()
     if source and not _is_entity(source):
         row["source_entity"].fail("an entity as canonical JSON")
-    why = row["why"].text()
-    if why not in REASONS:
+    reason = row["why"].text()
+    if reason not in REASONS:
         row["why"].fail("one of the reasons that a preview has")
     figures = {name: None if row[name].value is None else _count(row[name]) for name in _FIGURES}
-    made = ImpactRow(
+    impact_row = ImpactRow(
         quota_type=kind,
         bucket=_read_bucket(row, any_name=any_name),
         any_name=any_name,
-        answer=_word(row["answer"], Answer),
-        verdict=_word(row["verdict"], Verdict),
-        bound=_word(row["bound"], Bound),
-        model=_word(row["model"], Model),
+        answer=_read_enum(row["answer"], Identifiability),
+        verdict=_read_enum(row["verdict"], ImpactVerdict),
+        bound=_read_enum(row["bound"], FigureBound),
+        model=_read_enum(row["model"], ThrottleModel),
         cluster_id=row["cluster_id"].text(),
         broker_id=row["broker_id"].text(),
         source_entity=source,
-        why=why,
+        why=reason,
         covered_ms=_count(row["covered_ms"]),
         censored_ms=_count(row["censored_ms"]),
         **figures,
     )
-    if made.model is not MODEL_OF[kind]:
+    if impact_row.model is not MODEL_OF[kind]:
         row["model"].fail(repr(MODEL_OF[kind].value))
-    if made.verdict is Verdict.WORSE and not made.after_throttled_ms:
+    if impact_row.verdict is ImpactVerdict.WORSE and not impact_row.after_throttled_ms:
         row["verdict"].fail("another word, as the figures say")
-    return made
+    return impact_row
 
 
 def _is_entity(text: str) -> bool:
@@ -215,10 +215,10 @@ def _is_entity(text: str) -> bool:
         return False
 
 
-def _read_breach(reader: Reader) -> TierBreach:
+def _read_breach(reader: DocumentReader) -> TierBreach:
     row = reader.fields("tier", "what", "found_ms", "allowed_ms", "row")
-    breach = Breach(
-        what=row["what"].one_of({"newly throttled per day": 0, "worst delay": 0}),
+    breach = ToleranceBreach(
+        what=row["what"].choice({"newly throttled per day": 0, "worst delay": 0}),
         found_ms=_count(row["found_ms"]),
         allowed_ms=_count(row["allowed_ms"]),
     )
@@ -227,9 +227,9 @@ def _read_breach(reader: Reader) -> TierBreach:
     return TierBreach(row=_read_row(row["row"]), tier=row["tier"].text(), breach=breach)
 
 
-def _read_evidence(reader: Reader) -> Evidence:
+def _read_evidence(reader: DocumentReader) -> EvidenceNote:
     row = reader.fields(*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES, "partial", "counts")
-    made = Evidence(
+    evidence = EvidenceNote(
         cluster_id=row["cluster_id"].text(),
         source=row["source"].text(),
         snapshot_id=row["snapshot_id"].text(),
@@ -239,16 +239,16 @@ def _read_evidence(reader: Reader) -> Evidence:
         made_ms=_moment(row["made_ms"]),
         step_ms=_count(row["step_ms"]),
         coverage_ppm=_count(row["coverage_ppm"]),
-        partial=_list(row["partial"], Reader.text),
-        counts={name: _count(one) for name, one in row["counts"].pairs()},
+        partial=_list(row["partial"], DocumentReader.text),
+        counts={name: _count(count_reader) for name, count_reader in row["counts"].pairs()},
     )
-    if made.from_ms > made.to_ms:
+    if evidence.from_ms > evidence.to_ms:
         row["from_ms"].fail("before to_ms")
-    return made
+    return evidence
 
 
-def _moment(reader: Reader) -> int:
-    found = _count(reader)
-    if found > 253_402_300_799_000:
+def _moment(reader: DocumentReader) -> int:
+    moment = _count(reader)
+    if moment > 253_402_300_799_000:
         reader.fail("a time that a calendar has")
-    return found
+    return moment

@@ -7,10 +7,10 @@ and ``serving`` touch the world.
 
 from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
 from reconciler.sandbox.faults import Fault
-from reconciler.sandbox.profiles import NEWEST, PROFILES, Profile, profile_named
+from reconciler.sandbox.profiles import NEWEST, PROFILES, BrokerProfile, profile_named
 from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.serving import serve
-from reconciler.sandbox.settings import Listener, Protocol, Settings
+from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
 from reconciler.sandbox.verdicts import validate
 
 __all__ = [
@@ -23,10 +23,10 @@ __all__ = [
     "Fault",
     "Listener",
     "Operation",
-    "Profile",
-    "Protocol",
+    "BrokerProfile",
+    "ListenerProtocol",
     "Sandbox",
-    "Settings",
+    "SandboxSettings",
     "profile_named",
     "serve",
     "validate",

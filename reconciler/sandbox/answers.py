@@ -9,9 +9,9 @@ from collections import Counter
 from typing import Final
 
 from reconciler.sandbox.authorizer import Operation
-from reconciler.sandbox.calls import Call, NeverAnswered
+from reconciler.sandbox.calls import SandboxRequest, NeverAnswered
 from reconciler.sandbox.credentials import SCRAM_ITERATIONS
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from reconciler.wire import api_versions, describe_cluster, metadata, scram_credentials
 from reconciler.wire.apis import API_VERSIONS
 from reconciler.wire.error_codes import (
@@ -35,22 +35,22 @@ _UNKNOWN_TOPIC_ID: Final = 100
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
-def api_versions_answer(call: Call) -> bytes:
+def api_versions_answer(call: SandboxRequest) -> bytes:
     """The ranges and features of the profile; an unknown version is answered in the layout of v0."""
     profile = call.cluster.settings.profile
     lowest, highest = profile.versions[API_VERSIONS.key]
     if not lowest <= call.version <= highest:
-        own = api_versions.ApiRange(api_key=API_VERSIONS.key, lowest=lowest, highest=highest)
-        refused = api_versions.Response(error_code=UNSUPPORTED_VERSION, apis=(own,))
-        return api_versions.encode_response(0, refused)
-    asked = api_versions.decode_request(call.version, call.body)
-    code = call.failure.code if call.failure is not None else _asked_wrongly(call, asked)
+        own_range = api_versions.ApiRange(api_key=API_VERSIONS.key, lowest=lowest, highest=highest)
+        refusal = api_versions.ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, apis=(own_range,))
+        return api_versions.encode_response(0, refusal)
+    request = api_versions.decode_request(call.version, call.body)
+    code = call.failure.code if call.failure is not None else _request_error_code(call, request)
     if code != NONE:
         return api_versions.encode_response(
-            call.version, api_versions.Response(error_code=code, apis=())
+            call.version, api_versions.ApiVersionsResponse(error_code=code, apis=())
         )
-    shown = [f for f in profile.features if f.lowest > 0 or call.version >= 4]
-    response = api_versions.Response(
+    visible_features = [f for f in profile.features if f.lowest > 0 or call.version >= 4]
+    response = api_versions.ApiVersionsResponse(
         error_code=NONE,
         apis=tuple(
             api_versions.ApiRange(api_key=key, lowest=low, highest=high)
@@ -58,7 +58,7 @@ def api_versions_answer(call: Call) -> bytes:
         ),
         throttle_time_ms=call.throttle_ms,
         features=tuple(
-            api_versions.Feature(name=f.name, lowest=f.lowest, highest=f.highest) for f in shown
+            api_versions.Feature(name=f.name, lowest=f.lowest, highest=f.highest) for f in visible_features
         ),
         finalized_epoch=_FEATURES_EPOCH,
         finalized=tuple(
@@ -70,42 +70,42 @@ def api_versions_answer(call: Call) -> bytes:
     return api_versions.encode_response(call.version, response)
 
 
-def _asked_wrongly(call: Call, asked: api_versions.Request) -> int:
+def _request_error_code(call: SandboxRequest, request: api_versions.ApiVersionsRequest) -> int:
     """The code for a client that names itself badly (KIP-511) or means another broker (KIP-1242)."""
-    texts = (asked.software_name, asked.software_version) if call.version >= 3 else ()
+    texts = (request.software_name, request.software_version) if call.version >= 3 else ()
     if not all(map(api_versions.is_valid_software, texts)):
         return INVALID_REQUEST
     if not call.cluster.settings.profile.checks_cluster:
         return NONE
-    if (asked.cluster_id is None) != (asked.node_id == api_versions.UNKNOWN_NODE):
+    if (request.cluster_id is None) != (request.node_id == api_versions.UNKNOWN_NODE):
         return INVALID_REQUEST
-    meant = (call.cluster.cluster_id, call.broker.node)
-    if asked.cluster_id is not None and (asked.cluster_id, asked.node_id) != meant:
+    actual_address = (call.cluster.cluster_id, call.broker.node)
+    if request.cluster_id is not None and (request.cluster_id, request.node_id) != actual_address:
         return REBOOTSTRAP_REQUIRED
     return NONE
 
 
 def api_versions_out_of_turn(version: int) -> bytes:
     """The answer on a connection that has begun with SASL; brokers close it afterwards."""
-    response = api_versions.Response(error_code=ILLEGAL_SASL_STATE, apis=())
+    response = api_versions.ApiVersionsResponse(error_code=ILLEGAL_SASL_STATE, apis=())
     return api_versions.encode_response(version, response)
 
 
-def metadata_answer(call: Call) -> bytes:
+def metadata_answer(call: SandboxRequest) -> bytes:
     """Live brokers at the addresses of the same listener; the sandbox has no topics."""
-    asked = metadata.decode_request(call.version, call.body)
+    request = metadata.decode_request(call.version, call.body)
     operations = metadata.OPERATIONS_NOT_ASKED
-    if asked.include_cluster_operations:
+    if request.include_cluster_operations:
         operations = call.cluster.settings.authorizer.bits(call.principal)
     brokers = tuple(
-        metadata.Broker(node_id=node, host=host, port=port) for node, host, port in addresses(call)
+        metadata.MetadataBroker(node_id=node, host=host, port=port) for node, host, port in addresses(call)
     )
-    response = metadata.Response(
+    response = metadata.MetadataResponse(
         throttle_time_ms=call.throttle_ms,
         brokers=brokers,
         cluster_id=call.cluster.cluster_id,
         controller_id=brokers[0].node_id if brokers else metadata.NO_CONTROLLER,
-        topics=tuple(_unknown_topic(topic) for topic in asked.topics or ()),
+        topics=tuple(_unknown_topic(topic) for topic in request.topics or ()),
         operations=operations,
         error_code=call.failure.code if call.failure is not None else NONE,
     )
@@ -122,7 +122,7 @@ def _unknown_topic(topic: metadata.RequestTopic) -> metadata.Topic:
     return metadata.Topic(name=topic.name, topic_id=topic.topic_id, error_code=code)
 
 
-def addresses(call: Call) -> list[tuple[int, str, int]]:
+def addresses(call: SandboxRequest) -> list[tuple[int, str, int]]:
     """Node id, host and port of every live broker, as this listener advertises them."""
     host = next(
         listener.host
@@ -132,26 +132,26 @@ def addresses(call: Call) -> list[tuple[int, str, int]]:
     return [(broker.node, host, broker.ports[call.listener]) for broker in call.cluster.live()]
 
 
-def describe_cluster_answer(call: Call) -> bytes:
+def describe_cluster_answer(call: SandboxRequest) -> bytes:
     """Cluster id, brokers and what the caller may do; only brokers have an endpoint here."""
-    asked = describe_cluster.decode_request(call.version, call.body)
-    failure = call.failure or _endpoint_failure(asked.endpoint_type)
+    request = describe_cluster.decode_request(call.version, call.body)
+    failure = call.failure or _endpoint_failure(request.endpoint_type)
     if failure is not None:
-        refused = describe_cluster.Response(
+        refusal = describe_cluster.DescribeClusterResponse(
             cluster_id="",
             throttle_time_ms=call.throttle_ms,
             error_code=failure.code,
             error_message=failure.message,
         )
-        return describe_cluster.encode_response(call.version, refused)
+        return describe_cluster.encode_response(call.version, refusal)
     brokers = tuple(
-        describe_cluster.Broker(node_id=node, host=host, port=port)
+        describe_cluster.ClusterNode(node_id=node, host=host, port=port)
         for node, host, port in addresses(call)
     )
     operations = describe_cluster.OPERATIONS_NOT_ASKED
-    if asked.include_operations:
+    if request.include_operations:
         operations = call.cluster.settings.authorizer.bits(call.principal)
-    response = describe_cluster.Response(
+    response = describe_cluster.DescribeClusterResponse(
         cluster_id=call.cluster.cluster_id,
         throttle_time_ms=call.throttle_ms,
         controller_id=brokers[0].node_id if brokers else -1,
@@ -161,62 +161,62 @@ def describe_cluster_answer(call: Call) -> bytes:
     return describe_cluster.encode_response(call.version, response)
 
 
-def _endpoint_failure(endpoint_type: int) -> Failure | None:
+def _endpoint_failure(endpoint_type: int) -> BrokerFailure | None:
     if endpoint_type == describe_cluster.BROKERS:
         return None
     if endpoint_type == describe_cluster.CONTROLLERS:
-        return Failure(
+        return BrokerFailure(
             code=MISMATCHED_ENDPOINT_TYPE,
             message="The request was sent to an endpoint of type BROKER,"
             " but we wanted an endpoint of type CONTROLLER",
         )
-    return Failure(
+    return BrokerFailure(
         code=UNSUPPORTED_ENDPOINT_TYPE, message=f"Unsupported endpoint type {endpoint_type}"
     )
 
 
-def scram_users_answer(call: Call) -> bytes:
+def scram_users_answer(call: SandboxRequest) -> bytes:
     """Users with SCRAM credentials; an empty list asks for all, like null.
 
     Raises:
         NeverAnswered: Null without the right to Describe: brokers trip over the null while they word
             the refusal and never answer (seen on 3.9.1, 4.0.1, 4.3.1 and 4.4.0).
     """
-    asked = scram_credentials.decode_request(call.version, call.body).users
+    requested_users = scram_credentials.decode_request(call.version, call.body).users
     settings = call.cluster.settings
     if call.failure is not None:
-        return _scram_refused(call, call.failure.code, call.failure.message, asked or ())
+        return _scram_refused(call, call.failure.code, call.failure.message, requested_users or ())
     if not settings.authorizer.allows(call.principal, Operation.DESCRIBE):
-        if asked is None:
+        if requested_users is None:
             raise NeverAnswered
-        return _scram_refused(call, CLUSTER_AUTHORIZATION_FAILED, None, asked)
-    counts = Counter(asked or tuple(settings.users))
+        return _scram_refused(call, CLUSTER_AUTHORIZATION_FAILED, None, requested_users)
+    counts = Counter(requested_users or tuple(settings.users))
     users = tuple(_scram_user(call, name, count) for name, count in counts.items())
-    response = scram_credentials.Response(
+    response = scram_credentials.DescribeUserScramCredentialsResponse(
         throttle_time_ms=call.throttle_ms, error_message="", users=users
     )
     return scram_credentials.encode_response(call.version, response)
 
 
-def _scram_refused(call: Call, code: int, message: str | None, asked: tuple[str, ...]) -> bytes:
+def _scram_refused(call: SandboxRequest, code: int, message: str | None, requested_users: tuple[str, ...]) -> bytes:
     """Every user that was asked for becomes a nameless one with the code."""
-    users = tuple(scram_credentials.User(name="", error_code=code) for _ in asked)
-    response = scram_credentials.Response(
+    users = tuple(scram_credentials.ScramUser(name="", error_code=code) for _ in requested_users)
+    response = scram_credentials.DescribeUserScramCredentialsResponse(
         throttle_time_ms=call.throttle_ms, error_code=code, error_message=message, users=users
     )
     return scram_credentials.encode_response(call.version, response)
 
 
-def _scram_user(call: Call, name: str, count: int) -> scram_credentials.User:
+def _scram_user(call: SandboxRequest, name: str, count: int) -> scram_credentials.ScramUser:
     if count > 1:
-        return scram_credentials.User(
+        return scram_credentials.ScramUser(
             name=name,
             error_code=DUPLICATE_RESOURCE,
             error_message="Cannot describe SCRAM credentials for the same user twice"
             f" in a single request: {name}",
         )
     if name not in call.cluster.settings.users:
-        return scram_credentials.User(
+        return scram_credentials.ScramUser(
             name=name,
             error_code=RESOURCE_NOT_FOUND,
             error_message=f"Attempt to describe a user credential that does not exist: {name}",
@@ -226,11 +226,11 @@ def _scram_user(call: Call, name: str, count: int) -> scram_credentials.User:
         for listener in call.cluster.settings.listeners
         for mechanism in listener.mechanisms
     }
-    return scram_credentials.User(
+    return scram_credentials.ScramUser(
         name=name,
         error_message="",
         credentials=tuple(
-            scram_credentials.Credential(mechanism=code, iterations=SCRAM_ITERATIONS)
+            scram_credentials.CredentialInfo(mechanism=code, iterations=SCRAM_ITERATIONS)
             for mechanism, code in SCRAM_CODES.items()
             if mechanism in offered
         ),

@@ -46,18 +46,18 @@ class Authorizer:
 
     Attributes:
         grants: What each named principal was given; implied operations need no mention.
-        others: What everybody else may do.
+        default_operations: What everybody else may do.
     """
 
     grants: Mapping[str, frozenset[Operation]] = field(
         default_factory=dict[str, frozenset[Operation]]
     )
-    others: frozenset[Operation] = frozenset()
+    default_operations: frozenset[Operation] = frozenset()
 
     def rights(self, principal: str) -> frozenset[Operation]:
         """Everything the principal may do, implied operations included."""
-        given = self.grants.get(principal, self.others)
-        return given.union(*(_INCLUDES.get(operation, frozenset()) for operation in given))
+        granted = self.grants.get(principal, self.default_operations)
+        return granted.union(*(_INCLUDES.get(operation, frozenset()) for operation in granted))
 
     def allows(self, principal: str, operation: Operation) -> bool:
         """Whether the principal may do it."""
@@ -71,5 +71,5 @@ class Authorizer:
         return sum(1 << operation for operation in rights)
 
 
-OPEN: Final = Authorizer(others=EVERYTHING)
+OPEN: Final = Authorizer(default_operations=EVERYTHING)
 """No authorizer: everybody may do everything, as on a broker without one."""

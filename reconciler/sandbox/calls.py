@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.sandbox.cluster import Broker, Cluster
+from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.faults import Effect, Refuse, Stale, Throttle
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 
 CLUSTER_DENIED: Final = "Cluster authorization failed."
 """Kafka's generic sentence of code 31."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class SandboxRequest:
     """A request after its frame and header were read.
 
     Attributes:
@@ -26,8 +26,8 @@ class Call:
         effects: Faults planned for this request.
     """
 
-    cluster: Cluster
-    broker: Broker
+    cluster: SandboxCluster
+    broker: SandboxBroker
     listener: str
     principal: str
     version: int
@@ -45,7 +45,7 @@ class Call:
         return next((e for e in self.effects if isinstance(e, Refuse) and e.names is None), None)
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> BrokerFailure | None:
         """What the whole request is answered with, if a fault says so."""
         return self.refusal.failure if self.refusal is not None else None
 

@@ -12,66 +12,66 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import state_file
-from reconciler.sandbox.image import Image, Record
-from reconciler.sandbox.settings import Settings
+from reconciler.sandbox.image import Image, QuotaRecord
+from reconciler.sandbox.settings import SandboxSettings
 
 
 @dataclass(slots=True)
-class Broker:
+class SandboxBroker:
     """One broker: where its listeners are, which image (and how new) it shows, whether it is held back or up."""
 
     node: int
-    shown: Image
+    visible_image: Image
     version: int = 0
     ports: dict[str, int] = field(default_factory=dict[str, int])
-    held: bool = False
+    is_held: bool = False
     running: bool = False
 
 
 def random_cluster_id() -> str:
     """22 characters as ``Uuid.randomUuid`` prints them; never beginning with a dash, as Kafka's do not."""
     while True:
-        made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-        if not made.startswith("-"):
-            return made
+        cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        if not cluster_id.startswith("-"):
+            return cluster_id
 
 
-class Cluster:
+class SandboxCluster:
     """The shared state of a sandbox's brokers."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SandboxSettings) -> None:
         """Loads the state file, or begins one.
 
         Raises:
             ConfigError: The state file cannot be read or written, or belongs to another cluster id.
         """
         path = settings.state_file
-        kept = state_file.load(path) if path is not None else None
-        kept_id, image = kept if kept is not None else ("", Image())
+        stored_state = state_file.load(path) if path is not None else None
+        kept_id, image = stored_state if stored_state is not None else ("", Image())
         if settings.cluster_id and kept_id and kept_id != settings.cluster_id:
             raise ConfigError(
                 f"the state belongs to cluster {kept_id}, not {settings.cluster_id}",
-                where=str(path),
+                location=str(path),
             )
         self.settings = settings
         self.cluster_id = settings.cluster_id or kept_id or random_cluster_id()
         self.image = image
         self.before = image
         self.version = 0
-        self.brokers = {node: Broker(node=node, shown=image) for node in settings.nodes}
-        if path is not None and kept is None:
+        self.brokers = {node: SandboxBroker(node=node, visible_image=image) for node in settings.nodes}
+        if path is not None and stored_state is None:
             state_file.save(path, self.cluster_id, image)
 
-    def commit(self, records: Iterable[Record]) -> None:
+    def commit(self, records: Iterable[QuotaRecord]) -> None:
         """Applies records as one batch; brokers show it after their lag.
 
         Raises:
             ConfigError: The state file cannot be written; nothing has changed then.
         """
-        listed = tuple(records)
-        if not listed:
+        record_list = tuple(records)
+        if not record_list:
             return
-        changed = self.image.applied(listed)
+        changed = self.image.applied(record_list)
         if self.settings.state_file is not None:
             state_file.save(self.settings.state_file, self.cluster_id, changed)
         self.before, self.image = self.image, changed
@@ -87,19 +87,19 @@ class Cluster:
 
     def hold(self, node: int) -> None:
         """Keeps a broker on what it shows now, as if it had fallen behind."""
-        self.brokers[node].held = True
+        self.brokers[node].is_held = True
 
     def release(self, node: int) -> None:
         """Lets a broker catch up at once."""
         broker = self.brokers[node]
-        broker.held = False
+        broker.is_held = False
         self._show(broker, self.image, self.version)
 
-    def live(self) -> list[Broker]:
+    def live(self) -> list[SandboxBroker]:
         """Running brokers by id."""
         return [self.brokers[node] for node in sorted(self.brokers) if self.brokers[node].running]
 
-    def _show(self, broker: Broker, image: Image, version: int) -> None:
+    def _show(self, broker: SandboxBroker, image: Image, version: int) -> None:
         """Never goes back: a late image does not replace a newer one."""
-        if not broker.held and version > broker.version:
-            broker.shown, broker.version = image, version
+        if not broker.is_held and version > broker.version:
+            broker.visible_image, broker.version = image, version

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.sandbox.authorizer import Operation
-from reconciler.sandbox.calls import CLUSTER_DENIED, Call
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.calls import CLUSTER_DENIED, SandboxRequest
+from reconciler.sandbox.rules import BrokerFailure
 from reconciler.wire import describe_configs as wire
 from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
 
@@ -17,17 +17,17 @@ STATIC: Final = 4
 DEFAULT: Final = 5
 """``ConfigSource``: from the broker's file, or Kafka's default."""
 
-_MALFORMED: Final = Failure(
+_MALFORMED: Final = BrokerFailure(
     code=INVALID_REQUEST,
     message="This most likely occurs because of a request being malformed by the client library or"
     " the message was sent to an incompatible broker. See the broker logs for more details.",
 )
-_UNKNOWN_TOPIC: Final = Failure(code=3, message="")
-_TOPIC_DENIED: Final = Failure(code=29, message="Topic authorization failed.")
+_UNKNOWN_TOPIC: Final = BrokerFailure(code=3, message="")
+_TOPIC_DENIED: Final = BrokerFailure(code=29, message="Topic authorization failed.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownSetting:
     """A setting that the sandbox shows: Kafka's default and the code of its ``ConfigType``."""
 
     default: str | None
@@ -37,44 +37,44 @@ class Known:
 INT: Final = 3
 CLASS: Final = 8
 KNOWN: Final = {
-    "client.quota.callback.class": Known(default=None, config_type=CLASS),
-    "controller.quota.window.num": Known(default="11", config_type=INT),
-    "controller.quota.window.size.seconds": Known(default="1", config_type=INT),
-    "node.id": Known(default=None, config_type=INT),
-    "quota.window.num": Known(default="11", config_type=INT),
-    "quota.window.size.seconds": Known(default="1", config_type=INT),
+    "client.quota.callback.class": KnownSetting(default=None, config_type=CLASS),
+    "controller.quota.window.num": KnownSetting(default="11", config_type=INT),
+    "controller.quota.window.size.seconds": KnownSetting(default="1", config_type=INT),
+    "node.id": KnownSetting(default=None, config_type=INT),
+    "quota.window.num": KnownSetting(default="11", config_type=INT),
+    "quota.window.size.seconds": KnownSetting(default="1", config_type=INT),
 }
 
 
-def describe_configs_answer(call: Call) -> bytes:
+def describe_configs_answer(call: SandboxRequest) -> bytes:
     """One result per resource, in the order asked."""
-    asked = wire.decode_request(call.version, call.body)
+    request = wire.decode_request(call.version, call.body)
     failure = call.failure
-    if any(resource.resource_type not in (wire.BROKER, wire.TOPIC) for resource in asked.resources):
+    if any(resource.resource_type not in (wire.BROKER, wire.TOPIC) for resource in request.resources):
         failure = failure or _MALFORMED
-    response = wire.Response(
+    response = wire.DescribeConfigsResponse(
         throttle_time_ms=call.throttle_ms,
         results=tuple(
-            _result(call, resource, failure, synonyms=asked.include_synonyms)
-            for resource in asked.resources
+            _result(call, resource, failure, synonyms=request.include_synonyms)
+            for resource in request.resources
         ),
     )
     return wire.encode_response(call.version, response)
 
 
 def _result(
-    call: Call, resource: wire.Resource, failure: Failure | None, *, synonyms: bool
-) -> wire.Result:
+    call: SandboxRequest, resource: wire.ConfigResource, failure: BrokerFailure | None, *, synonyms: bool
+) -> wire.ConfigsResult:
     failure = failure or _refusal(call, resource)
     if failure is not None:
-        return wire.Result(
+        return wire.ConfigsResult(
             resource_type=resource.resource_type,
             name=resource.name,
             error_code=failure.code,
             error_message=failure.message,
         )
     names = [] if resource.name == "" else [n for n in KNOWN if n in (resource.keys or KNOWN)]
-    return wire.Result(
+    return wire.ConfigsResult(
         resource_type=resource.resource_type,
         name=resource.name,
         error_message="",
@@ -82,13 +82,13 @@ def _result(
     )
 
 
-def _refusal(call: Call, resource: wire.Resource) -> Failure | None:
+def _refusal(call: SandboxRequest, resource: wire.ConfigResource) -> BrokerFailure | None:
     """Rights first, then what is wrong with the name."""
     allowed = call.cluster.settings.authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS)
     if resource.resource_type == wire.TOPIC:
         return _UNKNOWN_TOPIC if allowed else _TOPIC_DENIED
     if not allowed:
-        return Failure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
+        return BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
     if resource.name in ("", str(call.broker.node)):
         return None
     if not resource.name.removeprefix("-").isdecimal():
@@ -98,22 +98,22 @@ def _refusal(call: Call, resource: wire.Resource) -> Failure | None:
             f"Unexpected broker id, expected {call.broker.node} or empty string,"
             f" but received {resource.name}"
         )
-    return Failure(code=INVALID_REQUEST, message=words)
+    return BrokerFailure(code=INVALID_REQUEST, message=words)
 
 
-def _setting(call: Call, name: str, *, synonyms: bool) -> wire.Setting:
-    known = KNOWN[name]
+def _setting(call: SandboxRequest, name: str, *, synonyms: bool) -> wire.ConfigEntry:
+    known_setting = KNOWN[name]
     static = {"node.id": str(call.broker.node), **call.cluster.settings.broker_settings}.get(name)
-    sources = [(static, STATIC), (known.default, DEFAULT)]
+    sources = [(static, STATIC), (known_setting.default, DEFAULT)]
     places = [(value, source) for value, source in sources if value is not None]
     value, source = places[0] if places else (None, DEFAULT)
-    return wire.Setting(
+    return wire.ConfigEntry(
         name=name,
         value=value,
         read_only=True,
         source=source,
-        config_type=known.config_type,
+        config_type=known_setting.config_type,
         synonyms=tuple(
-            wire.Synonym(name=name, value=text, source=place) for text, place in places if synonyms
+            wire.ConfigSynonym(name=name, value=text, source=place) for text, place in places if synonyms
         ),
     )

@@ -19,8 +19,8 @@ from reconciler.sandbox.answers import (
     scram_users_answer,
 )
 from reconciler.sandbox.authorizer import ANONYMOUS
-from reconciler.sandbox.calls import Call, NeverAnswered
-from reconciler.sandbox.cluster import Broker, Cluster
+from reconciler.sandbox.calls import SandboxRequest, NeverAnswered
+from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.config_answers import describe_configs_answer
 from reconciler.sandbox.distinguished import distinguished_name
 from reconciler.sandbox.faults import (
@@ -36,9 +36,9 @@ from reconciler.sandbox.faults import (
 )
 from reconciler.sandbox.quota_answers import alter_answer, describe_answer
 from reconciler.sandbox.sasl_session import (
-    Reply,
+    SaslReply,
     SaslSession,
-    Stage,
+    SaslStage,
     refused_authenticate,
     refused_handshake,
 )
@@ -64,7 +64,7 @@ MAX_REQUEST: Final = 100 * 1024 * 1024
 MAX_BEFORE_AUTHENTICATION: Final = 524_288
 """``sasl.server.max.receive.size``."""
 
-_ANSWERS: Final[dict[int, Callable[[Call], bytes]]] = {
+_ANSWERS: Final[dict[int, Callable[[SandboxRequest], bytes]]] = {
     METADATA.key: metadata_answer,
     API_VERSIONS.key: api_versions_answer,
     DESCRIBE_CONFIGS.key: describe_configs_answer,
@@ -72,22 +72,22 @@ _ANSWERS: Final[dict[int, Callable[[Call], bytes]]] = {
     DESCRIBE_USER_SCRAM_CREDENTIALS.key: scram_users_answer,
     DESCRIBE_CLUSTER.key: describe_cluster_answer,
 }
-_SLOW_ANSWERS: Final[dict[int, Callable[[Call], Awaitable[bytes]]]] = {
+_SLOW_ANSWERS: Final[dict[int, Callable[[SandboxRequest], Awaitable[bytes]]]] = {
     ALTER_CLIENT_QUOTAS.key: alter_answer,
 }
 _SASL: Final = (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key)
 
 
-class _Closed(Exception):
+class _ConnectionClosed(Exception):
     """The broker closes the connection now."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Connection:
+class ServerConnection:
     """A client's connection to one listener of one broker."""
 
-    cluster: Cluster
-    broker: Broker
+    cluster: SandboxCluster
+    broker: SandboxBroker
     listener: Listener
     faults: Faults
     clock: Callable[[], float]
@@ -106,32 +106,32 @@ class Connection:
                 clock=self.clock,
             )
         with contextlib.suppress(
-            _Closed, ProtocolError, ConnectionError, asyncio.IncompleteReadError
+            _ConnectionClosed, ProtocolError, ConnectionError, asyncio.IncompleteReadError
         ):
             while True:
-                await self._serve_one(await self._read_frame(session), session)
+                await self._serve_request(await self._read_frame(session), session)
 
     async def _read_frame(self, session: SaslSession | None) -> bytes:
-        unknown = session is not None and session.stage is not Stage.KNOWN
+        unknown = session is not None and session.stage is not SaslStage.KNOWN
         head = await self.reader.readexactly(frames.LENGTH_BYTES)
         limit = MAX_BEFORE_AUTHENTICATION if unknown else MAX_REQUEST
         return await self.reader.readexactly(frames.frame_size(head, limit=limit))
 
-    async def _serve_one(self, frame: bytes, session: SaslSession | None) -> None:
+    async def _serve_request(self, frame: bytes, session: SaslSession | None) -> None:
         header, body = frames.decode_request(frame)
-        effects = self.faults.befalling(header.api_key, self.broker.node)
+        effects = self.faults.effects_for(header.api_key, self.broker.node)
         for effect in effects:
             if isinstance(effect, Delay):
                 await asyncio.sleep(effect.seconds)
         if any(isinstance(effect, CutBefore) for effect in effects):
-            raise _Closed
+            raise _ConnectionClosed
         if session is not None:
             reply = await self._reply_with_sasl(header, body, session, effects)
         else:
             reply = await self._reply(header, body, self._certified(), effects)
         await self._send(header, reply.body, effects)
         if reply.closes:
-            raise _Closed
+            raise _ConnectionClosed
 
     async def _reply_with_sasl(
         self,
@@ -139,42 +139,42 @@ class Connection:
         body: bytes,
         session: SaslSession,
         effects: tuple[Effect, ...],
-    ) -> Reply:
+    ) -> SaslReply:
         """What a SASL listener does with a request, given how far the client has come."""
         self._check_version(header)
         if session.expired and header.api_key != SASL_HANDSHAKE.key:
-            raise _Closed
+            raise _ConnectionClosed
         if header.api_key == SASL_HANDSHAKE.key:
             return session.handshake(header.api_version, body)
         if header.api_key == SASL_AUTHENTICATE.key:
             reply = session.authenticate(header.api_version, body)
             if reply is None:
-                raise _Closed
+                raise _ConnectionClosed
             if reply.wrong:
                 await asyncio.sleep(self.cluster.settings.failed_authentication_delay)
             return reply
-        if session.stage is Stage.KNOWN:
+        if session.stage is SaslStage.KNOWN:
             return await self._reply(header, body, session.principal, effects)
-        if header.api_key != API_VERSIONS.key or session.stage is Stage.GREETED:
-            raise _Closed
-        if session.stage is Stage.CHOSEN:
-            return Reply(body=api_versions_out_of_turn(header.api_version), closes=True)
+        if header.api_key != API_VERSIONS.key or session.stage is SaslStage.GREETED:
+            raise _ConnectionClosed
+        if session.stage is SaslStage.CHOSEN:
+            return SaslReply(body=api_versions_out_of_turn(header.api_version), closes=True)
         lowest, highest = self._offered(API_VERSIONS.key)
         if lowest <= header.api_version <= highest:
-            session.stage = Stage.GREETED
+            session.stage = SaslStage.GREETED
         return await self._reply(header, body, ANONYMOUS, effects)
 
     async def _reply(
         self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
-    ) -> Reply:
+    ) -> SaslReply:
         """What a broker does with a request of a known principal."""
         self._check_version(header)
         key, version = header.api_key, header.api_version
         if key == SASL_HANDSHAKE.key:
-            return Reply(body=refused_handshake(version))
+            return SaslReply(body=refused_handshake(version))
         if key == SASL_AUTHENTICATE.key:
-            return Reply(body=refused_authenticate(version))
-        call = Call(
+            return SaslReply(body=refused_authenticate(version))
+        call = SandboxRequest(
             cluster=self.cluster,
             broker=self.broker,
             listener=self.listener.name,
@@ -185,23 +185,23 @@ class Connection:
         )
         try:
             if key in _SLOW_ANSWERS:
-                return Reply(body=await _SLOW_ANSWERS[key](call))
-            return Reply(body=_ANSWERS[key](call))
+                return SaslReply(body=await _SLOW_ANSWERS[key](call))
+            return SaslReply(body=_ANSWERS[key](call))
         except NeverAnswered:
             while await self.reader.read(65_536):
                 pass  # whatever else comes is never looked at
-            raise _Closed from None
+            raise _ConnectionClosed from None
 
     def _check_version(self, header: RequestHeader) -> None:
         """Closes on what the profile does not offer."""
         lowest, highest = self._offered(header.api_key)
         if header.api_key != API_VERSIONS.key and not lowest <= header.api_version <= highest:
-            raise _Closed
+            raise _ConnectionClosed
 
     def _offered(self, key: int) -> tuple[int, int]:
         offered = self.cluster.settings.profile.versions.get(key)
         if offered is None:
-            raise _Closed
+            raise _ConnectionClosed
         return offered
 
     def _certified(self) -> str:
@@ -218,12 +218,12 @@ class Connection:
         version = header.api_version
         frame = frames.encode_response(api, version, correlation_id=correlation_id, body=body)
         if any(isinstance(effect, CutAfter) for effect in effects):
-            raise _Closed
+            raise _ConnectionClosed
         for effect in effects:
             if isinstance(effect, Truncate):
                 self.writer.write(frame[: effect.keep])
                 await self.writer.drain()
-                raise _Closed
+                raise _ConnectionClosed
             if isinstance(effect, Slow):
                 frame = await self._drip(frame, effect)
         self.writer.write(frame)

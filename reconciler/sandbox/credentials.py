@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from reconciler.errors import AuthenticationError
 from reconciler.wire.sasl.plain import NAME as PLAIN
 from reconciler.wire.sasl.plain import read_plain
-from reconciler.wire.sasl.scram import Credential, ScramServer, make_credential
+from reconciler.wire.sasl.scram import ServerCredential, ScramServer, make_credential
 
 WRONG_PASSWORD: Final = "Authentication failed: Invalid username or password"  # noqa: S105 - words
 
@@ -22,7 +22,7 @@ _SALT: Final = secrets.token_bytes(16)
 """One salt for every user: a sandbox protects nothing, and its passwords change with each run."""
 
 
-class Exchange(Protocol):
+class SaslExchange(Protocol):
     """One authentication; ``principal`` is ``None`` until it has succeeded."""
 
     principal: str | None
@@ -77,17 +77,17 @@ class ScramExchange:
             self.principal = self._server.user
         return answer
 
-    def _credential(self, name: str) -> Credential | None:
+    def _credential(self, name: str) -> ServerCredential | None:
         password = self._users.get(name)
         return None if password is None else _credential_of(self._mechanism, password)
 
 
 @lru_cache(maxsize=1024)
-def _credential_of(mechanism: str, password: str) -> Credential:
+def _credential_of(mechanism: str, password: str) -> ServerCredential:
     """Kept, because making it takes milliseconds."""
     return make_credential(mechanism, password=password, salt=_SALT, iterations=SCRAM_ITERATIONS)
 
 
-def begin(mechanism: str, users: Mapping[str, str]) -> Exchange:
+def begin(mechanism: str, users: Mapping[str, str]) -> SaslExchange:
     """A fresh exchange of one of the mechanisms in ``settings.MECHANISMS``."""
     return PlainExchange(users) if mechanism == PLAIN else ScramExchange(mechanism, users)

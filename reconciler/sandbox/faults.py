@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.sandbox.image import Names
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Refuse:
         applied: Whether the alteration is carried out all the same, as after a time-out on the way.
     """
 
-    failure: Failure
+    failure: BrokerFailure
     names: Names | None = None
     applied: bool = False
 
@@ -128,7 +128,7 @@ class Faults:
         """Disarms everything."""
         self._armed.clear()
 
-    def befalling(self, api: int, node: int) -> tuple[Effect, ...]:
+    def effects_for(self, api: int, node: int) -> tuple[Effect, ...]:
         """Effects for one request, which count as used by it."""
         effects: list[Effect] = []
         for armed in self._armed:

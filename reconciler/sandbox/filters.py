@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.quota.entity import ENTITY_TYPES
 from reconciler.sandbox.image import Image, Names
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from reconciler.wire.describe_client_quotas import ANY, DEFAULT, EXACT, Component, Entry
 from reconciler.wire.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 
@@ -39,16 +39,16 @@ _MATCH_RULES: Final[dict[int, _Wrong]] = {
 """What is wrong with a match string, by match type."""
 
 
-def check(components: Sequence[Component]) -> Failure | None:
+def check(components: Sequence[Component]) -> BrokerFailure | None:
     """Why a broker refuses the filter, or ``None``."""
-    seen: set[str] = set()
+    seen_types: set[str] = set()
     for component in components:
-        failure = _component_failure(component, seen)
+        failure = _component_failure(component, seen_types)
         if failure is not None:
             return failure
-        seen.add(component[0])
-    if "ip" in seen and len(seen) > 1:
-        return Failure(code=INVALID_REQUEST, message=_COMBINATION)
+        seen_types.add(component[0])
+    if "ip" in seen_types and len(seen_types) > 1:
+        return BrokerFailure(code=INVALID_REQUEST, message=_COMBINATION)
     return None
 
 
@@ -66,21 +66,21 @@ def matching(image: Image, components: Sequence[Component], *, strict: bool) -> 
 
 
 def _matches(names: Names, components: Sequence[Component]) -> bool:
-    named = dict(names)
+    names_by_type = dict(names)
     return all(
-        kind in named and (how == ANY or named[kind] == match) for kind, how, match in components
+        kind in names_by_type and (how == ANY or names_by_type[kind] == match) for kind, how, match in components
     )
 
 
-def _component_failure(component: Component, seen: set[str]) -> Failure | None:
+def _component_failure(component: Component, seen_types: set[str]) -> BrokerFailure | None:
     kind, how, match = component
     if not kind:
-        return Failure(code=INVALID_REQUEST, message="Invalid empty entity type.")
-    if kind in seen:
+        return BrokerFailure(code=INVALID_REQUEST, message="Invalid empty entity type.")
+    if kind in seen_types:
         words = f"Entity type {kind} cannot appear more than once in the filter."
-        return Failure(code=INVALID_REQUEST, message=words)
+        return BrokerFailure(code=INVALID_REQUEST, message=words)
     if kind not in ENTITY_TYPES:
-        return Failure(code=UNSUPPORTED_VERSION, message=f"Unsupported entity type {kind}")
+        return BrokerFailure(code=UNSUPPORTED_VERSION, message=f"Unsupported entity type {kind}")
     rule = _MATCH_RULES.get(how)
     wrong = f"Unknown match type {how}" if rule is None else rule(match)
-    return None if wrong is None else Failure(code=INVALID_REQUEST, message=wrong)
+    return None if wrong is None else BrokerFailure(code=INVALID_REQUEST, message=wrong)

@@ -32,17 +32,17 @@ def hash_ordered(keys: Iterable[str], *, capacity: int = DEFAULT_CAPACITY) -> li
     The table has the next power of two of ``capacity`` and doubles when it is filled beyond three
     quarters; within a bucket the order of insertion stays.
     """
-    listed = list(dict.fromkeys(keys))
-    if len(listed) < 2:
-        return listed
+    distinct_keys = list(dict.fromkeys(keys))
+    if len(distinct_keys) < 2:
+        return distinct_keys
     size = 1
     while size < capacity:
         size *= 2
-    while len(listed) > max(int(size * _LOAD), 1 if size == 1 else 0):
+    while len(distinct_keys) > max(int(size * _LOAD), 1 if size == 1 else 0):
         size *= 2
 
     def bucket(key: str) -> int:
         code = string_hash(key)
         return (code ^ (code >> 16)) & (size - 1)
 
-    return sorted(listed, key=bucket)
+    return sorted(distinct_keys, key=bucket)

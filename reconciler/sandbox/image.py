@@ -23,7 +23,7 @@ NO_VALUES: Final[Values] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class QuotaRecord:
     """One change, like ``ClientQuotaRecord``; value None removes the key."""
 
     names: Names
@@ -37,7 +37,7 @@ class Image:
 
     values: Mapping[Names, Values] = field(default_factory=dict[Names, Values])
 
-    def applied(self, records: Iterable[Record]) -> "Image":
+    def applied(self, records: Iterable[QuotaRecord]) -> "Image":
         """The image after ``records``, in order; an entity that loses its last value is gone."""
         values = dict(self.values)
         changed: dict[Names, dict[str, float]] = {}
@@ -65,13 +65,13 @@ def names_of(parts: Iterable[Part]) -> Names:
 
 def entity_text(parts: Iterable[Part]) -> str:
     """The entity as ``ClientQuotaEntity.toString`` prints it, in the order of Java's map."""
-    listed = tuple(parts)
-    named = dict(listed)
-    shown = (
-        f"{kind}={'null' if named[kind] is None else named[kind]}"
-        for kind in hash_ordered(named, capacity=len(listed))
+    entity_parts = tuple(parts)
+    names_by_type = dict(entity_parts)
+    ordered_types = (
+        f"{kind}={'null' if names_by_type[kind] is None else names_by_type[kind]}"
+        for kind in hash_ordered(names_by_type, capacity=len(entity_parts))
     )
-    return f"ClientQuotaEntity(entries={{{', '.join(shown)}}})"
+    return f"ClientQuotaEntity(entries={{{', '.join(ordered_types)}}})"
 
 
 def same_double(old: float | None, new: float) -> bool:

@@ -15,7 +15,7 @@ from reconciler.wire.apis import BY_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class FeatureLevel:
     """A feature level of KIP-584: what the broker supports and what the cluster runs with.
 
     Attributes:
@@ -31,7 +31,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class BrokerProfile:
     """The rules, words and version ranges of one line.
 
     Attributes:
@@ -53,7 +53,7 @@ class Profile:
 
     name: str
     versions: Mapping[int, tuple[int, int]]
-    features: tuple[Feature, ...]
+    features: tuple[FeatureLevel, ...]
     checks_numbers: bool
     refuses_non_finite: bool
     knows_scram_keys: bool
@@ -90,10 +90,10 @@ def _versions(*changed: tuple[int, int, int]) -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(dict(sorted({**_COMMON, **widened}.items())))
 
 
-LINE_3_4: Final = Profile(
+LINE_3_4: Final = BrokerProfile(
     name="3.4",
     versions=_versions(),
-    features=(Feature(name="metadata.version", lowest=1, highest=8, finalized=8),),
+    features=(FeatureLevel(name="metadata.version", lowest=1, highest=8, finalized=8),),
     checks_numbers=False,
     refuses_non_finite=False,
     knows_scram_keys=True,
@@ -101,12 +101,12 @@ LINE_3_4: Final = Profile(
     checks_cluster=False,
 )
 
-LINE_3_9: Final = Profile(
+LINE_3_9: Final = BrokerProfile(
     name="3.9",
     versions=_versions((API_VERSIONS, 0, 4), (SCRAM_USERS, 0, 0), (DESCRIBE_CLUSTER, 0, 1)),
     features=(
-        Feature(name="kraft.version", lowest=0, highest=1, finalized=0),
-        Feature(name="metadata.version", lowest=1, highest=21, finalized=21),
+        FeatureLevel(name="kraft.version", lowest=0, highest=1, finalized=0),
+        FeatureLevel(name="metadata.version", lowest=1, highest=21, finalized=21),
     ),
     checks_numbers=True,
     refuses_non_finite=False,
@@ -115,19 +115,19 @@ LINE_3_9: Final = Profile(
     checks_cluster=False,
 )
 
-LINE_4: Final = Profile(
+LINE_4: Final = BrokerProfile(
     name="4.x",
     versions=_versions(
         (METADATA, 0, 13), (API_VERSIONS, 0, 5), (SCRAM_USERS, 0, 0), (DESCRIBE_CLUSTER, 0, 2)
     ),
     features=(
-        Feature(name="eligible.leader.replicas.version", lowest=0, highest=1, finalized=1),
-        Feature(name="group.version", lowest=0, highest=1, finalized=1),
-        Feature(name="kraft.version", lowest=0, highest=1, finalized=0),
-        Feature(name="metadata.version", lowest=7, highest=33, finalized=33),
-        Feature(name="share.version", lowest=0, highest=2, finalized=2),
-        Feature(name="streams.version", lowest=0, highest=1, finalized=1),
-        Feature(name="transaction.version", lowest=0, highest=2, finalized=2),
+        FeatureLevel(name="eligible.leader.replicas.version", lowest=0, highest=1, finalized=1),
+        FeatureLevel(name="group.version", lowest=0, highest=1, finalized=1),
+        FeatureLevel(name="kraft.version", lowest=0, highest=1, finalized=0),
+        FeatureLevel(name="metadata.version", lowest=7, highest=33, finalized=33),
+        FeatureLevel(name="share.version", lowest=0, highest=2, finalized=2),
+        FeatureLevel(name="streams.version", lowest=0, highest=1, finalized=1),
+        FeatureLevel(name="transaction.version", lowest=0, highest=2, finalized=2),
     ),
     checks_numbers=True,
     refuses_non_finite=True,
@@ -146,7 +146,7 @@ LINE_4_3: Final = replace(
     checks_cluster=False,
 )
 
-PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+PROFILES: Final[Mapping[str, BrokerProfile]] = MappingProxyType(
     {profile.name: profile for profile in (LINE_3_4, LINE_3_9, LINE_4_3, LINE_4)}
 )
 """Every line by name, oldest first."""
@@ -157,7 +157,7 @@ ALIASES: Final[Mapping[str, str]] = MappingProxyType({"4.0": "4.3", "4.1": "4.3"
 NEWEST: Final = LINE_4
 
 
-def profile_named(name: str) -> Profile:
+def profile_named(name: str) -> BrokerProfile:
     """The profile of that name.
 
     Raises:

@@ -6,24 +6,24 @@ from dataclasses import replace
 from reconciler.errors import ConfigError
 from reconciler.sandbox import filters, rules
 from reconciler.sandbox.authorizer import Operation
-from reconciler.sandbox.calls import CLUSTER_DENIED, Call
+from reconciler.sandbox.calls import CLUSTER_DENIED, SandboxRequest
 from reconciler.sandbox.faults import Refuse
 from reconciler.sandbox.image import Names, scattered
 from reconciler.sandbox.resolving import resolvable
-from reconciler.sandbox.rules import Failure, Verdicts
+from reconciler.sandbox.rules import BrokerFailure, AlterationVerdicts
 from reconciler.wire import alter_client_quotas, describe_client_quotas
 from reconciler.wire.alter_client_quotas import Alteration, Result
 from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
 
 
-def describe_answer(call: Call) -> bytes:
+def describe_answer(call: SandboxRequest) -> bytes:
     """One snapshot of what this broker shows; a refusal has a code for the whole and no entries."""
-    asked = describe_client_quotas.decode_request(call.version, call.body)
+    request = describe_client_quotas.decode_request(call.version, call.body)
     authorizer = call.cluster.settings.authorizer
     failure = call.failure
     if failure is None and not authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS):
-        failure = Failure(code=CLUSTER_AUTHORIZATION_FAILED, message=None)
-    failure = failure or filters.check(asked.components)
+        failure = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=None)
+    failure = failure or filters.check(request.components)
     if failure is not None:
         return describe_client_quotas.encode_response(
             call.version,
@@ -32,8 +32,8 @@ def describe_answer(call: Call) -> bytes:
             error_code=failure.code,
             error_message=failure.message,
         )
-    image = call.cluster.before if call.stale else call.broker.shown
-    entries = filters.matching(image, asked.components, strict=asked.strict)
+    image = call.cluster.before if call.stale else call.broker.visible_image
+    entries = filters.matching(image, request.components, strict=request.strict)
     return describe_client_quotas.encode_response(
         call.version,
         entries=sorted(entries, key=lambda entry: scattered(entry[0])),
@@ -42,35 +42,35 @@ def describe_answer(call: Call) -> bytes:
     )
 
 
-async def alter_answer(call: Call) -> bytes:
+async def alter_answer(call: SandboxRequest) -> bytes:
     """One result per entity, and the records applied unless the request only asks."""
-    asked = alter_client_quotas.decode_request(call.version, call.body)
+    request = alter_client_quotas.decode_request(call.version, call.body)
     settings = call.cluster.settings
     if not settings.authorizer.allows(call.principal, Operation.ALTER_CONFIGS):
-        denied = Failure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
-        return _answer(call, _everyone(asked.alterations, denied))
+        denied = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
+        return _answer(call, _everyone(request.alterations, denied))
     refusals = {e.names: e for e in call.effects if isinstance(e, Refuse) and e.names is not None}
-    known = await resolvable(rules.names_to_resolve(asked.alterations), settings.resolver)
+    resolvable_names = await resolvable(rules.names_to_resolve(request.alterations), settings.resolver)
     verdicts = rules.alter(
         settings.profile,
         call.cluster.image,
-        asked.alterations,
-        resolvable=known,
-        validate_only=asked.validate_only,
+        request.alterations,
+        resolvable=resolvable_names,
+        validate_only=request.validate_only,
     )
     verdicts = _with_refusals(verdicts, refusals)
-    whole = call.failure or verdicts.whole
-    if not asked.validate_only and (call.refusal is None or call.refusal.applied):
+    request_failure = call.failure or verdicts.request_failure
+    if not request.validate_only and (call.refusal is None or call.refusal.applied):
         try:
             call.cluster.commit(verdicts.records)
         except ConfigError:  # nothing was changed; a broker says no more either
-            whole = rules.BATCH_FAILED
-    if whole is not None:
-        return _answer(call, _everyone(asked.alterations, whole))
-    return _answer(call, _one_each(verdicts.results))
+            request_failure = rules.BATCH_FAILED
+    if request_failure is not None:
+        return _answer(call, _everyone(request.alterations, request_failure))
+    return _answer(call, _results_by_entity(verdicts.results))
 
 
-def _with_refusals(verdicts: Verdicts, refusals: dict[Names, Refuse]) -> Verdicts:
+def _with_refusals(verdicts: AlterationVerdicts, refusals: dict[Names, Refuse]) -> AlterationVerdicts:
     """The verdicts with single entities refused by faults; their records are dropped unless applied."""
     if not refusals:
         return verdicts
@@ -86,19 +86,19 @@ def _with_refusals(verdicts: Verdicts, refusals: dict[Names, Refuse]) -> Verdict
     return replace(verdicts, results=results, records=records)
 
 
-def _everyone(alterations: Iterable[Alteration], failure: Failure) -> list[Result]:
+def _everyone(alterations: Iterable[Alteration], failure: BrokerFailure) -> list[Result]:
     """A whole-request failure is copied into every entry as it was asked, duplicates included."""
     return [(parts, failure.code, failure.message) for parts, _ in alterations]
 
 
-def _one_each(results: dict[Names, Failure | None]) -> list[Result]:
+def _results_by_entity(results: dict[Names, BrokerFailure | None]) -> list[Result]:
     return [
         (names, NONE, None) if failure is None else (names, failure.code, failure.message)
         for names, failure in sorted(results.items(), key=lambda item: scattered(item[0]))
     ]
 
 
-def _answer(call: Call, results: list[Result]) -> bytes:
+def _answer(call: SandboxRequest, results: list[Result]) -> bytes:
     return alter_client_quotas.encode_response(
         call.version,
         results=results,

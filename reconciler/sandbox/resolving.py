@@ -10,17 +10,17 @@ from reconciler.sandbox.settings import Resolver
 
 async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozenset[str]:
     """Those of ``names`` that resolve; local names are known without asking."""
-    found: set[str] = set()
+    resolved_names: set[str] = set()
     for name in sorted(names):
         if is_scoped_by_name(name):
-            known = name.strip("[]").partition("%")[2] in interfaces()
+            has_known_zone = name.strip("[]").partition("%")[2] in interfaces()
         else:
-            known = name.rstrip(".").lower() in LOCAL_NAMES or await (resolver or system_resolver)(
+            has_known_zone = name.rstrip(".").lower() in LOCAL_NAMES or await (resolver or system_resolver)(
                 name
             )
-        if known:
-            found.add(name)
-    return frozenset(found)
+        if has_known_zone:
+            resolved_names.add(name)
+    return frozenset(resolved_names)
 
 
 def interfaces() -> frozenset[str]:

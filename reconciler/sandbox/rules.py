@@ -19,13 +19,13 @@ from reconciler.sandbox.image import (
     NO_VALUES,
     Image,
     Names,
-    Record,
+    QuotaRecord,
     Values,
     entity_text,
     names_of,
     same_double,
 )
-from reconciler.sandbox.profiles import Profile
+from reconciler.sandbox.profiles import BrokerProfile
 from reconciler.wire.alter_client_quotas import Alteration, Operation
 from reconciler.wire.error_codes import INVALID_REQUEST, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR
 from reconciler.wire.layout import Part
@@ -47,38 +47,38 @@ _IP_KEYS: Final = frozenset({Key.CONNECTION_CREATION_RATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class BrokerFailure:
     """An error code with the broker's words."""
 
     code: int
     message: str | None
 
 
-TOO_MANY: Final = Failure(
+TOO_MANY: Final = BrokerFailure(
     code=POLICY_VIOLATION, message="Request parameters do not satisfy the configured policy."
 )
 """The generic sentence of the code: whole-request failures lose their own words on the way."""
 
-BATCH_FAILED: Final = Failure(
+BATCH_FAILED: Final = BrokerFailure(
     code=UNKNOWN_SERVER_ERROR,
     message="The server experienced an unexpected error when processing the request.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
+class AlterationVerdicts:
     """What a controller decided about one request.
 
     Attributes:
         results: What each entity is told, ``None`` for success. An entity that stands twice in the
             request is told that it was ignored, although its first alteration counts.
         records: What to apply, all of it or nothing; empty if the whole failed.
-        whole: Why the whole request failed; every entry of the request is told this then.
+        request_failure: Why the whole request failed; every entry of the request is told this then.
     """
 
-    results: dict[Names, Failure | None]
-    records: tuple[Record, ...]
-    whole: Failure | None = None
+    results: dict[Names, BrokerFailure | None]
+    records: tuple[QuotaRecord, ...]
+    request_failure: BrokerFailure | None = None
 
 
 def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
@@ -92,13 +92,13 @@ def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
 
 
 def alter(
-    profile: Profile,
+    profile: BrokerProfile,
     image: Image,
     alterations: Sequence[Alteration],
     *,
     resolvable: Collection[str],
     validate_only: bool,
-) -> Verdicts:
+) -> AlterationVerdicts:
     """The verdicts of the active controller on one request.
 
     Args:
@@ -108,13 +108,13 @@ def alter(
         resolvable: Those of :func:`names_to_resolve` that somebody could resolve.
         validate_only: Asked only; the caller drops the records.
     """
-    results: dict[Names, Failure | None] = {}
-    records: list[Record] = []
+    results: dict[Names, BrokerFailure | None] = {}
+    records: list[QuotaRecord] = []
     for parts, operations in alterations:
         names = names_of(parts)
         if names in results or len({key for key, _ in operations}) < len(operations):
             # A key that stands twice is reported with the words for an entity that stands twice.
-            results[names] = Failure(
+            results[names] = BrokerFailure(
                 code=INVALID_REQUEST, message=f"Ignoring duplicate entity {entity_text(parts)}"
             )
             continue
@@ -126,63 +126,63 @@ def alter(
             records += _changes(names, image.values.get(names, NO_VALUES), operations)
     too_many = len(records) > MAX_RECORDS
     if too_many and profile.records_in_validation:
-        return Verdicts(results=results, records=(), whole=TOO_MANY)
+        return AlterationVerdicts(results=results, records=(), request_failure=TOO_MANY)
     if too_many and not validate_only:
-        return Verdicts(results=results, records=(), whole=BATCH_FAILED)
-    return Verdicts(results=results, records=tuple(records))
+        return AlterationVerdicts(results=results, records=(), request_failure=BATCH_FAILED)
+    return AlterationVerdicts(results=results, records=tuple(records))
 
 
-def _changes(names: Names, present: Values, operations: Sequence[Operation]) -> Iterable[Record]:
+def _changes(names: Names, present: Values, operations: Sequence[Operation]) -> Iterable[QuotaRecord]:
     """Records for what differs from what is there."""
     for key, value in operations:
         if (key in present) if value is None else not same_double(present.get(key), value):
-            yield Record(names=names, key=key, value=value)
+            yield QuotaRecord(names=names, key=key, value=value)
 
 
-def _entity_failure(parts: Sequence[Part], resolvable: Collection[str]) -> Failure | None:
+def _entity_failure(parts: Sequence[Part], resolvable: Collection[str]) -> BrokerFailure | None:
     """What is wrong with the entity: each part, then the combination, then the address."""
-    named = dict(parts)
-    if not named:
+    names_by_type = dict(parts)
+    if not names_by_type:
         return _invalid("Invalid empty client quota entity")
-    for kind in hash_ordered(named, capacity=len(parts)):
+    for kind in hash_ordered(names_by_type, capacity=len(parts)):
         if kind not in ENTITY_TYPES:
             return _invalid(f"Unhandled client quota entity type: {kind}")
-        if named[kind] == "":
+        if names_by_type[kind] == "":
             return _invalid(f"Empty {kind} not supported")
-    return _ip_failure(named, resolvable) if "ip" in named else None
+    return _ip_failure(names_by_type, resolvable) if "ip" in names_by_type else None
 
 
-def _ip_failure(named: dict[str, str | None], resolvable: Collection[str]) -> Failure | None:
-    if len(named) > 1:
+def _ip_failure(names_by_type: dict[str, str | None], resolvable: Collection[str]) -> BrokerFailure | None:
+    if len(names_by_type) > 1:
         return _invalid(
             "Invalid quota entity combination, "
             "IP entity shouldnot be combined with User or ClientId"  # Kafka's spelling
         )
-    address = named["ip"]
+    address = names_by_type["ip"]
     if address is None or is_literal(address) or address in resolvable:
         return None
     return _invalid(f"{address} is not a valid IP or resolvable host.")
 
 
 def _first_wrong(
-    profile: Profile, named: dict[str, str | None], operations: Sequence[Operation]
-) -> Failure | None:
+    profile: BrokerProfile, names_by_type: dict[str, str | None], operations: Sequence[Operation]
+) -> BrokerFailure | None:
     """The first operation that fails, in the order of Java's map; removals cannot fail."""
     values = dict(operations)
     for key in hash_ordered(values, capacity=len(operations)):
         value = values[key]
-        failure = None if value is None else _value_failure(profile, named, key, value)
+        failure = None if value is None else _value_failure(profile, names_by_type, key, value)
         if failure is not None:
             return failure
     return None
 
 
 def _value_failure(
-    profile: Profile, named: dict[str, str | None], key: str, value: float
-) -> Failure | None:
-    if key not in (_IP_KEYS if "ip" in named else _CLIENT_KEYS):
-        if profile.knows_scram_keys and key in SCRAM_MECHANISMS and "user" in named:
-            return Failure(
+    profile: BrokerProfile, names_by_type: dict[str, str | None], key: str, value: float
+) -> BrokerFailure | None:
+    if key not in (_IP_KEYS if "ip" in names_by_type else _CLIENT_KEYS):
+        if profile.knows_scram_keys and key in SCRAM_MECHANISMS and "user" in names_by_type:
+            return BrokerFailure(
                 code=UNKNOWN_SERVER_ERROR,
                 message="Unexpected config type STRING should be Long or Double",
             )
@@ -191,7 +191,7 @@ def _value_failure(
     return None if words is None else _invalid(words)
 
 
-def _number_failure(profile: Profile, key: str, value: float) -> str | None:
+def _number_failure(profile: BrokerProfile, key: str, value: float) -> str | None:
     """``validateQuotaKeyValue`` from 3.5 on. Every comparison with NaN is false, so NaN passes."""
     if profile.refuses_non_finite and not math.isfinite(value):
         return f"Quota {key} must be a finite number"
@@ -215,11 +215,11 @@ def _near(key: str, value: float) -> str | None:
     if key not in _INTEGRAL or math.isnan(value):
         return None
     bound = float(LONG_MAX)
-    whole = float(math.trunc(min(max(value + EPSILON, -bound), bound)))
-    if abs(whole - value) > EPSILON:
+    integer = float(math.trunc(min(max(value + EPSILON, -bound), bound)))
+    if abs(integer - value) > EPSILON:
         return f"Configuration {key} must be a Long value"
     return None
 
 
-def _invalid(message: str) -> Failure:
-    return Failure(code=INVALID_REQUEST, message=message)
+def _invalid(message: str) -> BrokerFailure:
+    return BrokerFailure(code=INVALID_REQUEST, message=message)

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Final
 
 from reconciler.errors import AuthenticationError
-from reconciler.sandbox.credentials import Exchange, begin
+from reconciler.sandbox.credentials import SaslExchange, begin
 from reconciler.wire import sasl_authenticate, sasl_handshake
 from reconciler.wire.error_codes import (
     ILLEGAL_SASL_STATE,
@@ -23,7 +23,7 @@ from reconciler.wire.error_codes import (
 _LATE: Final = "SaslAuthenticate request received after successful authentication"
 
 
-class Stage(Enum):
+class SaslStage(Enum):
     """How far a connection has come."""
 
     FRESH = auto()
@@ -33,7 +33,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class SaslReply:
     """The body of an answer, and whether the connection ends after it.
 
     Attributes:
@@ -57,7 +57,7 @@ class SaslSession:
         clock: Callable[[], float],
     ) -> None:
         self.principal = ""
-        self.stage = Stage.FRESH
+        self.stage = SaslStage.FRESH
         self._mechanisms = mechanisms
         self._users = users
         self._lifetime = lifetime
@@ -65,35 +65,35 @@ class SaslSession:
         self._expires = 0.0
         self._mechanism = ""
         self._renewed: tuple[str, str] | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: SaslExchange | None = None
 
     @property
     def expired(self) -> bool:
         """Whether a known client has let its session run out."""
-        return self.stage is Stage.KNOWN and 0 < self._expires <= self._clock()
+        return self.stage is SaslStage.KNOWN and 0 < self._expires <= self._clock()
 
-    def handshake(self, version: int, body: bytes) -> Reply:
+    def handshake(self, version: int, body: bytes) -> SaslReply:
         """The answer to SaslHandshake."""
-        asked = sasl_handshake.decode_request(version, body).mechanism
-        renewing = self.stage is Stage.KNOWN and self._lifetime > 0
-        if self.stage in (Stage.CHOSEN, Stage.KNOWN) and not renewing:
-            return Reply(body=_handshake(version, ILLEGAL_SASL_STATE, ()))
-        if asked not in self._mechanisms:
+        mechanism = sasl_handshake.decode_request(version, body).mechanism
+        renewing = self.stage is SaslStage.KNOWN and self._lifetime > 0
+        if self.stage in (SaslStage.CHOSEN, SaslStage.KNOWN) and not renewing:
+            return SaslReply(body=_handshake(version, ILLEGAL_SASL_STATE, ()))
+        if mechanism not in self._mechanisms:
             code = UNSUPPORTED_SASL_MECHANISM
-            return Reply(body=_handshake(version, code, self._mechanisms), closes=True)
+            return SaslReply(body=_handshake(version, code, self._mechanisms), closes=True)
         if renewing:
             self._renewed = (self.principal, self._mechanism)
-        self._mechanism = asked
-        self._exchange = begin(asked, self._users)
-        self.stage = Stage.CHOSEN
-        return Reply(body=_handshake(version, NONE, self._mechanisms))
+        self._mechanism = mechanism
+        self._exchange = begin(mechanism, self._users)
+        self.stage = SaslStage.CHOSEN
+        return SaslReply(body=_handshake(version, NONE, self._mechanisms))
 
-    def authenticate(self, version: int, body: bytes) -> Reply | None:
+    def authenticate(self, version: int, body: bytes) -> SaslReply | None:
         """The answer to SaslAuthenticate; ``None`` closes the connection: no handshake came before."""
         token = sasl_authenticate.decode_request(version, body).token
-        if self.stage is Stage.KNOWN:
-            return Reply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
-        if self.stage is not Stage.CHOSEN or self._exchange is None:
+        if self.stage is SaslStage.KNOWN:
+            return SaslReply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
+        if self.stage is not SaslStage.CHOSEN or self._exchange is None:
             return None
         try:
             answer = self._exchange.step(token)
@@ -101,16 +101,16 @@ class SaslSession:
             self._check_renewal(principal)
         except AuthenticationError as wrong:
             body = _authenticated(version, SASL_AUTHENTICATION_FAILED, wrong.message)
-            return Reply(body=body, closes=True, wrong=True)
+            return SaslReply(body=body, closes=True, wrong=True)
         lifetime_ms = 0
         if principal is not None:
-            self.principal, self.stage, self._exchange = principal, Stage.KNOWN, None
+            self.principal, self.stage, self._exchange = principal, SaslStage.KNOWN, None
             lifetime_ms = round(self._lifetime * 1000)
             self._expires = self._clock() + self._lifetime if self._lifetime > 0 else 0.0
-        response = sasl_authenticate.Response(
+        response = sasl_authenticate.SaslAuthenticateResponse(
             error_message="", token=answer, session_lifetime_ms=lifetime_ms
         )
-        return Reply(body=sasl_authenticate.encode_response(version, response))
+        return SaslReply(body=sasl_authenticate.encode_response(version, response))
 
     def _check_renewal(self, principal: str | None) -> None:
         if principal is None or self._renewed is None:
@@ -137,10 +137,10 @@ def refused_authenticate(version: int) -> bytes:
 
 
 def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
-    response = sasl_handshake.Response(error_code=code, mechanisms=mechanisms)
+    response = sasl_handshake.SaslHandshakeResponse(error_code=code, mechanisms=mechanisms)
     return sasl_handshake.encode_response(version, response)
 
 
 def _authenticated(version: int, code: int, message: str) -> bytes:
-    response = sasl_authenticate.Response(error_code=code, error_message=message)
+    response = sasl_authenticate.SaslAuthenticateResponse(error_code=code, error_message=message)
     return sasl_authenticate.encode_response(version, response)

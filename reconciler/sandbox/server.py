@@ -13,16 +13,16 @@ from types import TracebackType
 from typing import Self
 
 from reconciler.errors import ConfigError
-from reconciler.sandbox.cluster import Broker, Cluster
-from reconciler.sandbox.connection import Connection
+from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
+from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import Fault, Faults
-from reconciler.sandbox.image import Image, Names, Record, names_of
-from reconciler.sandbox.settings import Listener, Settings
+from reconciler.sandbox.image import Image, Names, QuotaRecord, names_of
+from reconciler.sandbox.settings import Listener, SandboxSettings
 from reconciler.wire.layout import Part
 
 
 @dataclass(slots=True)
-class _Doors:
+class _BrokerListeners:
     """The listening sockets and open connections of one broker."""
 
     servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
@@ -38,18 +38,18 @@ class Sandbox:
     """
 
     def __init__(
-        self, settings: Settings | None = None, *, clock: Callable[[], float] = time.monotonic
+        self, settings: SandboxSettings | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Reads the state file, if there is one.
 
         Raises:
             ConfigError: The state file cannot be read, or belongs to another cluster.
         """
-        self.settings = settings or Settings()
+        self.settings = settings or SandboxSettings()
         self.faults = Faults()
         self._clock = clock
-        self._cluster = Cluster(self.settings)
-        self._doors = {node: _Doors() for node in self.settings.nodes}
+        self._cluster = SandboxCluster(self.settings)
+        self._doors = {node: _BrokerListeners() for node in self.settings.nodes}
 
     async def __aenter__(self) -> Self:
         """Starts every broker.
@@ -93,8 +93,8 @@ class Sandbox:
         """``host:port`` of every broker that runs, separated by commas."""
         name = listener or self.settings.listeners[0].name
         host = next(door.host for door in self.settings.listeners if door.name == name)
-        shown = f"[{host}]" if ":" in host else host
-        return ",".join(f"{shown}:{broker.ports[name]}" for broker in self._cluster.live())
+        host_text = f"[{host}]" if ":" in host else host
+        return ",".join(f"{host_text}:{broker.ports[name]}" for broker in self._cluster.live())
 
     def fail(self, fault: Fault) -> None:
         """Plans a fault."""
@@ -103,14 +103,14 @@ class Sandbox:
     def seed(self, values: Mapping[tuple[Part, ...], Mapping[str, float]]) -> None:
         """Puts values into the image past all rules, foreign entity types and keys included."""
         self._cluster.commit(
-            Record(names=names_of(parts), key=key, value=value)
-            for parts, held in values.items()
-            for key, value in held.items()
+            QuotaRecord(names=names_of(parts), key=key, value=value)
+            for parts, values_by_key in values.items()
+            for key, value in values_by_key.items()
         )
 
     def values(self) -> dict[Names, dict[str, float]]:
         """A copy of the image as plain dictionaries."""
-        return {names: dict(held) for names, held in self._cluster.image.values.items()}
+        return {names: dict(values_by_key) for names, values_by_key in self._cluster.image.values.items()}
 
     def hold(self, node: int) -> None:
         """Keeps a broker on the image it shows now."""
@@ -128,7 +128,7 @@ class Sandbox:
         """
         broker = self._cluster.brokers[node]
         for listener in self.settings.listeners:
-            port = broker.ports.get(listener.name) or self._wanted_port(listener, node)
+            port = broker.ports.get(listener.name) or self._requested_port(listener, node)
             try:
                 server = await asyncio.start_server(
                     partial(self._accept, broker, listener),
@@ -158,14 +158,14 @@ class Sandbox:
         """Closes every open connection of a broker that goes on listening."""
         await self._cut(self._doors[node])
 
-    def _wanted_port(self, listener: Listener, node: int) -> int:
+    def _requested_port(self, listener: Listener, node: int) -> int:
         return listener.port and listener.port + self.settings.nodes.index(node)
 
     async def _stop_all(self) -> None:
         for node in self.settings.nodes:
             await self.stop(node)
 
-    async def _cut(self, doors: _Doors) -> None:
+    async def _cut(self, doors: _BrokerListeners) -> None:
         tasks = tuple(doors.tasks)
         for task in tasks:
             task.cancel()
@@ -173,7 +173,7 @@ class Sandbox:
 
     def _accept(
         self,
-        broker: Broker,
+        broker: SandboxBroker,
         listener: Listener,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
@@ -188,12 +188,12 @@ class Sandbox:
 
     async def _serve(
         self,
-        broker: Broker,
+        broker: SandboxBroker,
         listener: Listener,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        connection = Connection(
+        connection = ServerConnection(
             cluster=self._cluster,
             broker=broker,
             listener=listener,

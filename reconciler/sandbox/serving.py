@@ -8,9 +8,9 @@ from pathlib import Path
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
-from reconciler.sandbox.profiles import NEWEST, Profile
+from reconciler.sandbox.profiles import NEWEST, BrokerProfile
 from reconciler.sandbox.server import Sandbox
-from reconciler.sandbox.settings import Listener, Protocol, Settings
+from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 9092,
-    profile: Profile = NEWEST,
+    profile: BrokerProfile = NEWEST,
     users: Mapping[str, str] | None = None,
     authorizer: Authorizer = OPEN,
     tls: TlsFiles | None = None,
@@ -75,10 +75,10 @@ async def serve(
         ConfigError: A port is taken, a file cannot be used, or the settings do not fit together.
     """
     protocol = {
-        (False, False): Protocol.PLAINTEXT,
-        (False, True): Protocol.SSL,
-        (True, False): Protocol.SASL_PLAINTEXT,
-        (True, True): Protocol.SASL_SSL,
+        (False, False): ListenerProtocol.PLAINTEXT,
+        (False, True): ListenerProtocol.SSL,
+        (True, False): ListenerProtocol.SASL_PLAINTEXT,
+        (True, True): ListenerProtocol.SASL_SSL,
     }[bool(users), tls is not None]
     listener = Listener(
         name=protocol.value,
@@ -87,7 +87,7 @@ async def serve(
         port=port,
         tls=tls.context() if tls is not None else None,
     )
-    settings = Settings(
+    settings = SandboxSettings(
         profile=profile,
         nodes=tuple(range(1, brokers + 1)),
         listeners=(listener,),

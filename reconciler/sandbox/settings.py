@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
-from reconciler.sandbox.profiles import NEWEST, Profile
+from reconciler.sandbox.profiles import NEWEST, BrokerProfile
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -17,7 +17,7 @@ Resolver = Callable[[str], Awaitable[bool]]
 """Answers whether a host name resolves."""
 
 
-class Protocol(StrEnum):
+class ListenerProtocol(StrEnum):
     """Kafka's security protocols."""
 
     PLAINTEXT = "PLAINTEXT"
@@ -28,12 +28,12 @@ class Protocol(StrEnum):
     @property
     def uses_tls(self) -> bool:
         """Whether the connection begins with a TLS handshake."""
-        return self in (Protocol.SSL, Protocol.SASL_SSL)
+        return self in (ListenerProtocol.SSL, ListenerProtocol.SASL_SSL)
 
     @property
     def uses_sasl(self) -> bool:
         """Whether a client must authenticate with SASL."""
-        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
+        return self in (ListenerProtocol.SASL_PLAINTEXT, ListenerProtocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Listener:
     """
 
     name: str = "PLAINTEXT"
-    protocol: Protocol = Protocol.PLAINTEXT
+    protocol: ListenerProtocol = ListenerProtocol.PLAINTEXT
     host: str = "127.0.0.1"
     port: int = 0
     tls: ssl.SSLContext | None = None
@@ -70,7 +70,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SandboxSettings:
     """Everything about a sandbox that does not change while it runs.
 
     Attributes:
@@ -90,7 +90,7 @@ class Settings:
         resolver: Resolves host names of ip entities; ``None`` asks the system.
     """
 
-    profile: Profile = NEWEST
+    profile: BrokerProfile = NEWEST
     nodes: tuple[int, ...] = (1,)
     listeners: tuple[Listener, ...] = (Listener(),)
     users: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

@@ -13,7 +13,7 @@ from typing import Final
 
 from reconciler import foreign_json
 from reconciler.errors import ConfigError
-from reconciler.sandbox.image import Image, Names, Record, names_of
+from reconciler.sandbox.image import Image, Names, QuotaRecord, names_of
 
 FORMAT: Final = 1
 _WORDS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -30,13 +30,13 @@ def load(path: Path) -> tuple[str, Image] | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the state file cannot be read: {error}", where=str(path)) from error
+        raise ConfigError(f"the state file cannot be read: {error}", location=str(path)) from error
     try:
         state = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT)
         if state["format"] != FORMAT:
-            raise ConfigError(f"format {state['format']} is unknown", where=str(path))
+            raise ConfigError(f"format {state['format']} is unknown", location=str(path))
         records = [
-            Record(names=names, key=str(key), value=_number(value))
+            QuotaRecord(names=names, key=str(key), value=_number(value))
             for row in state["entities"]
             for names in (_names(row["entity"]),)
             for key, value in row["values"].items()
@@ -45,7 +45,7 @@ def load(path: Path) -> tuple[str, Image] | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"this is no state file of the sandbox: {error!r}",
-            where=str(path),
+            location=str(path),
             hint="move it away to begin anew",
         ) from error
 
@@ -57,14 +57,14 @@ def save(path: Path, cluster_id: str, image: Image) -> None:
         ConfigError: The folder or file cannot be written.
     """
     rows = [
-        {"entity": dict(names), "values": {key: _word(value) for key, value in values.items()}}
+        {"entity": dict(names), "values": {key: _json_number(value) for key, value in values.items()}}
         for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
     ]
     state = {"format": FORMAT, "cluster_id": cluster_id, "entities": rows}
     try:
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     except OSError as error:
-        raise ConfigError(f"the state file cannot be written: {error}", where=str(path)) from error
+        raise ConfigError(f"the state file cannot be written: {error}", location=str(path)) from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             json.dump(state, handle, ensure_ascii=True, indent=1, allow_nan=False)
@@ -73,7 +73,7 @@ def save(path: Path, cluster_id: str, image: Image) -> None:
         Path(draft).replace(path)
     except OSError as error:
         Path(draft).unlink(missing_ok=True)
-        raise ConfigError(f"the state file cannot be written: {error}", where=str(path)) from error
+        raise ConfigError(f"the state file cannot be written: {error}", location=str(path)) from error
 
 
 def _names(entity: Mapping[str, str | None]) -> Names:
@@ -90,7 +90,7 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def _word(value: float) -> float | str:
+def _json_number(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -6,13 +6,13 @@ from reconciler.quota.entity import Entity, parts
 from reconciler.quota.outcome import Alteration, Applied, Rejected
 from reconciler.sandbox.hosts import LOCAL_NAMES
 from reconciler.sandbox.image import EMPTY
-from reconciler.sandbox.profiles import Profile
-from reconciler.sandbox.rules import Failure, alter
+from reconciler.sandbox.profiles import BrokerProfile
+from reconciler.sandbox.rules import BrokerFailure, alter
 from reconciler.wire.error_codes import error_code
 
 
 def validate(
-    profile: Profile,
+    profile: BrokerProfile,
     alterations: Sequence[Alteration],
     *,
     resolvable: Collection[str] = LOCAL_NAMES,
@@ -28,16 +28,16 @@ def validate(
         alterations: What would be sent; an entity that stands twice is refused as brokers refuse it.
         resolvable: Host names of ip entities that count as known; nobody is asked.
     """
-    asked: dict[Entity, list[Alteration]] = {}
+    alterations_by_entity: dict[Entity, list[Alteration]] = {}
     for alteration in alterations:
-        asked.setdefault(alteration.entity, []).append(alteration)
+        alterations_by_entity.setdefault(alteration.entity, []).append(alteration)
     results: dict[Entity, Applied | Rejected] = {}
-    for subject, same in asked.items():
-        named = parts(subject)
+    for subject, entity_alterations in alterations_by_entity.items():
+        entity_parts = parts(subject)
         verdicts = alter(
             profile,
             EMPTY,
-            [(named, each.operations) for each in same],
+            [(entity_parts, alteration.operations) for alteration in entity_alterations],
             resolvable=resolvable,
             validate_only=True,
         )
@@ -46,6 +46,6 @@ def validate(
     return results
 
 
-def _rejected(failure: Failure) -> Rejected:
+def _rejected(failure: BrokerFailure) -> Rejected:
     code = error_code(failure.code)
     return Rejected(code=code.number, name=code.name, message=failure.message or code.sentence)

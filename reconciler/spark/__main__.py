@@ -13,8 +13,8 @@ from reconciler.spark import arguments, running
 def main(words: Sequence[str]) -> int:
     """Run one job and give its exit code."""
     try:
-        asked = arguments.parsed(words)
-        result = running.run(asked.job, asked.lake, asked.session, asked.settings)
+        command = arguments.parsed(words)
+        result = running.run(command.job, command.lake, command.session, command.settings)
     except KquotaError as error:
         sys.stderr.write(output_text(f"error: {escaped(str(error))}\n"))
         if error.hint:
@@ -26,10 +26,10 @@ def main(words: Sequence[str]) -> int:
         )
         return 130
     text = json_text(json.dumps(running.document(result), indent=2) + "\n")
-    if asked.output is None:
+    if command.output is None:
         sys.stdout.write(output_text(text))
     else:
-        asked.output.write_text(text, encoding="utf-8")
+        command.output.write_text(text, encoding="utf-8")
     return 0
 
 

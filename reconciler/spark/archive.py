@@ -49,8 +49,8 @@ def path_of(home: Path, java_version: str) -> Path:
     """
     lines = [str(home), java_version]
     for jar in sorted((home / "jars").glob("*.jar")):
-        told = jar.stat()
-        lines.append(f"{jar.name} {told.st_size} {told.st_mtime_ns}")
+        jar_status = jar.stat()
+        lines.append(f"{jar.name} {jar_status.st_size} {jar_status.st_mtime_ns}")
     name = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
     return folder() / f"{name}.jsa"
 
@@ -63,14 +63,14 @@ def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | 
         tell: Takes a line before work of half a minute.
         log4j: Address of the settings for log lines.
     """
-    if any(one.isspace() for one in str(folder())):
+    if any(character.isspace() for character in str(folder())):
         return None  # Spark splits Java's options at blanks
     try:
         path = path_of(spark_home(), java_version)
         if path.exists():
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _one_maker(path.with_suffix(".lock")):
+        with _exclusive_lock(path.with_suffix(".lock")):
             if not path.exists():
                 tell("making a class-data archive, once; starts take half the time from then on")
                 _make(path, log4j)
@@ -80,9 +80,9 @@ def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | 
 
 
 @contextlib.contextmanager
-def _one_maker(lock: Path) -> Iterator[None]:
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+def _exclusive_lock(lock: Path) -> Iterator[None]:
+    with lock.open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
@@ -90,7 +90,7 @@ def _make(path: Path, log4j: str) -> None:
     """Run a small job through spark-submit, which waits until the JVM has written its archive; Python alone would not."""
     home = spark_home()
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="making-") as scratch:
-        made = Path(scratch) / "spark.jsa"
+        archive_path = Path(scratch) / "spark.jsa"
         settings = {
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
@@ -98,7 +98,7 @@ def _make(path: Path, log4j: str) -> None:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.catalogImplementation": "in-memory",
         }
-        told = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        arguments = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -108,8 +108,8 @@ def _make(path: Path, log4j: str) -> None:
             [
                 str(home / "bin" / "spark-submit"),
                 *("--master", "local[2]", "--driver-memory", _MEMORY),
-                *told,
-                *("--driver-java-options", _MAKE.format(path=made, log4j=log4j)),
+                *arguments,
+                *("--driver-java-options", _MAKE.format(path=archive_path, log4j=log4j)),
                 *(str(WARM), scratch),
             ],
             env={
@@ -123,4 +123,4 @@ def _make(path: Path, log4j: str) -> None:
             check=True,
             timeout=MAKING_SECONDS,
         )
-        made.replace(path)
+        archive_path.replace(path)

@@ -19,7 +19,7 @@ PROGRAM: Final = "python -m reconciler.spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobCommand:
     """A command line, understood."""
 
     job: Job[Any]
@@ -29,51 +29,51 @@ class Asked:
     settings: object
 
 
-class _Parser(argparse.ArgumentParser):
+class _JobArgumentParser(argparse.ArgumentParser):
     """Wrong arguments are errors of ours: the same words and exit code as everywhere."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"{self.prog} --help")
 
 
-def parsed(words: Sequence[str]) -> Asked:
+def parsed(words: Sequence[str]) -> JobCommand:
     """Understand a command line.
 
     Raises:
         UsageError: It is wrong.
         SystemExit: It asked for help, which was printed.
     """
-    parser = _Parser(
+    parser = _JobArgumentParser(
         prog=PROGRAM,
         description="Runs one job over recorded use.",
-        epilog=_listed(),
+        epilog=_job_list(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("job", choices=list(jobs.SUMMARIES), metavar="JOB", help="what to do")
     name = parser.parse_args(words[:1]).job
-    job = jobs.named(name)
-    given = vars(_parser(job).parse_args(words[1:]))
-    output: Path | None = given.pop("output")
+    job = jobs.load_job(name)
+    values_by_name = vars(_parser(job).parse_args(words[1:]))
+    output: Path | None = values_by_name.pop("output")
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         # Asked here, because a job of hours would end without a result.
         raise UsageError(f"--output {output}: no file can be written there")
-    return Asked(
+    return JobCommand(
         job=job,
-        lake=given.pop("lake"),
+        lake=values_by_name.pop("lake"),
         output=output,
-        session=_made(
-            session.Settings,
+        session=_build_settings(
+            session.SessionSettings,
             {
-                one.name: given.pop(f"session_{one.name}")
-                for one in dataclasses.fields(session.Settings)
+                field.name: values_by_name.pop(f"session_{field.name}")
+                for field in dataclasses.fields(session.SessionSettings)
             },
         ),
-        settings=_made(job.settings, given),
+        settings=_build_settings(job.settings, values_by_name),
     )
 
 
-def _listed() -> str:
+def _job_list() -> str:
     width = max(map(len, jobs.SUMMARIES))
     lines = [f"  {name:{width}}  {summary}" for name, summary in jobs.SUMMARIES.items()]
     return "\n".join(
@@ -83,7 +83,7 @@ def _listed() -> str:
 
 
 def _parser(job: Job[Any]) -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = _JobArgumentParser(
         prog=f"{PROGRAM} {job.name}",
         description=job.summary,
         epilog=f"Example:\n  {PROGRAM} {job.name} --lake ./lake {job.example}".rstrip(),
@@ -102,20 +102,20 @@ def _parser(job: Job[Any]) -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the result here and not to stdout, into which spark-submit mixes progress",
     )
-    where = parser.add_argument_group("where it runs; leave this out under spark-submit")
+    group = parser.add_argument_group("where it runs; leave this out under spark-submit")
     for option, metavar, text in (
         ("master", "URL", "a Spark master, such as local[4] or spark://host:7077"),
         ("remote", "sc://HOST", "a Spark Connect server"),
         ("memory", "SIZE", "heap of the JVM that is started here, such as 4g"),
     ):
-        where.add_argument(f"--{option}", dest=f"session_{option}", metavar=metavar, help=text)
-    where.add_argument(
+        group.add_argument(f"--{option}", dest=f"session_{option}", metavar=metavar, help=text)
+    group.add_argument(
         "--no-archive",
         dest="session_archive",
         action="store_false",
         help="start the JVM without a class-data archive",
     )
-    where.add_argument(
+    group.add_argument(
         "--brief",
         dest="session_brief",
         action="store_true",
@@ -131,24 +131,24 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]", hint:
     """One argument of one field. A list is gathered by argparse and made a tuple when the settings are built."""
     option = f"--{field.name.replace('_', '-')}"
     required = field.default is dataclasses.MISSING
-    more: dict[str, Any] = {
+    options: dict[str, Any] = {
         "dest": field.name,
         "help": _help(field),
         "default": None if required else field.default,
     }
     inner = _without_none(hint)
     if inner is bool:
-        parser.add_argument(option, action=argparse.BooleanOptionalAction, **more)
+        parser.add_argument(option, action=argparse.BooleanOptionalAction, **options)
         return
     if field.metadata.get(METAVAR):
-        more["metavar"] = field.metadata[METAVAR]
+        options["metavar"] = field.metadata[METAVAR]
     if typing.get_origin(inner) is tuple:
-        more["default"] = None
-        parser.add_argument(option, action="append", required=required, **more)
+        options["default"] = None
+        parser.add_argument(option, action="append", required=required, **options)
     elif isinstance(inner, type) and issubclass(inner, enum.StrEnum):
-        parser.add_argument(option, type=inner, choices=list(inner), required=required, **more)
+        parser.add_argument(option, type=inner, choices=list(inner), required=required, **options)
     else:
-        parser.add_argument(option, type=_READERS[inner], required=required, **more)
+        parser.add_argument(option, type=_READERS[inner], required=required, **options)
 
 
 def _day(text: str) -> dt.date:
@@ -168,13 +168,13 @@ def _help(field: "dataclasses.Field[Any]") -> str:
 
 def _without_none(hint: object) -> object:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        (found,) = (one for one in typing.get_args(hint) if one is not type(None))
-        return found
+        (value_type,) = (alternative for alternative in typing.get_args(hint) if alternative is not type(None))
+        return value_type
     return hint
 
 
-def _made(of: type[Any], given: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of what is asked for
+def _build_settings(of: type[Any], values_by_name: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of what is asked for
     """The settings; what was not typed is the default of the field."""
-    taken = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
-    required = {one.name for one in dataclasses.fields(of) if one.default is dataclasses.MISSING}
-    return of(**{name: one for name, one in taken.items() if one is not None or name in required})
+    converted = {name: tuple(value) if isinstance(value, list) else value for name, value in values_by_name.items()}
+    required = {field.name for field in dataclasses.fields(of) if field.default is dataclasses.MISSING}
+    return of(**{name: value for name, value in converted.items() if value is not None or name in required})

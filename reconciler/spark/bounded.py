@@ -8,33 +8,33 @@ from pyspark.sql import DataFrame, Row
 from reconciler.errors import SparkError
 
 
-def rows(frame: DataFrame, most: int, what: str) -> list[Row]:
+def rows(frame: DataFrame, max_rows: int, description: str) -> list[Row]:
     """All rows of a frame that is small by nature.
 
     Args:
         frame: Rows for people, or a summary.
-        most: More than so many are an error: nothing is cut off silently, and no driver runs out of memory.
-        what: What they are, for that error.
+        max_rows: More than so many are an error: nothing is cut off silently, and no driver runs out of memory.
+        description: What they are, for that error.
 
     Raises:
         SparkError: There are more.
     """
-    found = frame.limit(most + 1).collect()
-    if len(found) > most:
-        raise _too_many(most, what)
-    return found
+    collected_rows = frame.limit(max_rows + 1).collect()
+    if len(collected_rows) > max_rows:
+        raise _too_many(max_rows, description)
+    return collected_rows
 
 
-def arrow(frame: DataFrame, most: int, what: str) -> pa.Table:
+def arrow(frame: DataFrame, max_rows: int, description: str) -> pa.Table:
     """As :func:`rows`, as an Arrow table: for many rows the quicker way."""
-    found: Any = frame.limit(most + 1).toArrow()
-    if found.num_rows > most:
-        raise _too_many(most, what)
-    return found
+    table: Any = frame.limit(max_rows + 1).toArrow()
+    if table.num_rows > max_rows:
+        raise _too_many(max_rows, description)
+    return table
 
 
-def _too_many(most: int, what: str) -> SparkError:
+def _too_many(max_rows: int, description: str) -> SparkError:
     return SparkError(
-        f"there are more than {most:,} {what}, too many for one report",
+        f"there are more than {max_rows:,} {description}, too many for one report",
         hint="ask for fewer clusters or a shorter window; tables in the lake have no such bound",
     )

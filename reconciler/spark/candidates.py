@@ -12,23 +12,23 @@ import pyarrow as pa
 
 from reconciler.errors import UsageError
 from reconciler.lake import arrow, replay
-from reconciler.lake.lake import Lake, Made
+from reconciler.lake.lake import Lake, UnitContent
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.quota.change import Plan, apply_to
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.render.json_state import read_state
 from reconciler.render.read_plan import read_plan
-from reconciler.usage.findings import Evidence, ImpactRow, Simulation
-from reconciler.usage.question import Question
+from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation
+from reconciler.usage.question import ImpactQuery
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.throttle import MIN_DELAY_MS
 from reconciler.usage.tiers import WhatIfPolicy
-from reconciler.usage.whatif import MOST_ROWS, told
+from reconciler.usage.whatif import MOST_ROWS, summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateLimits:
     """Limits to come of one cluster: a whole state, or a plan on top of what the lake says is there.
 
     Attributes:
@@ -39,11 +39,11 @@ class Candidate:
     """
 
     cluster_id: str
-    state: State | None = None
+    state: QuotaState | None = None
     plan: Plan | None = None
     callback: str | None = None
 
-    def after(self, before: State) -> State:
+    def after(self, before: QuotaState) -> QuotaState:
         """The limits to come, given those of today."""
         if self.state is not None:
             return self.state
@@ -51,7 +51,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SimulationRequest:
     """A job, understood.
 
     Attributes:
@@ -65,7 +65,7 @@ class Work:
         now_ms: Now.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateLimits, ...]
     from_ms: int
     to_ms: int
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
@@ -80,7 +80,7 @@ class Work:
         return day_of(self.to_ms - 1)
 
 
-def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[Candidate, ...]:
+def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[CandidateLimits, ...]:
     """Saved plans and snapshots of limits to come, sorted by cluster.
 
     Raises:
@@ -88,22 +88,22 @@ def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[Candidate, .
         ConfigError: A file is damaged.
         StalePlan: A plan is of another version.
     """
-    found: dict[str, Candidate] = {}
+    candidates_by_cluster: dict[str, CandidateLimits] = {}
     for path in plans:
-        plan = read_plan(text_of(path), where=str(path)).plan
-        _add(found, Candidate(cluster_id=plan.cluster_id, plan=plan), path)
+        plan = read_plan(text_of(path), location=str(path)).plan
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=plan.cluster_id, plan=plan), path)
     for path in snapshots:
-        cluster_id, _, state = read_state(text_of(path), where=str(path))
-        _add(found, Candidate(cluster_id=cluster_id, state=state), path)
-    return tuple(found[one] for one in sorted(found))
+        cluster_id, _, state = read_state(text_of(path), location=str(path))
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=cluster_id, state=state), path)
+    return tuple(candidates_by_cluster[cluster_id] for cluster_id in sorted(candidates_by_cluster))
 
 
-def _add(found: dict[str, Candidate], one: Candidate, path: Path) -> None:
-    if not one.cluster_id:
+def _add(candidates_by_cluster: dict[str, CandidateLimits], candidate: CandidateLimits, path: Path) -> None:
+    if not candidate.cluster_id:
         raise UsageError(f"{path} does not say of which cluster it is")
-    if one.cluster_id in found:
-        raise UsageError(f"{path} speaks of {one.cluster_id}, of which another file speaks, too")
-    found[one.cluster_id] = one
+    if candidate.cluster_id in candidates_by_cluster:
+        raise UsageError(f"{path} speaks of {candidate.cluster_id}, of which another file speaks, too")
+    candidates_by_cluster[candidate.cluster_id] = candidate
 
 
 def text_of(path: Path) -> str:
@@ -118,44 +118,44 @@ def text_of(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}") from error
 
 
-def by_core(lake: Lake, work: Work) -> Simulation:
+def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
     """The same simulation as the job of Spark, without it: for what fits one machine's memory.
 
     Raises:
         LakeError: The lake cannot be read or written.
         QuotaValueError: Samples are twice there or out of range.
     """
-    notes: list[Evidence] = []
-    questions: list[Question] = []
+    notes: list[EvidenceNote] = []
+    questions: list[ImpactQuery] = []
     rows: list[ImpactRow] = []
-    for one in work.candidates:
-        window = replay.opened(lake, one.cluster_id, work.from_ms, work.to_ms)
+    for candidate in work.candidates:
+        window = replay.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
         notes.append(window.note(work.source, work.now_ms, replay.coverage_ppm(lake, window)))
-        if window.why:
+        if window.reason:
             continue
-        after = one.after(window.state)
-        question, samples = replay.asked_of(lake, window, after, one.callback)
-        found = replay.impacts(question, samples, window.cadence, work.min_delay_ms)
-        _keep(lake, work.day, window, found)
+        after = candidate.after(window.state)
+        question, samples = replay.asked_of(lake, window, after, candidate.callback)
+        impact_rows = replay.impacts(question, samples, window.cadence, work.min_delay_ms)
+        _keep(lake, work.day, window, impact_rows)
         questions.append(question)
-        rows += found
-    return told(rows, notes, work.policy, questions=questions, most=work.most)
+        rows += impact_rows
+    return summarize(rows, notes, work.policy, questions=questions, max_rows=work.most)
 
 
-def _keep(lake: Lake, day: dt.date, window: replay.Replay, rows: Sequence[ImpactRow]) -> Manifest:
+def _keep(lake: Lake, day: dt.date, window: replay.RecordedWindow, rows: Sequence[ImpactRow]) -> Manifest:
     """All rows, into the lake."""
     unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
     table = arrow.schema(IMPACT_ROW)
-    made = pa.Table.from_pylist([columns_of(one) | {"day": day} for one in rows], schema=table)
-    return lake.update(unit, lambda _: Made(rows=made, inputs=inputs_of(window)))
+    table_rows = pa.Table.from_pylist([columns_of(impact_row) | {"day": day} for impact_row in rows], schema=table)
+    return lake.update(unit, lambda _: UnitContent(rows=table_rows, inputs=inputs_of(window)))
 
 
-def inputs_of(window: replay.Replay) -> dict[str, str]:
+def inputs_of(window: replay.RecordedWindow) -> dict[str, str]:
     """What rows of a window are made from."""
     return {
         "from_ms": str(window.from_ms),
         "to_ms": str(window.to_ms),
-        "snapshot_id": window.limits.look.snapshot_id if window.limits.look else "",
+        "snapshot_id": window.limits.snapshot.snapshot_id if window.limits.snapshot else "",
     }
 
 
@@ -168,9 +168,9 @@ def columns_of(row: ImpactRow) -> dict[str, object]:
         "client_id": bucket.client_id,
         "ip": bucket.ip,
     }
-    kept = {
+    values_by_column = {
         name: getattr(row, name)
         for name in IMPACT_ROW.names
         if name != "day" and name not in of_bucket
     }
-    return kept | of_bucket
+    return values_by_column | of_bucket

@@ -18,9 +18,9 @@ COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
 """What a file may say of a client; its first line names those that it has."""
 
 
-def of_list(spark: SparkSession, known: Iterable[Principal], clusters: Sequence[str]) -> DataFrame:
+def of_list(spark: SparkSession, principals: Iterable[Principal], clusters: Sequence[str]) -> DataFrame:
     """Each client of a list, in each cluster: ``resolve.CLIENT``."""
-    rows = [(one.user or "", one.client_id or "", one.ip or "") for one in known]
+    rows = [(principal.user or "", principal.client_id or "", principal.ip or "") for principal in principals]
     return _everywhere(spark.createDataFrame(rows, SEEN), clusters).dropDuplicates().select(*CLIENT)
 
 
@@ -44,15 +44,15 @@ def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFram
     rows = spark.read.csv(
         path, schema=schema, header=True, escape='"', multiLine=True, mode="FAILFAST", enforceSchema=True,
     )  # fmt: skip
-    whole = rows.select(
+    listed_clients = rows.select(
         *(fn.coalesce(name, fn.lit("")).alias(name) for name in head),
         *(fn.lit("").alias(name) for name in COLUMNS[1:] if name not in head),
     )
     if "cluster_id" in head:
-        found = whole.where(fn.col("cluster_id").isin(list(clusters)))
+        clients_of_clusters = listed_clients.where(fn.col("cluster_id").isin(list(clusters)))
     else:
-        found = _everywhere(whole, clusters)
-    return found.select(*CLIENT).dropDuplicates()
+        clients_of_clusters = _everywhere(listed_clients, clusters)
+    return clients_of_clusters.select(*CLIENT).dropDuplicates()
 
 
 def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:
@@ -60,13 +60,13 @@ def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:
     return clients.withColumn("cluster_id", fn.explode(fn.array(*map(fn.lit, clusters))))
 
 
-def tags_seen(five: DataFrame) -> DataFrame:
+def tags_seen(five_minutes: DataFrame) -> DataFrame:
     """The tags under which anything was counted, with ``last_seen_ms``: ``resolve.BUCKET``, each once.
 
     Args:
-        five: ``usage_5m`` of the look-back; silence of a bucket that once was there is no sign of life.
+        five_minutes: ``usage_5m`` of the look-back; silence of a bucket that once was there is no sign of life.
     """
-    used = five.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
+    used = five_minutes.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
     return used.groupBy(*BUCKET).agg(fn.max("bucket_ms").alias("last_seen_ms"))
 
 
@@ -80,6 +80,6 @@ def tags_used(hist: DataFrame) -> DataFrame:
     return hist.where(fn.col("bucket") > 0).groupBy(*BUCKET).agg(last.alias("last_seen_ms"))
 
 
-def types_heard(five: DataFrame) -> DataFrame:
+def types_heard(five_minutes: DataFrame) -> DataFrame:
     """Which quota types have telemetry at all: ``cluster_id`` and ``quota_type``."""
-    return five.select("cluster_id", "quota_type").distinct()
+    return five_minutes.select("cluster_id", "quota_type").distinct()

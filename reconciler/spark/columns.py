@@ -53,9 +53,9 @@ def delay_ms(units: Column, limit: Column) -> Column:
         units: Not negative.
         limit: A bigint, at least 1 and at most ``MAX_UNITS``.
     """
-    most = fn.lit(LONGEST_MS // 1000)
+    longest_delay_ms = fn.lit(LONGEST_MS // 1000)
     # Compared before it is divided: ``div`` of decimals ends in 64 bits, and what does not fit them wraps.
-    longest = limit.cast("decimal(14,0)") * most.cast("decimal(14,0)")
+    longest = limit.cast("decimal(14,0)") * longest_delay_ms.cast("decimal(14,0)")
     part = quotient((units % limit).cast("bigint") * fn.lit(1000), limit)
     return fn.when(units.cast(_WIDE) >= longest, fn.lit(LONGEST_MS)).otherwise(
         quotient(units, limit).cast("bigint") * fn.lit(1000) + part
@@ -64,7 +64,7 @@ def delay_ms(units: Column, limit: Column) -> Column:
 
 def bounds() -> Column:
     """``histogram.BOUNDS`` as one array, a constant of the plan (one text: a literal each would be a call each)."""
-    return fn.expr(f"array({','.join(f'{one}L' for one in BOUNDS)})")
+    return fn.expr(f"array({','.join(f'{bound}L' for bound in BOUNDS)})")
 
 
 def bucket_index(units: Column) -> Column:

@@ -22,7 +22,7 @@ LIMIT: Final = ("cluster_id", "source_entity", "quota_key")
 _UNLIMITED: Final = str(ValueState.UNLIMITED)
 
 
-class Reason(StrEnum):
+class UnusedReason(StrEnum):
     """Why a limit is told."""
 
     NEVER_SEEN = "never_seen"
@@ -34,7 +34,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedClients:
     """Who was seen, and what there is to see.
 
     Attributes:
@@ -50,55 +50,55 @@ class Seen:
     since_ms: int
 
 
-def dead(limits: DataFrame, seen: Seen) -> DataFrame:
+def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
     """The limits that held for nobody in the look-back: rows of ``dead_quota``.
 
     Args:
         limits: ``quota_entry`` of one look per cluster.
-        seen: Who was seen.
+        observed: Who was seen.
     """
-    if seen.clients is not None:
-        winners, named = _of_clients(seen.clients, limits), _names_of_clients(seen)
+    if observed.clients is not None:
+        winners, mentioned_names = _of_clients(observed.clients, limits), _names_of_clients(observed)
     else:
-        winners, named = _of_tags(seen.buckets, limits), _names_of_tags(seen)
-    recent = fn.col("last_ms").isNull() | (fn.col("last_ms") >= seen.since_ms)
-    told = winners.groupBy(*LIMIT).agg(
+        winners, mentioned_names = _of_tags(observed.buckets, limits), _names_of_tags(observed)
+    recent = fn.col("last_ms").isNull() | (fn.col("last_ms") >= observed.since_ms)
+    wins = winners.groupBy(*LIMIT).agg(
         fn.max(fn.when(recent, fn.col("needed").cast("int"))).alias("needed"),
         fn.max("last_ms").alias("last_effective_ms"),
     )
-    known = shaped(limits).select(
+    shaped_limits = shaped(limits).select(
         "cluster_id", "user", "client_id", "ip", "level", "nameless", "quota_key", "value", "day",
         fn.col("entity_json").alias("source_entity"),
     )  # fmt: skip
-    laid = _met(known, named).join(told, list(LIMIT), "left")
+    laid = _met(shaped_limits, mentioned_names).join(wins, list(LIMIT), "left")
     reason = (
         fn.when(fn.col("needed") == 1, fn.lit(None).cast("string"))
-        .when(fn.col("needed") == 0, fn.lit(str(Reason.UNLIMITED_EQUIVALENT)))
-        .otherwise(_unwon(by_list=seen.clients is not None))
+        .when(fn.col("needed") == 0, fn.lit(str(UnusedReason.UNLIMITED_EQUIVALENT)))
+        .otherwise(_unwon(by_list=observed.clients is not None))
     )
-    if seen.clients is None:
+    if observed.clients is None:
         measured = fn.broadcast(
-            seen.measured.select(
+            observed.measured.select(
                 "cluster_id", key_of(fn.col("quota_type")).alias("quota_key"), fn.lit(1).alias("heard")
             )
         )  # fmt: skip
         laid = laid.join(measured, ["cluster_id", "quota_key"], "left")
-        reason = fn.when(fn.col("heard").isNull(), fn.lit(str(Reason.NO_DATA))).otherwise(reason)
-    found = laid.withColumn("reason", reason).withColumnRenamed("source_entity", "entity_json")
-    return conforming(found.where(fn.col("reason").isNotNull()), DEAD_QUOTA)
+        reason = fn.when(fn.col("heard").isNull(), fn.lit(str(UnusedReason.NO_DATA))).otherwise(reason)
+    unused_limits = laid.withColumn("reason", reason).withColumnRenamed("source_entity", "entity_json")
+    return conforming(unused_limits.where(fn.col("reason").isNotNull()), DEAD_QUOTA)
 
 
-def dated(found: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
+def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
     """The same rows; where nobody is known to have been held by a limit, the last day on which its tags were used.
 
     Args:
-        found: What :func:`dead` gave.
+        unused_limits: What :func:`dead` gave.
         used: ``resolve.BUCKET`` and ``last_seen_ms``, each once, however long ago.
         limits: As there: who was used then is asked about the limits of today.
     """
-    held = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))
-    laid = found.join(
-        held.withColumnRenamed("source_entity", "entity_json"),
+    last_uses = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))
+    laid = unused_limits.join(
+        last_uses.withColumnRenamed("source_entity", "entity_json"),
         ["cluster_id", "entity_json", "quota_key"],
         "left",
     )
@@ -114,8 +114,8 @@ def _won(buckets: DataFrame, limits: DataFrame) -> DataFrame:
 
 def _unwon(*, by_list: bool) -> Column:
     """Why a limit that wins for nobody does not."""
-    hidden = Reason.SHADOWED if by_list else Reason.NO_DATA
-    return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(fn.lit(str(Reason.NEVER_SEEN)))
+    hidden = UnusedReason.SHADOWED if by_list else UnusedReason.NO_DATA
+    return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(fn.lit(str(UnusedReason.NEVER_SEEN)))
 
 
 def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
@@ -127,8 +127,8 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
         first = fn.coalesce(*steps)
         limited = [fn.coalesce(step["value_state"] != _UNLIMITED, fn.lit(0) == 1) for step in steps]
         needed = limited[0]
-        for one in limited[1:]:
-            needed = needed | one
+        for condition in limited[1:]:
+            needed = needed | condition
         rows.append(
             fn.when(
                 first.isNotNull(),
@@ -140,32 +140,32 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
             )
         )
     # Few rows of few columns, and behind all joins.
-    told = laid.select("cluster_id", fn.col("last_seen_ms").alias("last_ms"), fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))  # fmt: skip
-    return told.select("cluster_id", "row.source_entity", "row.quota_key", "row.needed", "last_ms")
+    winners = laid.select("cluster_id", fn.col("last_seen_ms").alias("last_ms"), fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))  # fmt: skip
+    return winners.select("cluster_id", "row.source_entity", "row.quota_key", "row.needed", "last_ms")
 
 
 def _of_tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
     """The same for tags; below an unlimited winner they show no ladder, so one that wins counts unless nothing else is set."""
     keyed = _won(buckets, limits)
     finite = levelled(limits).where(fn.col("value_state") != _UNLIMITED)
-    others = finite.groupBy("cluster_id", "quota_key").agg(fn.count(fn.lit(1)).alias("others"))
-    laid = keyed.join(fn.broadcast(others), ["cluster_id", "quota_key"], "left")
+    other_limits = finite.groupBy("cluster_id", "quota_key").agg(fn.count(fn.lit(1)).alias("others"))
+    laid = keyed.join(fn.broadcast(other_limits), ["cluster_id", "quota_key"], "left")
     needed = (fn.col("value_state") != _UNLIMITED) | fn.col("others").isNotNull()
     return laid.select(*LIMIT, needed.alias("needed"), fn.col("last_seen_ms").alias("last_ms"))
 
 
-def _names_of_clients(seen: Seen) -> DataFrame:
-    if seen.clients is None:
+def _names_of_clients(observed: ObservedClients) -> DataFrame:
+    if observed.clients is None:
         raise ValueError("there is no list of clients")
-    recent = fn.col("last_seen_ms").isNull() | (fn.col("last_seen_ms") >= seen.since_ms)
-    return seen.clients.where(recent).select(*CLIENT)
+    recent = fn.col("last_seen_ms").isNull() | (fn.col("last_seen_ms") >= observed.since_ms)
+    return observed.clients.where(recent).select(*CLIENT)
 
 
-def _names_of_tags(seen: Seen) -> DataFrame:
-    return seen.buckets.where(fn.col("last_seen_ms") >= seen.since_ms).select(*CLIENT)
+def _names_of_tags(observed: ObservedClients) -> DataFrame:
+    return observed.buckets.where(fn.col("last_seen_ms") >= observed.since_ms).select(*CLIENT)
 
 
-def _met(known: DataFrame, named: DataFrame) -> DataFrame:
+def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
     """With ``met``: whether somebody was seen whom the limit is written for, closer ones or not.
 
     Names are looked up as in resolving: by both, by one of them, by none; each table of names has each name once.
@@ -174,18 +174,18 @@ def _met(known: DataFrame, named: DataFrame) -> DataFrame:
 
     def distinct(columns: list[str], **facts: Column) -> DataFrame:
         sums = [fn.max(fact.cast("int")).alias(name) for name, fact in facts.items()]
-        return named.groupBy("cluster_id", *columns).agg(sums[0], *sums[1:])
+        return mentioned_names.groupBy("cluster_id", *columns).agg(sums[0], *sums[1:])
 
-    one = fn.lit(1)
-    pairs = distinct(["user", "client_id"], pair=one)
-    users = distinct(["user"], user_there=one, user_with_id=has_client_id)
-    ids = distinct(["client_id"], id_there=one, id_with_user=has_user)
-    ips = distinct(["ip"], ip_there=one)
+    marker = fn.lit(1)
+    pairs = distinct(["user", "client_id"], pair=marker)
+    users = distinct(["user"], user_there=marker, user_with_id=has_client_id)
+    ids = distinct(["client_id"], id_there=marker, id_with_user=has_user)
+    ips = distinct(["ip"], ip_there=marker)
     anyone = distinct(
         [], both=has_user & has_client_id, any_user=has_user, any_id=has_client_id, any_ip=fn.col("ip") != ""
     )  # fmt: skip
     laid = (
-        known.join(pairs, ["cluster_id", "user", "client_id"], "left")
+        limits_with_names.join(pairs, ["cluster_id", "user", "client_id"], "left")
         .join(users, ["cluster_id", "user"], "left")
         .join(ids, ["cluster_id", "client_id"], "left")
         .join(ips, ["cluster_id", "ip"], "left")

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, Slot
 from reconciler.quota.entity import level as level_of
-from reconciler.quota.patterns import FORMS, EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import FORMS, EntityPattern, EntityForm, NamePattern
 
 _SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
 _LEVELS: Final = {
@@ -17,7 +17,7 @@ _LEVELS: Final = {
 }
 """Kinds of the three slots -> level, as the core says."""
 
-_LEVEL_OF_FORM: Final[dict[Form, int]] = {form: _LEVELS[kinds] for kinds, form in FORMS.items()}
+_LEVEL_OF_FORM: Final[dict[EntityForm, int]] = {form: _LEVELS[kinds] for kinds, form in FORMS.items()}
 
 _NAMES: Final = ("user", "client_id", "ip")
 
@@ -63,28 +63,28 @@ def pattern_row(pattern: EntityPattern, keys: frozenset[str] = frozenset()) -> P
     )  # fmt: skip
 
 
-def meant(patterns: Column, found: Column, number: Column, key: Column) -> Column:
+def meant(patterns: Column, actual_types: Column, number: Column, key: Column) -> Column:
     """Whether one of the patterns covers the entity (``EntityPattern.matches``) and the key.
 
     Args:
         patterns: An array of :data:`PATTERN`.
-        found: :func:`slots`.
+        actual_types: :func:`slots`.
         number: :func:`level`.
         key: The quota key.
     """
 
-    def covers(one: Column) -> Column:
-        fits = fn.array_contains(one["levels"], number)
+    def covers(slot: Column) -> Column:
+        fits = fn.array_contains(slot["levels"], number)
         for column in _NAMES:
-            kind, name = found[f"{column.partition('_')[0]}_kind"], found[column]
-            exact, prefix = one[f"{column}_exact"], one[f"{column}_prefix"]
+            kind, name = actual_types[f"{column.partition('_')[0]}_kind"], actual_types[column]
+            exact, prefix = slot[f"{column}_exact"], slot[f"{column}_prefix"]
             fits = fits & (
                 (kind != "named")
                 | (exact.isNull() & prefix.isNull())
                 | fn.coalesce(name == exact, name.startswith(prefix))
             )
         return fits & (
-            (fn.size(one["quota_keys"]) == 0) | fn.array_contains(one["quota_keys"], key)
+            (fn.size(slot["quota_keys"]) == 0) | fn.array_contains(slot["quota_keys"], key)
         )
 
     return fn.exists(patterns, covers)
@@ -92,7 +92,7 @@ def meant(patterns: Column, found: Column, number: Column, key: Column) -> Colum
 
 def _of_type(kind: str) -> Callable[[Column], Column]:
     # PySpark counts the parameters of a lambda: a default for the loop's value would be taken for the index.
-    return lambda one: fn.get(one, fn.lit(0)) == kind
+    return lambda types: fn.get(types, fn.lit(0)) == kind
 
 
 def _name(pattern: NamePattern | None) -> tuple[str | None, str | None]:

@@ -11,10 +11,10 @@ from reconciler.lake import pace
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, states_of_all
 from reconciler.spark import bounded, reading, resolve
-from reconciler.spark.last_looks import MOST_CLUSTERS, LastLook
+from reconciler.spark.last_looks import MOST_CLUSTERS, LatestSnapshot
 from reconciler.spark.resolve import BUCKET
-from reconciler.spark.span import Span
-from reconciler.usage.findings import Evidence
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.findings import EvidenceNote
 from reconciler.usage.samples import KEY_OF, MILLION, ValueState
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import GroupKind
@@ -71,9 +71,9 @@ def evidence(
     spark: SparkSession,
     lake: Lake,
     clusters: Collection[str] | None,
-    span: Span,
-    looks: Mapping[str, LastLook],
-) -> tuple[Evidence, ...]:
+    span: TimeWindow,
+    looks: Mapping[str, LatestSnapshot],
+) -> tuple[EvidenceNote, ...]:
     """On what a report about a window rests, one note per cluster that has samples or was asked for.
 
     The coverage is that of the broker that was seen least; a cluster without samples says so in ``stale``.
@@ -86,51 +86,51 @@ def evidence(
         looks: Those that limits are taken from (:func:`reconciler.spark.last_looks.last_looks`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
-    there = {one.unit.cluster_id for one in samples}
+    clusters_with_samples = {manifest.unit.cluster_id for manifest in samples}
     paces = pace.of(samples)
     covered = covered_ppm(spark, lake, clusters, span)
     return tuple(
-        Evidence(
-            cluster_id=one,
-            source=lake.store.shown,
+        EvidenceNote(
+            cluster_id=cluster_id,
+            source=lake.store.redacted_address,
             from_ms=span.from_ms,
             to_ms=span.to_ms,
             made_ms=max(
-                (found.made_ms for found in samples if found.unit.cluster_id == one), default=0
+                (found.created_ms for found in samples if found.unit.cluster_id == cluster_id), default=0
             ),
-            step_ms=paces[one].step_ms if one in paces else 0,
-            coverage_ppm=covered.get(one, 0),
-            snapshot_id=looks[one].snapshot_id if one in looks else "",
-            partial=_partial(found for found in samples if found.unit.cluster_id == one),
-            counts=states_of_all(found for found in samples if found.unit.cluster_id == one),
-            stale="" if one in there else "no samples were recorded in this window",
+            step_ms=paces[cluster_id].step_ms if cluster_id in paces else 0,
+            coverage_ppm=covered.get(cluster_id, 0),
+            snapshot_id=looks[cluster_id].snapshot_id if cluster_id in looks else "",
+            partial=_partial(found for found in samples if found.unit.cluster_id == cluster_id),
+            counts=states_of_all(manifest for manifest in samples if manifest.unit.cluster_id == cluster_id),
+            stale="" if cluster_id in clusters_with_samples else "no samples were recorded in this window",
         )
-        for one in sorted(there | set(clusters or ()))
+        for cluster_id in sorted(clusters_with_samples | set(clusters or ()))
     )
 
 
 def covered_ppm(
-    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: Span
+    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: TimeWindow
 ) -> dict[str, int]:
     """The share of a window in which brokers answered, in millionths: of each cluster, of the broker that was seen least."""
     up = reading.frame(spark, lake, TARGET_UP, clusters, **days(span))
-    inside = (fn.col("ts_ms") >= span.from_ms) & (fn.col("ts_ms") < span.to_ms)
+    in_window = (fn.col("ts_ms") >= span.from_ms) & (fn.col("ts_ms") < span.to_ms)
     lasted = fn.when(fn.col("up"), fn.col("dt_ms").cast("bigint")).otherwise(
         fn.lit(0).cast("bigint")
     )
-    by_broker = up.where(inside).groupBy("cluster_id", "broker_id").agg(fn.sum(lasted).alias("ms"))
+    by_broker = up.where(in_window).groupBy("cluster_id", "broker_id").agg(fn.sum(lasted).alias("ms"))
     least = by_broker.groupBy("cluster_id").agg(fn.min("ms").alias("ms"))
-    whole = span.to_ms - span.from_ms
+    window_ms = span.to_ms - span.from_ms
     rows = bounded.rows(least, MOST_CLUSTERS, "clusters")
-    return {one.cluster_id: min(MILLION, one.ms * MILLION // whole) for one in rows}
+    return {row.cluster_id: min(MILLION, row.ms * MILLION // window_ms) for row in rows}
 
 
 def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:
     return tuple(
-        dict.fromkeys(f"{one.unit.day}: {text}" for one in manifests for text in one.partial)
+        dict.fromkeys(f"{manifest.unit.day}: {text}" for manifest in manifests for text in manifest.partial)
     )[:20]
 
 
-def days(span: Span) -> dict[str, dt.date]:
+def days(span: TimeWindow) -> dict[str, dt.date]:
     """The days of a window as :func:`reconciler.spark.reading.frame` takes them."""
     return {"from_day": span.first_day, "to_day": span.last_day}

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 from reconciler.errors import UsageError
 from reconciler.lake.lake import Lake
 from reconciler.spark import bounded, reading
-from reconciler.spark.span import Span
+from reconciler.spark.span import TimeWindow
 from reconciler.usage.tables import SNAPSHOT
 
 MOST_CLUSTERS: Final = 10_000
@@ -21,16 +21,16 @@ def sums(frame: DataFrame) -> dict[str, Mapping[str, Any]]:
     return {row["cluster_id"]: row.asDict() for row in rows}
 
 
-def counted(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
+def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
     """How many rows of each cluster have which word in a column of few words."""
-    found: dict[str, dict[str, int]] = {}
+    counts_by_cluster: dict[str, dict[str, int]] = {}
     grouped = rows.groupBy("cluster_id", by).agg(fn.count(fn.lit(1)).alias("amount"))
     for row in bounded.rows(grouped, 20 * MOST_CLUSTERS, "sums"):
-        found.setdefault(row["cluster_id"], {})[row[by]] = row["amount"]
-    return found
+        counts_by_cluster.setdefault(row["cluster_id"], {})[row[by]] = row["amount"]
+    return counts_by_cluster
 
 
-def looks(snapshots: DataFrame, span: Span) -> dict[str, int]:
+def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
     """When each cluster was last looked at completely before the end of a window."""
     before = snapshots.where(fn.col("complete") & (fn.col("observed_at_ms") < span.to_ms))
     last = before.groupBy("cluster_id").agg(fn.max("observed_at_ms").alias("look_ms"))
@@ -38,25 +38,25 @@ def looks(snapshots: DataFrame, span: Span) -> dict[str, int]:
 
 
 def looked_at(
-    looks_ms: Mapping[str, int], asked: tuple[str, ...]
+    looks_ms: Mapping[str, int], cluster_names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The clusters that can be spoken of, and a sentence for each that cannot.
 
     Raises:
         UsageError: There is none.
     """
-    names = tuple(sorted(looks_ms.keys() & set(asked or looks_ms)))
+    names = tuple(sorted(looks_ms.keys() & set(cluster_names or looks_ms)))
     if not names:
         raise UsageError(
             "the lake has no complete look at any of these clusters",
             hint="kquota snapshot --taken-at --out prod.json, then kquota spark ingest --snapshot prod.json",
         )
-    missing = sorted(set(asked) - set(names))
+    missing = sorted(set(cluster_names) - set(names))
     return names, tuple(
-        f"{one}: no complete look in the lake, so nothing is said of it" for one in missing
+        f"{cluster_id}: no complete look in the lake, so nothing is said of it" for cluster_id in missing
     )
 
 
-def snapshots_of(spark: Any, lake: Lake, clusters: tuple[str, ...], span: Span) -> DataFrame:  # noqa: ANN401 - a session of either kind
+def snapshots_of(spark: Any, lake: Lake, clusters: tuple[str, ...], span: TimeWindow) -> DataFrame:  # noqa: ANN401 - a session of either kind
     """All looks up to the end of a window."""
     return reading.frame(spark, lake, SNAPSHOT, clusters or None, to_day=span.last_day)

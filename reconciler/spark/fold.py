@@ -30,7 +30,7 @@ from reconciler.usage.throttle import (
     DELIVERY_TIMEOUT_MS,
     MIN_DELAY_MS,
     MODEL_OF,
-    Model,
+    ThrottleModel,
 )
 
 CLEAR: Final = 500
@@ -59,18 +59,18 @@ def prepared(
         throttles nothing so far), ``session`` (its negative number).
         Samples that are out of order, twice or out of range fail the job.
     """
-    here = Window.partitionBy(*series).orderBy("ts_ms")
-    so_far = here.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    series_window = Window.partitionBy(*series).orderBy("ts_ms")
+    so_far = series_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     looked = samples.select(
         "*",
-        fn.lag("ts_ms").over(here).alias("_before"),
-        fn.lead("ts_ms").over(here).alias("_next"),
+        fn.lag("ts_ms").over(series_window).alias("_before"),
+        fn.lead("ts_ms").over(series_window).alias("_next"),
         (fn.max("rate_units").over(so_far) + fn.lit(CLEAR)).alias("_clear"),
     )
     ts, before, after = fn.col("ts_ms"), fn.col("_before"), fn.col("_next")
     arrived = columns.arrived(fn.col("rate_units"), fn.col("dt_ms"))
-    by_rate = _model_is(Model.APPROXIMATE)
-    made = looked.select(
+    by_rate = _model_is(ThrottleModel.APPROXIMATE)
+    prepared_samples = looked.select(
         *samples.columns,
         _checked(before.isNull() | (ts - before > max_gap_ms)).alias("_fresh"),
         (after.isNull() | (after - ts > max_gap_ms)).alias("_ends"),
@@ -79,9 +79,9 @@ def prepared(
         amount(fn.when(by_rate, fn.col("rate_units")).otherwise(arrived), wide=wide).alias("_load"),
         fn.when(by_rate, fn.lit(1000)).otherwise(fn.col("dt_ms")).alias("_span"),
     )
-    alone = _model_is(Model.REJECTED, Model.APPROXIMATE)
+    alone = _model_is(ThrottleModel.REJECTED, ThrottleModel.APPROXIMATE)
     begins = fn.when(fn.col("_fresh") | alone, fn.lit(-1)).otherwise(fn.lit(0))
-    return made.select("*", fn.sum(begins).over(so_far).alias("_session"))
+    return prepared_samples.select("*", fn.sum(begins).over(so_far).alias("_session"))
 
 
 def _checked(fresh: Column) -> Column:
@@ -96,12 +96,12 @@ def _checked(fresh: Column) -> Column:
     )
 
 
-def _model_is(*models: Model) -> Column:
+def _model_is(*models: ThrottleModel) -> Column:
     kinds = [str(kind) for kind, model in MODEL_OF.items() if model in models]
     return fn.col("quota_type").isin(*kinds)
 
 
-def held(
+def with_backlogs(
     ready: DataFrame, series: Sequence[str], limits: Mapping[str, Column], *, wide: bool = False
 ) -> DataFrame:
     """The backlog B under each limit, as a column of that name; all limits in one pass over the windows.
@@ -118,18 +118,18 @@ def held(
         .orderBy("ts_ms")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    kept = ready.columns
+    input_columns = ready.columns
     # Where a limit is clear it was so at every sample before, for the peak only rises: with q >= r + 500 and dt >= 1,
     # g = (q * dt) div 1000 >= (r * dt + 500) div 1000 = a. So B was always 0, and S may begin after it.
-    left = {
+    net_loads = {
         name: fn.when(
             limit.isNull() | (limit >= fn.col("_clear")),
             amount(fn.lit(0).cast("bigint"), wide=wide),
         ).otherwise(fn.col("_load") - amount(columns.passed(limit, fn.col("_span")), wide=wide))
         for name, limit in limits.items()
     }
-    moved = ready.select(*kept, *(one.alias(f"_x_{name}") for name, one in left.items()))
-    summed = moved.select(
+    loaded = ready.select(*input_columns, *(net_load.alias(f"_x_{name}") for name, net_load in net_loads.items()))
+    summed = loaded.select(
         "*", *(fn.sum(f"_x_{name}").over(so_far).alias(f"_s_{name}") for name in limits)
     )
     lowest = {
@@ -144,20 +144,20 @@ def held(
         for name in limits
     }
     return summed.select(
-        *kept, *((fn.col(f"_s_{name}") - one["v"]).alias(name) for name, one in lowest.items())
+        *input_columns, *((fn.col(f"_s_{name}") - minimum["v"]).alias(name) for name, minimum in lowest.items())
     )
 
 
 def waiting(backlog: Column, limit: Column) -> Column:
     """What has to wait, or was refused: under the controller's token bucket only what is beyond its depth."""
-    beyond = fn.greatest(backlog - limit * fn.lit(BURST_WINDOWS), fn.lit(0))
-    return fn.when(_model_is(Model.TOKENS), fn.coalesce(beyond, fn.lit(0))).otherwise(backlog)
+    excess = fn.greatest(backlog - limit * fn.lit(BURST_WINDOWS), fn.lit(0))
+    return fn.when(_model_is(ThrottleModel.TOKENS), fn.coalesce(excess, fn.lit(0))).otherwise(backlog)
 
 
 def is_throttled(waits: Column, limit: Column, min_delay_ms: int = MIN_DELAY_MS) -> Column:
     """Whether this counts as throttled time: false under no limit."""
     least = fn.when(
-        _model_is(Model.BACKLOG), columns.quotient(limit * fn.lit(min_delay_ms) + 999, fn.lit(1000))
+        _model_is(ThrottleModel.BACKLOG), columns.quotient(limit * fn.lit(min_delay_ms) + 999, fn.lit(1000))
     ).otherwise(fn.lit(1).cast("bigint"))
     return fn.coalesce(waits >= least, fn.expr("false"))
 
@@ -187,13 +187,13 @@ def rows(
         wide: Whether sums are to have 38 digits; a backlog is cut to 64 bits in the end.
     """
     ready = prepared(samples.withColumn("_limit", limit), series, max_gap_ms, wide=wide)
-    found = held(ready, series, {"_held": fn.col("_limit")}, wide=wide)
-    found = found.withColumn("_waits", waiting(fn.col("_held"), fn.col("_limit")))
-    here = Window.partitionBy(*series).orderBy("ts_ms")
+    samples_with_backlog = with_backlogs(ready, series, {"_held": fn.col("_limit")}, wide=wide)
+    samples_with_backlog = samples_with_backlog.withColumn("_waits", waiting(fn.col("_held"), fn.col("_limit")))
+    series_window = Window.partitionBy(*series).orderBy("ts_ms")
     zero = fn.lit(0).cast("bigint")
-    last = fn.lag("_waits").over(here)
-    carries = _model_is(Model.BACKLOG, Model.TOKENS)
-    counts = ~_model_is(Model.APPROXIMATE)
+    last = fn.lag("_waits").over(series_window)
+    carries = _model_is(ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
+    counts = ~_model_is(ThrottleModel.APPROXIMATE)
     queued = fn.when(fn.col("_fresh") | ~carries, zero).otherwise(fn.coalesce(last, zero))
     waits, units = fn.col("_waits"), fn.col("_units")
     figures = {
@@ -201,9 +201,9 @@ def rows(
         "served": units + fn.col("_queued") - fn.when(counts, waits).otherwise(zero),
         "delayed": fn.when(counts, fn.least(waits, units)).otherwise(zero),
     }
-    return found.withColumn("_queued", queued).select(
+    return samples_with_backlog.withColumn("_queued", queued).select(
         *samples.columns,
-        *(narrow(one, wide=wide).alias(name) for name, one in figures.items()),
+        *(narrow(column, wide=wide).alias(name) for name, column in figures.items()),
         fn.when(carries, delay_ms(waits, fn.col("_limit"))).otherwise(zero).alias("delay_ms"),
         is_throttled(waits, fn.col("_limit"), min_delay_ms).alias("throttled"),
     )
@@ -215,7 +215,7 @@ def forecasts(
     limits: Mapping[str, Column],
     max_gap_ms: Column,
     *,
-    kept: Mapping[str, Column] | None = None,
+    extra_columns: Mapping[str, Column] | None = None,
     min_delay_ms: int = MIN_DELAY_MS,
     wide: bool = False,
 ) -> DataFrame:
@@ -226,25 +226,25 @@ def forecasts(
         series: As there.
         limits: Name to limit in units, a column of ``samples`` that is the same for all of a series.
         max_gap_ms: A longer gap begins a session.
-        kept: More aggregates of the samples, by name.
+        extra_columns: More aggregates of the samples, by name.
         min_delay_ms: A shorter delay is no throttling.
         wide: Whether sums are to have 38 digits.
 
     Returns:
-        The columns of ``series``, ``samples``, ``covered_ms``, ``arrived_units``, those of ``kept``, and for each limit a
+        The columns of ``series``, ``samples``, ``covered_ms``, ``arrived_units``, those of ``extra_columns``, and for each limit a
         struct of ``throttled_ms``, ``max_delay_ms``, ``over_timeout_ms``, ``delayed_units``, ``unfinished``.
     """
     limited = samples.withColumns({f"_q_{name}": limit for name, limit in limits.items()})
     ready = prepared(limited, series, max_gap_ms, wide=wide)
-    found = held(ready, series, {f"_b_{name}": fn.col(f"_q_{name}") for name in limits}, wide=wide)
+    samples_with_backlogs = with_backlogs(ready, series, {f"_b_{name}": fn.col(f"_q_{name}") for name in limits}, wide=wide)
     sums: list[Column] = []
     for name in limits:
         sums += _sums(name, min_delay_ms, wide=wide)
-    totals = found.groupBy(*series).agg(
+    totals = samples_with_backlogs.groupBy(*series).agg(
         fn.count(fn.lit(1)).alias("samples"),
         fn.sum("dt_ms").alias("covered_ms"),
         total(fn.col("_units"), wide=wide).alias("arrived_units"),
-        *((column.alias(name)) for name, column in (kept or {}).items()),
+        *((column.alias(name)) for name, column in (extra_columns or {}).items()),
         *(fn.first(f"_q_{name}").alias(f"_q_{name}") for name in limits),
         *sums,
     )
@@ -253,7 +253,7 @@ def forecasts(
         "samples",
         "covered_ms",
         "arrived_units",
-        *(kept or {}),
+        *(extra_columns or {}),
         *(_forecast(name).alias(name) for name in limits),
     )
 
@@ -265,10 +265,10 @@ def _sums(name: str, min_delay_ms: int, *, wide: bool) -> list[Column]:
     late = columns.quotient(limit * fn.lit(DELIVERY_TIMEOUT_MS + 1) + 999, fn.lit(1000))
     # A backlog of any size outlives its session; a debt of tokens only if it is a delay, of a millisecond at least.
     one_ms = columns.quotient(limit + fn.lit(999), fn.lit(1000))
-    outlives = fn.when(_model_is(Model.BACKLOG), waits > 0).otherwise(
-        _model_is(Model.TOKENS) & fn.coalesce(waits >= one_ms, fn.expr("false"))
+    outlives = fn.when(_model_is(ThrottleModel.BACKLOG), waits > 0).otherwise(
+        _model_is(ThrottleModel.TOKENS) & fn.coalesce(waits >= one_ms, fn.expr("false"))
     )
-    delayed = fn.when(_model_is(Model.APPROXIMATE), zero).otherwise(
+    delayed = fn.when(_model_is(ThrottleModel.APPROXIMATE), zero).otherwise(
         fn.least(waits, fn.col("_units"))
     )
     return [
@@ -285,7 +285,7 @@ def _sums(name: str, min_delay_ms: int, *, wide: bool) -> list[Column]:
 
 
 def _forecast(name: str) -> Column:
-    knows_delay = _model_is(Model.BACKLOG, Model.TOKENS)
+    knows_delay = _model_is(ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
     delay = delay_ms(fn.col(f"_worst_{name}"), fn.col(f"_q_{name}"))
     return fn.struct(
         fn.col(f"_throttled_{name}").alias("throttled_ms"),
@@ -314,16 +314,16 @@ def trials(
     """
     limited = samples.withColumns({f"_q_{name}": limit for name, limit in limits.items()})
     ready = prepared(limited, series, max_gap_ms, wide=wide)
-    found = held(ready, series, {f"_b_{name}": fn.col(f"_q_{name}") for name in limits}, wide=wide)
+    samples_with_backlogs = with_backlogs(ready, series, {f"_b_{name}": fn.col(f"_q_{name}") for name in limits}, wide=wide)
     sums: list[Column] = []
     for name in limits:
         sums += _sums(name, min_delay_ms, wide=wide)[:2]
-    totals = found.groupBy(*series).agg(
+    totals = samples_with_backlogs.groupBy(*series).agg(
         fn.sum("dt_ms").alias("covered_ms"),
         *(fn.first(f"_q_{name}").alias(f"_q_{name}") for name in limits),
         *sums,
     )
-    knows_delay = _model_is(Model.BACKLOG, Model.TOKENS)
+    knows_delay = _model_is(ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
     return totals.select(
         *series,
         "covered_ms",

@@ -41,12 +41,12 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
         validity: ``quota_validity``.
         log: ``apply_log``.
     """
-    told = _written(_steps(validity), log)
+    explained_steps = _with_audit_entry(_steps(validity), log)
     along = Window.partitionBy(*PAIR).orderBy("from_ms")
     is_first = fn.col("from_after_ms") == 0
     # The first look at a cluster finds what was there before; nothing changed then.
-    counted = fn.when(is_first, fn.lit(0)).otherwise(fn.lit(1))
-    near = fn.sum(counted).over(along.rangeBetween(-(DAY_MS - 1), 0))
+    change_number = fn.when(is_first, fn.lit(0)).otherwise(fn.lit(1))
+    near = fn.sum(change_number).over(along.rangeBetween(-(DAY_MS - 1), 0))
     flaps = fn.max(fn.col("near")).over(along.rangeBetween(0, DAY_MS - 1)) >= FLAPS
     cause = (
         fn.when(is_first, fn.lit(FIRST))
@@ -54,9 +54,9 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
         .when(fn.col("written").isNotNull(), fn.lit(BY_US))
         .otherwise(fn.lit(EXTERNAL))
     )
-    found = told.withColumn("near", near).withColumn("cause", cause)
+    causes = explained_steps.withColumn("near", near).withColumn("cause", cause)
     return conforming(
-        found.select(
+        causes.select(
             *PAIR, "from_ms", "from_after_ms", "to_ms", "before", "after", "cause",
             fn.coalesce("written.commit", fn.lit("")).alias("commit"),
             fn.coalesce("written.writer", fn.lit("")).alias("writer"),
@@ -81,10 +81,10 @@ def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFram
         .where("claims = 1")
     )  # fmt: skip
     live = validity.where(fn.col("valid_to_ms").isNull()).select(*PAIR, fn.col("value").alias("before"))  # fmt: skip
-    found = claims.join(live, list(PAIR), "left").join(fn.broadcast(looks), ["cluster_id"])
+    pending_changes = claims.join(live, list(PAIR), "left").join(fn.broadcast(looks), ["cluster_id"])
     differs = ~fn.coalesce(_normal("before") == _normal("after"), fn.lit(0) == 1)
     return conforming(
-        found.where(differs).select(
+        pending_changes.where(differs).select(
             *PAIR, fn.col("look_ms").alias("from_ms"), fn.col("look_ms").alias("from_after_ms"),
             fn.lit(None).cast("bigint").alias("to_ms"), "before", "after", fn.lit(AHEAD).alias("cause"),
             fn.lit("").alias("commit"), "writer", day(fn.col("look_ms")).alias("day"),
@@ -115,19 +115,19 @@ def _steps(validity: DataFrame) -> DataFrame:
     return gathered.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
 
 
-def _written(steps: DataFrame, log: DataFrame) -> DataFrame:
+def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
     """With ``written``: the last entry of the audit log that explains the change; null = nobody of us did it."""
     along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
     next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
     counts = fn.col("outcome").isin(*_WROTE) | (
         (fn.col("outcome") == _INTENDED) & next_outcome.isin(*_WROTE, _INTENDED)
     )
-    ours = (
+    our_writes = (
         log.withColumn("counts", counts)
         .where("counts")
         .select(*PAIR, fn.col("applied_at_ms"), fn.col("after").alias("wrote"), "commit", "writer")
     )
-    met = steps.join(ours, list(PAIR)).where(
+    met = steps.join(our_writes, list(PAIR)).where(
         (fn.col("applied_at_ms") > fn.col("from_after_ms") - SKEW_MS)
         & (fn.col("applied_at_ms") <= fn.col("from_ms") + SKEW_MS)
         & _normal("after").eqNullSafe(_normal("wrote"))

@@ -22,7 +22,7 @@ HELP: Final = "help"
 METAVAR: Final = "metavar"
 
 
-class Run(Protocol[S_contra]):
+class JobFunction(Protocol[S_contra]):
     """The function of a job. What it gives back is a frozen dataclass of bounded size, shown as JSON."""
 
     def __call__(
@@ -39,7 +39,7 @@ class Job(Generic[S]):
     Attributes:
         name: What is typed.
         summary: One line for lists.
-        settings: A frozen dataclass; its fields (:func:`asked`) are the arguments.
+        settings: A frozen dataclass; its fields (:func:`job_option`) are the arguments.
         run: Does it.
         example: Arguments of one run, for the help: what follows the name and ``--lake``.
     """
@@ -47,11 +47,11 @@ class Job(Generic[S]):
     name: str
     summary: str
     settings: type[S]
-    run: Run[S]
+    run: JobFunction[S]
     example: str = ""
 
 
-def asked(
+def job_option(
     help: str,  # noqa: A002 - what argparse calls it
     *,
     default: Any = dataclasses.MISSING,  # noqa: ANN401 - of the field's type
@@ -65,7 +65,7 @@ def asked(
     return dataclasses.field(default=default, metadata={HELP: help, METAVAR: metavar})
 
 
-def silent(phase: str, done: int, total: int) -> None:
+def silent(phase: str, completed: int, total: int) -> None:
     """The progress of whoever does not care."""
 
 

@@ -41,7 +41,7 @@ def java_version() -> str:
     if program is None:
         raise ConfigError("Spark needs Java, and there is none on the PATH", key="java", hint=_HINT)
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
+        process = subprocess.run(  # noqa: S603 - the user's own Java
             [program, "-XshowSettings:properties", "-version"],
             capture_output=True,
             text=True,
@@ -52,15 +52,15 @@ def java_version() -> str:
         raise ConfigError(
             f"Spark needs Java, and {program} cannot be run: {error}", key="java", hint=_HINT
         ) from None
-    level = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", told, re.MULTILINE)
+    level = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", process, re.MULTILINE)
     if level is None or int(level[1]) < JAVA:
         raise ConfigError(
             f"Spark needs Java {JAVA}, and {program} is {f'Java {level[1]}' if level else 'none'}",
             key="java",
             hint=_HINT,
         )
-    whole = re.search(r"^ *java\.vm\.version = (.+)$", told, re.MULTILINE)
-    return whole[1].strip() if whole else level[1]
+    version_match = re.search(r"^ *java\.vm\.version = (.+)$", process, re.MULTILINE)
+    return version_match[1].strip() if version_match else level[1]
 
 
 def start(settings: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ TWICE: Final = "a limit stands twice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class LevelGroup:
     """Levels that are looked up by the same names.
 
     Attributes:
@@ -35,12 +35,12 @@ class Side:
 
 
 CLIENT_SIDES: Final = (
-    Side(names=("user", "client_id"), levels=(1,)),
-    Side(names=("user",), levels=(2, 3)),
-    Side(names=("client_id",), levels=(4, 7)),
-    Side(names=(), levels=(5, 6, 8)),
+    LevelGroup(names=("user", "client_id"), levels=(1,)),
+    LevelGroup(names=("user",), levels=(2, 3)),
+    LevelGroup(names=("client_id",), levels=(4, 7)),
+    LevelGroup(names=(), levels=(5, 6, 8)),
 )
-IP_SIDES: Final = (Side(names=("ip",), levels=(9,)), Side(names=(), levels=(10,)))
+IP_SIDES: Final = (LevelGroup(names=("ip",), levels=(9,)), LevelGroup(names=(), levels=(10,)))
 
 
 def shaped(entries: DataFrame) -> DataFrame:
@@ -65,7 +65,7 @@ def levelled(entries: DataFrame) -> DataFrame:
     return shaped(entries).where("not nameless")
 
 
-def laid_out(limits: DataFrame, side: Side, keys: Sequence[str]) -> DataFrame:
+def laid_out(limits: DataFrame, side: LevelGroup, keys: Sequence[str]) -> DataFrame:
     """One row per cluster and name, one column per level and key, each a struct or null.
 
     Args:
@@ -73,7 +73,7 @@ def laid_out(limits: DataFrame, side: Side, keys: Sequence[str]) -> DataFrame:
         side: Which levels.
         keys: Quota keys that become columns (:func:`column`); empty = the key is one of the names instead.
     """
-    found = fn.struct(
+    limit_struct = fn.struct(
         "value", "quota_units", "value_state", fn.col("entity_json").alias("source_entity"), "level"
     )
     columns: list[Column] = []
@@ -82,12 +82,12 @@ def laid_out(limits: DataFrame, side: Side, keys: Sequence[str]) -> DataFrame:
             fits = fn.col("level") == number
             if key:
                 fits = fits & (fn.col("quota_key") == key)
-            columns.append(_only(fits, found).alias(column(number, key)))
+            columns.append(_only(fits, limit_struct).alias(column(number, key)))
     by = ["cluster_id", *side.names] if keys else ["cluster_id", "quota_key", *side.names]
-    wanted = limits.where(fn.col("level").isin(list(side.levels)))
+    limits_of_levels = limits.where(fn.col("level").isin(list(side.levels)))
     if keys:
-        wanted = wanted.where(fn.col("quota_key").isin(list(keys)))
-    return wanted.groupBy(*by).agg(columns[0], *columns[1:])
+        limits_of_levels = limits_of_levels.where(fn.col("quota_key").isin(list(keys)))
+    return limits_of_levels.groupBy(*by).agg(columns[0], *columns[1:])
 
 
 def column(number: int, key: str = "") -> str:
@@ -95,9 +95,9 @@ def column(number: int, key: str = "") -> str:
     return f"level_{number}_{key}" if key else f"level_{number}"
 
 
-def _only(fits: Column, found: Column) -> Column:
+def _only(fits: Column, limit_struct: Column) -> Column:
     """The one row that fits; more than one is an error and not a choice."""
-    which = fn.when(fits, found)
+    which = fn.when(fits, limit_struct)
     text = fn.concat(
         fn.lit(f"{TWICE}: "), fn.max(fn.when(fits, fn.concat_ws(" ", "cluster_id", "entity_json", "quota_key"))),
     )  # fmt: skip

@@ -19,7 +19,7 @@ _FASTER: Final = 8
 """Days with looks that are read at once grow by this: one, eight, sixty-four."""
 
 
-class LastLook(NamedTuple):
+class LatestSnapshot(NamedTuple):
     """A complete look at a cluster."""
 
     observed_at_ms: int
@@ -29,7 +29,7 @@ class LastLook(NamedTuple):
 
 def last_looks(
     spark: SparkSession, lake: Lake, clusters: Collection[str] | None, to_ms: int
-) -> dict[str, LastLook]:
+) -> dict[str, LatestSnapshot]:
     """The last complete look at each cluster before a moment, by cluster id, sorted.
 
     Looks are kept for 25 months. They are read from the newest day backwards, as ``lake.looks`` does: of a cluster that is
@@ -44,31 +44,31 @@ def last_looks(
     Raises:
         LakeError: The lake cannot be read.
     """
-    left: defaultdict[str, list[Manifest]] = defaultdict(list)
+    remaining_by_cluster: defaultdict[str, list[Manifest]] = defaultdict(list)
     last_day = dt.datetime.fromtimestamp(max(to_ms - 1, 0) / 1000, dt.UTC).date()
-    for one in lake.manifests(SNAPSHOT, clusters, to_day=last_day):
-        left[one.unit.cluster_id].append(one)  # ascending by day
-    found: dict[str, LastLook] = {}
+    for manifest in lake.manifests(SNAPSHOT, clusters, to_day=last_day):
+        remaining_by_cluster[manifest.unit.cluster_id].append(manifest)  # ascending by day
+    snapshots_by_cluster: dict[str, LatestSnapshot] = {}
     days = 1
-    while left:
-        newest = [unit for units in left.values() for unit in units[-days:]]
-        found |= _last(reading.of(spark, lake, SNAPSHOT, newest), to_ms)
-        rest = {one: units[:-days] for one, units in left.items() if one not in found}
-        left = defaultdict(list, {one: units for one, units in rest.items() if units})
+    while remaining_by_cluster:
+        newest = [unit for units in remaining_by_cluster.values() for unit in units[-days:]]
+        snapshots_by_cluster |= _last(reading.of(spark, lake, SNAPSHOT, newest), to_ms)
+        undecided = {cluster_id: units[:-days] for cluster_id, units in remaining_by_cluster.items() if cluster_id not in snapshots_by_cluster}
+        remaining_by_cluster = defaultdict(list, {cluster_id: units for cluster_id, units in undecided.items() if units})
         days *= _FASTER
-    return dict(sorted(found.items()))
+    return dict(sorted(snapshots_by_cluster.items()))
 
 
-def _last(looks: DataFrame, to_ms: int) -> dict[str, LastLook]:
-    whole = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < to_ms))
-    last = whole.groupBy("cluster_id").agg(
+def _last(looks: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
+    complete_snapshots = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < to_ms))
+    last = complete_snapshots.groupBy("cluster_id").agg(
         fn.max(fn.struct("observed_at_ms", "snapshot_id", "day")).alias("last")
     )
     rows = bounded.rows(last, MOST_CLUSTERS, "clusters")
-    return {one["cluster_id"]: LastLook(*one["last"]) for one in rows}
+    return {row["cluster_id"]: LatestSnapshot(*row["last"]) for row in rows}
 
 
-def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LastLook]) -> DataFrame:
+def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot]) -> DataFrame:
     """The limits that these looks saw: rows of ``quota_entry``, from the one day of each cluster.
 
     Raises:
@@ -76,13 +76,13 @@ def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LastLook]) -> Da
     """
     if not looks:
         return reading.of(spark, lake, QUOTA_ENTRY, ())
-    days = [one.day for one in looks.values()]
+    days = [snapshot.day for snapshot in looks.values()]
     units = lake.manifests(QUOTA_ENTRY, looks, min(days), max(days))
     entries = reading.of(
-        spark, lake, QUOTA_ENTRY, [one for one in units if one.unit.day == looks[one.unit.cluster_id].day]
+        spark, lake, QUOTA_ENTRY, [manifest for manifest in units if manifest.unit.day == looks[manifest.unit.cluster_id].day]
     )  # fmt: skip
-    wanted = spark.createDataFrame(
-        [(name, one.snapshot_id) for name, one in looks.items()],
+    snapshot_keys = spark.createDataFrame(
+        [(name, snapshot.snapshot_id) for name, snapshot in looks.items()],
         "cluster_id string, snapshot_id string",
     )
-    return entries.join(fn.broadcast(wanted), ["cluster_id", "snapshot_id"], "left_semi")
+    return entries.join(fn.broadcast(snapshot_keys), ["cluster_id", "snapshot_id"], "left_semi")

@@ -7,7 +7,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.quota.keys import COLUMNS, EPSILON, RULES
 
-_WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].whole)
+_WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].is_integer)
 
 
 def normal(key: Column, value: Column) -> Column:

@@ -17,9 +17,9 @@ from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming, struct
 from reconciler.spark.use import SERIES
 from reconciler.spark.wide import total
-from reconciler.usage.capacity import MOST_COMMITTED, Use, shares
-from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, Basis
-from reconciler.usage.reports import Direction
+from reconciler.usage.capacity import MOST_COMMITTED, BucketUse, shares
+from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, BudgetBasis
+from reconciler.usage.reports import TrafficDirection
 from reconciler.usage.samples import MILLION, QuotaType
 from reconciler.usage.tables import CAPACITY_ROW, NOISY_ROW
 from reconciler.usage.tags import bucket_of
@@ -27,12 +27,12 @@ from reconciler.usage.tags import bucket_of
 MOMENT: Final = ("cluster_id", "broker_id", "direction", "ts_ms")
 BROKER: Final = ("cluster_id", "broker_id", "direction")
 _DIRECTIONS: Final = {
-    QuotaType.PRODUCE: Direction.INGRESS,
-    QuotaType.FETCH: Direction.EGRESS,
+    QuotaType.PRODUCE: TrafficDirection.INGRESS,
+    QuotaType.FETCH: TrafficDirection.EGRESS,
 }
 _BROKER_COLUMNS: Final = {
-    Direction.INGRESS: ("bytes_in", "replication_in"),
-    Direction.EGRESS: ("bytes_out", "replication_out"),
+    TrafficDirection.INGRESS: ("bytes_in", "replication_in"),
+    TrafficDirection.EGRESS: ("bytes_out", "replication_out"),
 }
 _WIDE: Final = "decimal(28,0)"
 
@@ -42,10 +42,10 @@ CAPACITIES: Final = "cluster_id string, direction string, capacity_units bigint,
 
 def direction(quota_type: Column) -> Column:
     """Which way the bytes of a quota type go; null for what is not bytes."""
-    found = fn.when(
+    direction_name = fn.when(
         quota_type == str(QuotaType.PRODUCE), fn.lit(str(_DIRECTIONS[QuotaType.PRODUCE]))
     )
-    return found.when(quota_type == str(QuotaType.FETCH), fn.lit(str(_DIRECTIONS[QuotaType.FETCH])))
+    return direction_name.when(quota_type == str(QuotaType.FETCH), fn.lit(str(_DIRECTIONS[QuotaType.FETCH])))
 
 
 def moments(
@@ -78,17 +78,17 @@ def moments(
         fn.col("served").alias("served_units"), fn.col("rate_units").alias("recorded_units"),
         null.alias("broker_units"), null.alias("replication_units"), null.alias("copied_units"),
     )  # fmt: skip
-    whole = by_clients
+    joined = by_clients
     for way, (all_bytes, replication) in _BROKER_COLUMNS.items():
-        whole = whole.unionByName(
+        joined = joined.unionByName(
             brokers.select(
                 "cluster_id", "broker_id", fn.lit(str(way)).alias("direction"), "ts_ms", "dt_ms",
                 zero.alias("served_units"), zero.alias("recorded_units"),
                 fn.col(all_bytes).alias("broker_units"), fn.col(replication).alias("replication_units"),
-                (fn.col("bytes_in") if way is Direction.EGRESS else null).alias("copied_units"),
+                (fn.col("bytes_in") if way is TrafficDirection.EGRESS else null).alias("copied_units"),
             )
         )  # fmt: skip
-    return whole.groupBy(*MOMENT).agg(
+    return joined.groupBy(*MOMENT).agg(
         fn.max("dt_ms").alias("dt_ms"),
         *(
             total(fn.col(name), wide=wide).alias(name)
@@ -107,22 +107,22 @@ def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
     usable = columns.quotient(
         fn.col("capacity_units").cast(_WIDE) * fn.col("headroom_ppm"), fn.lit(MILLION)
     ).cast("bigint")
-    left = fn.greatest(fn.lit(0).cast("bigint"), usable - fn.col("replication_units"))
+    remaining_units = fn.greatest(fn.lit(0).cast("bigint"), usable - fn.col("replication_units"))
     factor = fn.col("replication_factor").cast("bigint")
     copies = fn.col("copied_units").cast(_WIDE) * (factor - fn.lit(1))
     assumed = fn.when(
-        fn.col("direction") == str(Direction.EGRESS),
+        fn.col("direction") == str(TrafficDirection.EGRESS),
         fn.greatest(fn.lit(0).cast(_WIDE), usable.cast(_WIDE) - copies).cast("bigint"),
     ).otherwise(columns.quotient(usable, factor))
     measured = fn.col("replication_units").isNotNull() & fn.col("capacity_units").isNotNull()
-    told = (fn.col("direction") != str(Direction.EGRESS)) | fn.col("copied_units").isNotNull()
-    factored = factor.isNotNull() & fn.col("capacity_units").isNotNull() & told
+    is_measured = (fn.col("direction") != str(TrafficDirection.EGRESS)) | fn.col("copied_units").isNotNull()
+    factored = factor.isNotNull() & fn.col("capacity_units").isNotNull() & is_measured
     return joined.select(
         *(name for name in at.columns if name != "copied_units"),
-        fn.when(measured, left).when(factored, assumed).alias("budget_units"),
-        fn.when(measured, fn.lit(str(Basis.MEASURED)))
-        .when(factored, fn.lit(str(Basis.REPLICATION_FACTOR)))
-        .otherwise(fn.lit(str(Basis.NO_DATA)))
+        fn.when(measured, remaining_units).when(factored, assumed).alias("budget_units"),
+        fn.when(measured, fn.lit(str(BudgetBasis.MEASURED)))
+        .when(factored, fn.lit(str(BudgetBasis.REPLICATION_FACTOR)))
+        .otherwise(fn.lit(str(BudgetBasis.NO_DATA)))
         .alias("basis"),
     )
 
@@ -130,8 +130,8 @@ def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
 def load_ppm(served: Column, dt: Column, available: Column) -> Column:
     """``load.load_ppm``: the rate reaches a thousand budgets where ``served >= available * dt``, for those are 1000 a ms."""
     ms = dt.cast("bigint")
-    rest = columns.quotient((served % ms) * fn.lit(1000), ms)
-    rate = columns.quotient(served, ms).cast(_WIDE) * fn.lit(1000) + rest
+    remainder = columns.quotient((served % ms) * fn.lit(1000), ms)
+    rate = columns.quotient(served, ms).cast(_WIDE) * fn.lit(1000) + remainder
     none = fn.when(served > 0, fn.lit(MOST_PPM)).otherwise(fn.lit(0))
     return (
         fn.when(available.isNull(), fn.lit(None).cast("bigint"))
@@ -153,16 +153,16 @@ def committed_ppm(promised: Column, available: Column) -> Column:
     )
 
 
-def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) -> DataFrame:
+def capacity(at: DataFrame, limits: DataFrame, observed: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``capacity_row``.
 
     Args:
         at: What :func:`budgeted` gave.
         limits: :data:`~reconciler.spark.resolve.BUCKET` and ``limit_units``.
-        seen: :data:`~reconciler.spark.use.SERIES` of every bucket that a broker saw.
+        observed: :data:`~reconciler.spark.use.SERIES` of every bucket that a broker saw.
         day: The last day of the window, by which results are kept.
     """
-    known = at.withColumn(
+    known_moments = at.withColumn(
         "load_ppm", load_ppm(fn.col("served_units"), fn.col("dt_ms"), fn.col("budget_units"))
     )
     rising = (
@@ -170,18 +170,18 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
         .orderBy(fn.col("load_ppm").asc_nulls_last())
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    whole = Window.partitionBy(*BROKER).orderBy(fn.col("load_ppm").asc_nulls_last()).rowsBetween(
+    broker_window = Window.partitionBy(*BROKER).orderBy(fn.col("load_ppm").asc_nulls_last()).rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )  # fmt: skip
-    counted = fn.when(fn.col("load_ppm").isNotNull(), fn.col("dt_ms").cast("bigint"))
-    passed = known.withColumn("_passed", fn.sum(counted).over(rising)).withColumn(
-        "_whole", fn.sum(counted).over(whole)
+    counted_ms = fn.when(fn.col("load_ppm").isNotNull(), fn.col("dt_ms").cast("bigint"))
+    passed = known_moments.withColumn("_passed", fn.sum(counted_ms).over(rising)).withColumn(
+        "_whole", fn.sum(counted_ms).over(broker_window)
     )
     reached = fn.col("_passed") * fn.lit(MILLION) >= fn.col("_whole") * fn.lit(COINCIDENT_PPM)
     in_all = _amount("broker_units")
-    named = fn.when(fn.col("broker_units").isNotNull(), _amount("recorded_units"))
-    assumed = fn.max(fn.when(fn.col("basis") == str(Basis.REPLICATION_FACTOR), 1).otherwise(0))
-    found = passed.groupBy(*BROKER).agg(
+    attributed_units = fn.when(fn.col("broker_units").isNotNull(), _amount("recorded_units"))
+    assumed = fn.max(fn.when(fn.col("basis") == str(BudgetBasis.REPLICATION_FACTOR), 1).otherwise(0))
+    rows_by_broker = passed.groupBy(*BROKER).agg(
         fn.min("budget_units").alias("budget_units"),
         fn.min(fn.when(reached, fn.col("load_ppm"))).alias("coincident_ppm"),
         fn.sum(
@@ -189,7 +189,7 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
             .when(fn.col("load_ppm").isNotNull(), fn.lit(0).cast("bigint"))
         ).alias("overload_ms"),
         fn.sum(in_all).alias("_in_all"),
-        fn.sum(named).alias("_named"),
+        fn.sum(attributed_units).alias("_named"),
         fn.sum("dt_ms").alias("covered_ms"),
         assumed.alias("_assumed"),
     )  # fmt: skip
@@ -198,15 +198,15 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
         fn.col("_in_all") > 0, columns.quotient(missing * fn.lit(MILLION), fn.col("_in_all"))
     ).cast("bigint")
     basis = (
-        fn.when(fn.col("budget_units").isNull(), fn.lit(str(Basis.NO_DATA)))
-        .when(fn.col("_assumed") == 1, fn.lit(str(Basis.REPLICATION_FACTOR)))
-        .otherwise(fn.lit(str(Basis.MEASURED)))
+        fn.when(fn.col("budget_units").isNull(), fn.lit(str(BudgetBasis.NO_DATA)))
+        .when(fn.col("_assumed") == 1, fn.lit(str(BudgetBasis.REPLICATION_FACTOR)))
+        .otherwise(fn.lit(str(BudgetBasis.MEASURED)))
     )
     committed = committed_ppm(
         fn.coalesce(fn.col("_promised"), fn.lit(0).cast(_WIDE)), fn.col("budget_units")
     )
     return conforming(
-        found.join(promised(limits, seen), list(BROKER), "left")
+        rows_by_broker.join(promised(limits, observed), list(BROKER), "left")
         .withColumn("unattributed_ppm", unattributed)
         .withColumn("basis", basis)
         .withColumn("committed_ppm", committed)
@@ -218,17 +218,17 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
 def _amount(name: str) -> Column:
     """Units of a rate in the time of a moment: ``rate * dt div 1000`` in two steps, of which no quotient leaves 64 bits."""
     rate, ms = fn.col(name), fn.col("dt_ms").cast("bigint")
-    rest = columns.quotient((rate % fn.lit(1000)) * ms, fn.lit(1000))
-    return columns.quotient(rate, fn.lit(1000)).cast(_WIDE) * ms + rest
+    remainder = columns.quotient((rate % fn.lit(1000)) * ms, fn.lit(1000))
+    return columns.quotient(rate, fn.lit(1000)).cast(_WIDE) * ms + remainder
 
 
-def promised(limits: DataFrame, seen: DataFrame) -> DataFrame:
+def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
     """The sum of the limits of all buckets that a broker saw, by direction."""
-    there = (
-        seen.select(*SERIES).distinct().join(limits.select(*BUCKET, "limit_units"), list(BUCKET))
+    limits_of_brokers = (
+        observed.select(*SERIES).distinct().join(limits.select(*BUCKET, "limit_units"), list(BUCKET))
     )
     return (
-        there.withColumn("direction", direction(fn.col("quota_type")))
+        limits_of_brokers.withColumn("direction", direction(fn.col("quota_type")))
         .where(fn.col("direction").isNotNull())
         .groupBy(*BROKER)
         .agg(fn.sum(fn.col("limit_units").cast(_WIDE)).alias("_promised"))
@@ -278,25 +278,25 @@ def beyond(five_minutes: DataFrame, at: DataFrame, span_ms: int) -> DataFrame:
     )
 
 
-def hot(five_minutes: DataFrame, over: DataFrame, most: int) -> DataFrame:
+def hot(five_minutes: DataFrame, over: DataFrame, max_intervals: int) -> DataFrame:
     """The intervals in which a broker was used furthest beyond its budget, with everybody who used it.
 
     Args:
         five_minutes: As in :func:`beyond`.
         over: What that gave; kept, so that Spark knows how small it is.
-        most: How many intervals of each cluster: none is left out because of another's.
+        max_intervals: How many intervals of each cluster: none is left out because of another's.
 
     Returns:
         Rows of ``usage_5m`` with ``direction``, ``rate_units`` and ``budget_units``.
     """
-    hottest = over.where(fn.col("rank") <= most).drop("rank")
+    hottest = over.where(fn.col("rank") <= max_intervals).drop("rank")
     return _rates(five_minutes).join(hottest, [*BROKER, "bucket_ms"])
 
 
-def left_out(over: DataFrame, most: int) -> DataFrame:
+def left_out(over: DataFrame, max_intervals: int) -> DataFrame:
     """How many hot intervals :func:`hot` leaves out: ``cluster_id`` and ``intervals``; clusters without any are missing."""
-    beside = over.where(fn.col("rank") > most)
-    return beside.groupBy("cluster_id").agg(fn.count(fn.lit(1)).alias("intervals"))
+    omitted_intervals = over.where(fn.col("rank") > max_intervals)
+    return omitted_intervals.groupBy("cluster_id").agg(fn.count(fn.lit(1)).alias("intervals"))
 
 
 def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
@@ -311,23 +311,23 @@ def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
         "cluster_id", "broker_id", "bucket_ms", *BUCKET[1:], "budget_units", "rate_units", "limit_units",
         fn.lit(day).alias("day"),
     )  # fmt: skip
-    asked = weighted.groupBy("cluster_id", "broker_id", "bucket_ms", "quota_type").applyInArrow(
+    noisy_rows = weighted.groupBy("cluster_id", "broker_id", "bucket_ms", "quota_type").applyInArrow(
         _shared, struct(NOISY_ROW)
     )
-    return conforming(asked, NOISY_ROW)
+    return conforming(noisy_rows, NOISY_ROW)
 
 
 def _shared(interval: pa.Table) -> pa.Table:
     """One interval of one broker: who used more than a fair share."""
     rows = interval.to_pylist()
     uses = [
-        Use(bucket=bucket_of(one["user"], one["client_id"]), rate=one["rate_units"], weight=one["limit_units"] or 1)
-        for one in rows
+        BucketUse(bucket=bucket_of(row["user"], row["client_id"]), rate=row["rate_units"], weight=row["limit_units"] or 1)
+        for row in rows
     ]  # fmt: skip
-    found = {one.bucket: one for one in shares(uses, rows[0]["budget_units"])}
-    told = [
+    shares_by_bucket = {share.bucket: share for share in shares(uses, rows[0]["budget_units"])}
+    result_rows = [
         {**row, "fair_units": share.fair, "excess_units": share.excess}
         for row in rows
-        if (share := found[bucket_of(row["user"], row["client_id"])]).excess
+        if (share := shares_by_bucket[bucket_of(row["user"], row["client_id"])]).excess
     ]
-    return pa.Table.from_pylist(told, schema=arrow.schema(NOISY_ROW))
+    return pa.Table.from_pylist(result_rows, schema=arrow.schema(NOISY_ROW))

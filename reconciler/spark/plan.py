@@ -18,8 +18,8 @@ from reconciler.quota.owned import SETTLING_SECONDS
 from reconciler.spark.entities import level, meant, slots
 from reconciler.spark.limits import normal
 from reconciler.spark.schemas import conforming
-from reconciler.spark.sides import Sides
-from reconciler.spark.verdicts import FLAGS, NOBODY, VALUES, Verdict, decide
+from reconciler.spark.sides import PlanFrames
+from reconciler.spark.verdicts import FLAGS, NOBODY, VALUES, PatternDecision, decide
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW
 
 PAIR: Final = ("cluster_id", "entity_json", "quota_key")
@@ -47,7 +47,7 @@ _VERDICT: Final = (
 )
 
 
-def differences(sides: Sides) -> DataFrame:
+def differences(sides: PlanFrames) -> DataFrame:
     """The pairs that are not plainly in sync: :data:`PAIR`, ``declared``, ``applied``, ``live``, ``claims``, ``halted``.
 
     Two values of one side for one pair end the job with :data:`TWICE`; two documents that claim one pair do not.
@@ -58,22 +58,22 @@ def differences(sides: Sides) -> DataFrame:
         *(fn.max(fn.when(side == mark, value)).alias(name) for name, mark in _MARKS.items()),
         fn.sum("side").alias("sides"), fn.max("rare").alias("rare"),
     )  # fmt: skip
-    named = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
+    conflict_message = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
     claims, records, looks = (
         fn.shiftright("sides", bits).bitwiseAND(fn.lit(_MOST)) for bits in (0, _BITS, 2 * _BITS)
     )
     quiet = (fn.col("sides") == sum(_MARKS.values())) & (fn.col("rare") == 0)
-    same = fn.coalesce(_same("declared", "applied") & _same("declared", "live"), fn.lit(0) == 1)
-    twice = fn.raise_error(named).cast("boolean")
+    is_same = fn.coalesce(_same("declared", "applied") & _same("declared", "live"), fn.lit(0) == 1)
+    twice = fn.raise_error(conflict_message).cast("boolean")
     return grouped.where(
-        fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & same))
+        fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & is_same))
     ).select(
         *PAIR, fn.when(claims == 1, fn.col("declared")).alias("declared"), "applied", "live",
         claims.alias("claims"), (fn.col("rare") == _HALTED).alias("halted"),
     )  # fmt: skip
 
 
-def _union(sides: Sides) -> DataFrame:
+def _union(sides: PlanFrames) -> DataFrame:
     """The three sides under one another: a pair, a value, which side it is of, and whether anything is rare about it."""
 
     def marked(frame: DataFrame, name: str, value: Column, rare: Column) -> DataFrame:
@@ -82,7 +82,7 @@ def _union(sides: Sides) -> DataFrame:
             *PAIR, value.alias("value"), side.alias("side"), rare.cast("int").alias("rare")
         )
 
-    known = fn.col("quota_key").isin([str(key) for key in COLUMNS])
+    is_known_key = fn.col("quota_key").isin([str(key) for key in COLUMNS])
     kinds = level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind"))
     frozen = fn.broadcast(
         sides.documents.where("frozen").select("cluster_id", "document", fn.lit(1).alias("stopped"))
@@ -93,7 +93,7 @@ def _union(sides: Sides) -> DataFrame:
     return reduce(
         DataFrame.unionAll,
         [
-            marked(sides.live.where(known & kinds.isNotNull()), "live", value, plain),
+            marked(sides.live.where(is_known_key & kinds.isNotNull()), "live", value, plain),
             marked(sides.desired.where("not halted"), "declared", value, plain),
             marked(
                 sides.desired.where("halted"),
@@ -107,9 +107,9 @@ def _union(sides: Sides) -> DataFrame:
     )
 
 
-def laid_out(found: DataFrame, sides: Sides) -> DataFrame:
+def laid_out(combined: DataFrame, sides: PlanFrames) -> DataFrame:
     """The pairs of :func:`differences` with their records, claims and rules; small as a rule, so worth keeping, too."""
-    pairs = found.select(*PAIR)
+    pairs = combined.select(*PAIR)
     # Only what speaks of these pairs; a small frame that was kept is broadcast by Spark itself.
     owned = sides.owned.join(pairs, list(PAIR), "left_semi").select(*PAIR, *_OWNED)
     claims = (
@@ -118,53 +118,53 @@ def laid_out(found: DataFrame, sides: Sides) -> DataFrame:
         .groupBy(*PAIR)
         .agg(fn.min(fn.struct("path", "line", fn.col("document"))).alias("claim"))
     )
-    laid = found.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
+    laid = combined.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
     return laid.join(fn.broadcast(sides.orders), ["cluster_id"], "left")
 
 
-def described(laid: DataFrame, sides: Sides) -> DataFrame:
+def described(laid: DataFrame, sides: PlanFrames) -> DataFrame:
     """The pairs of :func:`laid_out` with everything that a verdict may ask, and its ``pattern``."""
     for name in ("document", "intent_document"):
-        laid = _known(laid, sides.documents, name)
-    where = slots(fn.col("entity_json"))
-    laid = laid.withColumn("slots", where).withColumn(
+        laid = _with_document_state(laid, sides.documents, name)
+    entity_slots = slots(fn.col("entity_json"))
+    laid = laid.withColumn("slots", entity_slots).withColumn(
         "level", level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind")))
     )  # fmt: skip
     return laid.withColumn("pattern", _pattern())
 
 
-def _known(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
+def _with_document_state(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
     """With ``NAME_there`` and ``NAME_frozen``: whether the document exists and whether it is frozen (null = neither)."""
-    asked = laid.where(fn.col(name) != "").select("cluster_id", fn.col(name).alias("document"))
-    there = documents.join(asked, ["cluster_id", "document"], "left_semi").select(
+    document_names = laid.where(fn.col(name) != "").select("cluster_id", fn.col(name).alias("document"))
+    document_states = documents.join(document_names, ["cluster_id", "document"], "left_semi").select(
         "cluster_id",
         fn.col("document").alias(name),
         fn.lit(1).alias(f"{name}_there"),
         fn.col("frozen").alias(f"{name}_frozen"),
     )
-    return laid.join(there, ["cluster_id", name], "left")
+    return laid.join(document_states, ["cluster_id", name], "left")
 
 
-def patterns(found: DataFrame) -> DataFrame:
+def patterns(laid_out_pairs: DataFrame) -> DataFrame:
     """The patterns that occur in :func:`described`: some hundreds, however large the fleet."""
-    return found.select("pattern").distinct()
+    return laid_out_pairs.select("pattern").distinct()
 
 
-def verdicts(asked: DataFrame, occurring: Iterable[str]) -> DataFrame:
-    """The core's verdict on each pattern, as a table beside ``asked``."""
-    return asked.sparkSession.createDataFrame(
-        [_verdict_row(decide(one)) for one in sorted(set(occurring))], _VERDICT
+def verdicts(pair_patterns: DataFrame, occurring: Iterable[str]) -> DataFrame:
+    """The core's verdict on each pattern, as a table beside ``pair_patterns``."""
+    return pair_patterns.sparkSession.createDataFrame(
+        [_verdict_row(decide(pattern)) for pattern in sorted(set(occurring))], _VERDICT
     )
 
 
-def decided(found: DataFrame, table: DataFrame) -> DataFrame:
+def decided(pairs: DataFrame, table: DataFrame) -> DataFrame:
     """:func:`described` with the verdict on each pair; a pattern without one ends the job."""
-    joined = found.join(fn.broadcast(table), ["pattern"], "left")
+    joined = pairs.join(fn.broadcast(table), ["pattern"], "left")
     missing = fn.raise_error(fn.concat(fn.lit("no verdict on "), "pattern")).cast("string")
     return joined.withColumn("kind", fn.coalesce("kind", missing))
 
 
-def rows(found: DataFrame) -> DataFrame:
+def rows(pairs: DataFrame) -> DataFrame:
     """The changes, as ``plan_row``: exactly those of ``quota.rows.plan_rows``."""
     after = fn.coalesce(
         fn.when(fn.col("after_from") == "declared", fn.col("declared")),
@@ -179,7 +179,7 @@ def rows(found: DataFrame) -> DataFrame:
     )
     claimed = fn.col("document_from") == "claim"
     return conforming(
-        found.where(fn.col("kind") == "change").select(
+        pairs.where(fn.col("kind") == "change").select(
             *PAIR, "level", "action", "cause", fn.col("live").alias("before"), after.alias("after"),
             document.alias("document"),
             fn.when(claimed, fn.col("claim.path")).otherwise(fn.lit("")).alias("path"),
@@ -190,15 +190,15 @@ def rows(found: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def conflicts(found: DataFrame, sides: Sides) -> DataFrame:
+def conflicts(pairs: DataFrame, sides: PlanFrames) -> DataFrame:
     """Every claim on a pair that two documents claim, as ``plan_conflict``.
 
     Args:
-        found: :func:`differences`.
+        pairs: :func:`differences`.
         sides: The same.
     """
-    several = found.where(fn.col("claims") > 1).select(*PAIR)
-    claims = sides.desired.where("not halted").join(several, list(PAIR), "left_semi")
+    conflicting_pairs = pairs.where(fn.col("claims") > 1).select(*PAIR)
+    claims = sides.desired.where("not halted").join(conflicting_pairs, list(PAIR), "left_semi")
     return conforming(claims, PLAN_CONFLICT)
 
 
@@ -215,7 +215,7 @@ def _pattern() -> Column:
     normal = [_normal(name) for name in names]
     places = [
         fn.when(fn.col(name).isNull(), fn.lit("-")).otherwise(
-            fn.coalesce(*(fn.when(normal[at] == normal[one], fn.lit(str(one))) for one in range(at)), fn.lit(str(at)))
+            fn.coalesce(*(fn.when(normal[at] == normal[earlier_place], fn.lit(str(earlier_place))) for earlier_place in range(at)), fn.lit(str(at)))
         )
         for at, name in enumerate(names)
     ]  # fmt: skip
@@ -245,10 +245,10 @@ def _pattern() -> Column:
 
 
 def _owner(document: str, policy: str) -> Column:
-    there, frozen = fn.col(f"{document}_there"), fn.col(f"{document}_frozen")
+    is_present, frozen = fn.col(f"{document}_there"), fn.col(f"{document}_frozen")
     return fn.concat(
         fn.when(fn.col(document) == "", fn.lit("e")).otherwise(fn.lit("d")),
-        fn.when(there.isNotNull(), fn.lit("x")).otherwise(fn.lit(".")),
+        fn.when(is_present.isNotNull(), fn.lit("x")).otherwise(fn.lit(".")),
         fn.when(frozen, fn.lit("f")).otherwise(fn.lit(".")),
         fn.when(fn.col(policy) == "", fn.lit(".")).otherwise(fn.substring(policy, 1, 1)),
     )
@@ -258,9 +258,9 @@ def _normal(name: str) -> Column:
     return normal(fn.col("quota_key"), fn.col(name))
 
 
-def _same(one: str, other: str) -> Column:
-    return _normal(one) == _normal(other)
+def _same(first: str, second: str) -> Column:
+    return _normal(first) == _normal(second)
 
 
-def _verdict_row(one: Verdict) -> tuple[object, ...]:
-    return (one.pattern, one.kind, one.cause, one.action, one.after, one.document, one.in_sync, one.ignored)  # fmt: skip
+def _verdict_row(decision: PatternDecision) -> tuple[object, ...]:
+    return (decision.pattern, decision.kind, decision.cause, decision.action, decision.after, decision.document, decision.in_sync, decision.ignored)  # fmt: skip

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.quota.policy import Cause
-from reconciler.spark.sides import Sides
+from reconciler.spark.sides import PlanFrames
 
 _OVERRIDES: Final = (str(Cause.OVERRIDE), str(Cause.OVERRIDE_EXPIRED))
 
@@ -25,14 +25,14 @@ def verdict_counts(decided: DataFrame) -> DataFrame:
     )
 
 
-def totals(sides: Sides, found: DataFrame, decided: DataFrame) -> DataFrame:
+def totals(sides: PlanFrames, pairs: DataFrame, decided: DataFrame) -> DataFrame:
     """What ``quota.change.Plan`` and the guards count, per cluster: ``cluster_id`` and :data:`TOTALS`.
 
     Pairs in sync were never laid out: they are the declared ones that are not among the differences.
 
     Args:
         sides: What was compared.
-        found: ``plan.differences``.
+        pairs: ``plan.differences``.
         decided: ``plan.decided``.
     """
 
@@ -44,7 +44,7 @@ def totals(sides: Sides, found: DataFrame, decided: DataFrame) -> DataFrame:
     claims = counted(sides.desired.where("not halted"), all_claims="1")
     owned = counted(sides.owned, owned_pairs="if(applied is null, 0, 1)")
     doubted = counted(
-        found, conflicts="if(claims > 1, 1, 0)", doubted_claims="if(claims > 1, claims, 0)",
+        pairs, conflicts="if(claims > 1, 1, 0)", doubted_claims="if(claims > 1, claims, 0)",
         different="if(claims = 1, 1, 0)",
     )  # fmt: skip
     changes = counted(
@@ -55,11 +55,11 @@ def totals(sides: Sides, found: DataFrame, decided: DataFrame) -> DataFrame:
         " or slots.ip_kind = 'default'), 1, 0)",
     )  # fmt: skip
     joined = sides.orders.select("cluster_id")
-    for one in (documents, claims, owned, doubted, changes):
-        joined = joined.join(fn.broadcast(one), ["cluster_id"], "left")
-    whole = joined.na.fill(0)
+    for counts_frame in (documents, claims, owned, doubted, changes):
+        joined = joined.join(fn.broadcast(counts_frame), ["cluster_id"], "left")
+    all_totals = joined.na.fill(0)
     desired = fn.col("all_claims") - fn.col("doubted_claims")
-    return whole.select(
+    return all_totals.select(
         "cluster_id", "documents", desired.alias("desired_pairs"), "owned_pairs",
         (desired - fn.col("different") + fn.col("back_in_sync")).alias("in_sync"),
         "conflicts", "removals", "on_defaults",

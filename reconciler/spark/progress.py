@@ -19,7 +19,7 @@ EVERY_SECONDS: Final = 5.0
 _Tasks = Callable[[], tuple[int, int]]
 
 
-class Lines:
+class ProgressWriter:
     """A :data:`reconciler.ports.Progress` that writes lines; at most one every :data:`EVERY_SECONDS` within a phase."""
 
     def __init__(self, clock: Clock, to: TextIO | None = None) -> None:
@@ -30,22 +30,22 @@ class Lines:
         self._last = 0.0
         self._lock = threading.Lock()
 
-    def __call__(self, phase: str, done: int, total: int) -> None:
+    def __call__(self, phase: str, completed: int, total: int) -> None:
         """Tell it, if it is new or the last line is old."""
         with self._lock:
             now = self._clock.monotonic()
-            if phase == self._phase and done < total and now - self._last < EVERY_SECONDS:
+            if phase == self._phase and completed < total and now - self._last < EVERY_SECONDS:
                 return
             self._phase, self._last = phase, now
-            self._write(f"{phase}{f': {done} of {total}' if total else ''}", now)
+            self._write(f"{phase}{f': {completed} of {total}' if total else ''}", now)
 
-    def tasks(self, done: int, total: int) -> None:
+    def tasks(self, completed: int, total: int) -> None:
         """Spark's tasks within the phase, if nothing else was told for a while."""
         with self._lock:
             now = self._clock.monotonic()
             if total and now - self._last >= EVERY_SECONDS:
                 self._last = now
-                self._write(f"{self._phase or 'working'}: {done} of {total} tasks of Spark", now)
+                self._write(f"{self._phase or 'working'}: {completed} of {total} tasks of Spark", now)
 
     def _write(self, text: str, now: float) -> None:
         self._to.write(output_text(f"[{now - self._began:5.0f} s] {text}\n"))
@@ -59,18 +59,18 @@ def tasks_of(spark: SparkSession) -> _Tasks | None:
     tracker = spark.sparkContext.statusTracker()
 
     def count() -> tuple[int, int]:
-        found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-        stages = [one for one in found if one is not None]
+        stage_infos = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        stages = [info for info in stage_infos if info is not None]
         return (
-            sum(one.numCompletedTasks for one in stages),
-            sum(one.numTasks for one in stages),
+            sum(stage.numCompletedTasks for stage in stages),
+            sum(stage.numTasks for stage in stages),
         )
 
     return count
 
 
 @contextlib.contextmanager
-def watched(spark: SparkSession, lines: Lines, every: float = EVERY_SECONDS) -> Iterator[None]:
+def watched(spark: SparkSession, lines: ProgressWriter, every: float = EVERY_SECONDS) -> Iterator[None]:
     """While the block runs, long phases tell how many tasks are done."""
     count = tasks_of(spark)
     if count is None:

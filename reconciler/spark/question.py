@@ -27,9 +27,9 @@ from pyspark.sql.types import (
 
 from reconciler.lake.looks import state_of
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
-from reconciler.usage.question import Asked, Question, asked
-from reconciler.usage.recorded import Recorded
+from reconciler.quota.state import QuotaState
+from reconciler.usage.question import ImpactRequest, ImpactQuery, impact_query
+from reconciler.usage.recorded import RecordedLimits
 from reconciler.usage.samples import Cadence, QuotaType
 from reconciler.usage.tables import entity_text, named_text
 from reconciler.usage.tags import Bucket, GroupKind
@@ -90,39 +90,39 @@ ROWS: Final = StructType(
 ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 
 
-def seen(samples: DataFrame) -> DataFrame:
+def bucket_facts(samples: DataFrame) -> DataFrame:
     """The distinct buckets of each broker as facts."""
     names = ("quota_type", "broker_id", *BUCKET)
-    found = samples.select("cluster_id", *names).distinct()
-    return _facts(found, SEEN, **{name: name for name in names})
+    distinct_buckets = samples.select("cluster_id", *names).distinct()
+    return _facts(distinct_buckets, SEEN, **{name: name for name in names})
 
 
-def _facts(frame: DataFrame, role: str, **taken: str) -> DataFrame:
-    given = {"role": fn.lit(role), "cluster_id": fn.col("cluster_id")}
-    given |= {name: fn.col(column) for name, column in taken.items()}
+def _facts(frame: DataFrame, role: str, **columns_by_fact: str) -> DataFrame:
+    fact_columns = {"role": fn.lit(role), "cluster_id": fn.col("cluster_id")}
+    fact_columns |= {name: fn.col(column) for name, column in columns_by_fact.items()}
     return frame.select(
         *(
-            given.get(one.name, fn.lit(0 if one.name == "value" else ""))
-            .cast(one.dataType)
-            .alias(one.name)
-            for one in FACTS.fields
+            fact_columns.get(struct_field.name, fn.lit(0 if struct_field.name == "value" else ""))
+            .cast(struct_field.dataType)
+            .alias(struct_field.name)
+            for struct_field in FACTS.fields
         )
     )
 
 
-def _row(cluster_id: str, role: str, **given: Any) -> FactRow:  # noqa: ANN401 - values of FACTS
-    found: dict[str, Any] = {"cluster_id": cluster_id, "role": role, "value": 0.0} | given
-    return tuple(found.get(name, "") for name in FACTS.names)
+def _row(cluster_id: str, role: str, **facts: Any) -> FactRow:  # noqa: ANN401 - values of FACTS
+    fact_values: dict[str, Any] = {"cluster_id": cluster_id, "role": role, "value": 0.0} | facts
+    return tuple(fact_values.get(name, "") for name in FACTS.names)
 
 
-def told(
+def cluster_facts(
     cluster_id: str,
     cadence: Cadence,
     *,
     measured: Iterable[QuotaType] | None = None,
     callback: str | None = None,
-    states: Mapping[str, State] | None = None,
-    recorded: Recorded | None = None,
+    states: Mapping[str, QuotaState] | None = None,
+    recorded: RecordedLimits | None = None,
 ) -> list[FactRow]:
     """What is known of one cluster as rows of :data:`FACTS`: a bounded list, made where the job begins.
 
@@ -135,42 +135,42 @@ def told(
         recorded: The limits under which series were recorded; ``None`` = those of today.
     """
     types = [ANY_SEEN] if measured is None else sorted(map(str, measured))
-    found = [
+    fact_rows = [
         _row(cluster_id, PACE, quota_key="step", value=float(cadence.step_ms)),
         _row(cluster_id, PACE, quota_key="gap", value=float(cadence.max_gap_ms)),
         *(_row(cluster_id, _MEASURED, quota_type=name) for name in types),
         _row(cluster_id, _CALLBACK, entity_json=callback or ""),
     ]
     for role, state in (states or {}).items():
-        found += _entries(cluster_id, role, state)
+        fact_rows += _entries(cluster_id, role, state)
     for n, state in enumerate(recorded.states if recorded else ()):
-        found.append(_row(cluster_id, _LOOK, quota_key=f"{RECORDED} {n}"))
-        found += _entries(cluster_id, f"{RECORDED} {n}", state)
-    found += (
+        fact_rows.append(_row(cluster_id, _LOOK, quota_key=f"{RECORDED} {n}"))
+        fact_rows += _entries(cluster_id, f"{RECORDED} {n}", state)
+    fact_rows += (
         _row(cluster_id, _BEYOND, quota_key=str(key))
         for key in sorted(recorded.beyond if recorded else ())
     )
-    return found
+    return fact_rows
 
 
-def _entries(cluster_id: str, role: str, state: State) -> Iterator[FactRow]:
+def _entries(cluster_id: str, role: str, state: QuotaState) -> Iterator[FactRow]:
     return (
         _row(cluster_id, role, entity_json=entity, quota_key=key, value=value)
         for entity, key, value in entries_of(state)
     )
 
 
-def entries_of(state: State) -> Iterator[tuple[str, str, float]]:
+def entries_of(state: QuotaState) -> Iterator[tuple[str, str, float]]:
     """``(entity_json, quota_key, value)`` of everything in a state, foreign entities included."""
     for subject, key, value in state.pairs():
         yield entity_text(subject), str(key), value
-    for named, values in state.foreign_entities:
+    for entity_parts, values in state.foreign_entities:
         for name, value in values:
-            yield named_text(named), name, value
+            yield named_text(entity_parts), name, value
 
 
 def questions(facts: DataFrame) -> DataFrame:
-    """The rows that each cluster's change asks for, as :data:`ROWS`; see ``usage.question.asked``.
+    """The rows that each cluster's change asks for, as :data:`ROWS`; see ``usage.question.impact_query``.
 
     It is a bounded frame that several steps read: keep it (``persist``) before it is used.
     """
@@ -192,21 +192,21 @@ def _answered(facts: pa.Table) -> pa.Table:
         buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
     measured = set(by_role.get(_MEASURED, none).column("quota_type").to_pylist())
     looks = by_role.get(_LOOK, none).column("quota_key").to_pylist()
-    beyond = by_role.get(_BEYOND, none).column("quota_key").to_pylist()
+    overflowing_keys = by_role.get(_BEYOND, none).column("quota_key").to_pylist()
     callbacks = by_role.get(_CALLBACK, none).column("entity_json").to_pylist()
-    found = asked(
+    query = impact_query(
         facts.column("cluster_id")[0].as_py(),
         state_of(by_role.get(BEFORE, none)),
         state_of(by_role.get(AFTER, none)),
         buckets,
-        set(buckets) if ANY_SEEN in measured else {QuotaType(one) for one in measured},
+        set(buckets) if ANY_SEEN in measured else {QuotaType(type_name) for type_name in measured},
         callback=callbacks[0] if callbacks else None,
-        recorded=Recorded(
+        recorded=RecordedLimits(
             states=tuple(state_of(by_role.get(role, none)) for role in sorted(looks)),
-            beyond=frozenset(map(Key, beyond)),
+            beyond=frozenset(map(Key, overflowing_keys)),
         ),
     )
-    return _table(list(_rows(found, pace["gap"])))
+    return _table(list(_rows(query, pace["gap"])))
 
 
 def bucket_of_row(row: Row | Mapping[str, Any]) -> Bucket:
@@ -228,37 +228,37 @@ def _of_bucket(bucket: Bucket) -> dict[str, Any]:
     }
 
 
-def _rows(found: Question, max_gap_ms: int) -> Iterator[dict[str, Any]]:
-    for n, one in enumerate(found.asked):
-        yield _asked_row(found.cluster_id, n, one, max_gap_ms)
-    beside = [(FLIPPED, kind, bucket) for _, kind, bucket in found.flipped]
-    beside += [(UNEXPLAINED, kind, bucket) for _, kind, bucket in found.unexplained]
-    for n, (item, kind, bucket) in enumerate(beside):
+def _rows(query: ImpactQuery, max_gap_ms: int) -> Iterator[dict[str, Any]]:
+    for n, request in enumerate(query.requests):
+        yield _asked_row(query.cluster_id, n, request, max_gap_ms)
+    unexplained_rows = [(FLIPPED, kind, bucket) for _, kind, bucket in query.flipped]
+    unexplained_rows += [(UNEXPLAINED, kind, bucket) for _, kind, bucket in query.unexplained]
+    for n, (item, kind, bucket) in enumerate(unexplained_rows):
         yield _of_bucket(bucket) | {
-            "cluster_id": found.cluster_id,
+            "cluster_id": query.cluster_id,
             "item": item,
             "n": n,
             "quota_type": str(kind),
         }
-    for n, text in enumerate(found.notes):
-        yield {"cluster_id": found.cluster_id, "item": NOTE, "n": n, "why": text}
+    for n, text in enumerate(query.notes):
+        yield {"cluster_id": query.cluster_id, "item": NOTE, "n": n, "why": text}
 
 
-def _asked_row(cluster_id: str, n: int, one: Asked, max_gap_ms: int) -> dict[str, Any]:
-    return _of_bucket(one.bucket) | {
+def _asked_row(cluster_id: str, n: int, request: ImpactRequest, max_gap_ms: int) -> dict[str, Any]:
+    return _of_bucket(request.bucket) | {
         "cluster_id": cluster_id,
         "item": ASKED,
         "n": n,
-        "quota_type": str(one.quota_type),
-        "any_name": one.any_name,
-        "broker_id": one.broker_id,
-        "answer": str(one.answer),
-        "before_units": one.before_units,
-        "after_units": one.after_units,
-        "source_entity": one.source_entity,
-        "why": one.why,
+        "quota_type": str(request.quota_type),
+        "any_name": request.any_name,
+        "broker_id": request.broker_id,
+        "answer": str(request.answer),
+        "before_units": request.before_units,
+        "after_units": request.after_units,
+        "source_entity": request.source_entity,
+        "why": request.reason,
         "max_gap_ms": max_gap_ms,
-        "parts": [_of_bucket(part.bucket) | {"limit": part.limit} for part in one.parts],
+        "parts": [_of_bucket(part.bucket) | {"limit": part.limit} for part in request.parts],
     }
 
 

@@ -42,7 +42,7 @@ def of(spark: SparkSession, lake: Lake, table: Table, manifests: Iterable[Manife
     Nullable columns that came with this schema version are null in files of the one before: the reader looks columns up
     by name. The folders mean nothing, so Spark must not guess columns from their names.
     """
-    paths = [lake.store.uri(file.path) for one in manifests for file in one.files]
+    paths = [lake.store.uri(file.path) for manifest in manifests for file in manifest.files]
     schema = schemas.struct(table)
     if not paths:
         return spark.createDataFrame([], schema)

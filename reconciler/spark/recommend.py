@@ -25,9 +25,9 @@ from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
 from reconciler.usage.sizing import (
     WEEK_MS,
     Advice,
-    Case,
+    SizingCase,
     Recommendation,
-    Seen,
+    BucketObservation,
     Tier,
     evidence_of,
     promises,
@@ -37,7 +37,7 @@ from reconciler.usage.sizing import (
 )
 from reconciler.usage.tables import RECOMMENDATION
 from reconciler.usage.throttle import MODEL_OF, Forecast
-from reconciler.usage.trial import Trial
+from reconciler.usage.trial import LimitTrial
 
 TRAIN, TEST, WEEKS = 0, -1, 1
 """Spans: before the held-out week, that week, and from 1 on the weeks of the first, the latest first."""
@@ -66,7 +66,7 @@ PINNED, BUMPED = "pinned", "bumped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizing:
+class SizingParameters:
     """What is the same for all cases.
 
     Attributes:
@@ -108,7 +108,7 @@ Keep = Callable[[DataFrame], DataFrame]
 def recommendations(
     samples: DataFrame,
     cases: DataFrame,
-    sizing: Sizing,
+    sizing: SizingParameters,
     *,
     keep: Keep = DataFrame.persist,
     broadcast: bool = True,
@@ -123,15 +123,15 @@ def recommendations(
         broadcast: Whether the cases fit every executor; else samples are shuffled once more.
     """
     read = _read(samples, cases, sizing, broadcast=broadcast)
-    seen = keep(_seen(read))
-    told = cases.join(_gathered(seen, "seen"), list(_OWNER), "left")
-    peaks = seen.groupBy(*_OWNER, "span").agg(fn.max("peak").alias("peak")).where("peak > 0")
+    observations = keep(_observations(read))
+    cases_with_observations = cases.join(_gathered(observations, "seen"), list(_OWNER), "left")
+    peaks = observations.groupBy(*_OWNER, "span").agg(fn.max("peak").alias("peak")).where("peak > 0")
     peak = fn.col("peak")
     first = keep(_tried(read, peaks, [*columns.coarse(peak), peak + 1], sizing, broadcast))
-    begun = keep(told.join(_gathered(first, "first"), list(_OWNER), "left"))
-    left = keep(begun.mapInArrow(_by_row(_second, sizing, _LEFT), _LEFT))
+    begun = keep(cases_with_observations.join(_gathered(first, "first"), list(_OWNER), "left"))
+    remaining_limits = keep(begun.mapInArrow(_by_row(_second, sizing, _LEFT), _LEFT))
     limits = [fn.get("limits", fn.lit(at)) for at in range(_SECOND)]
-    second = _gathered(_tried(read, left, limits, sizing, broadcast), "second")
+    second = _gathered(_tried(read, remaining_limits, limits, sizing, broadcast), "second")
     planned = keep(
         begun.join(second, list(_OWNER), "left").mapInArrow(
             _by_row(_planned, sizing, _PLANNED), _PLANNED
@@ -141,12 +141,12 @@ def recommendations(
         *_OWNER, "target_units", fn.explode(fn.array(fn.lit(TRAIN), fn.lit(TEST))).alias("span")
     )
     proofs = _tried(read, halves, [fn.col("target_units")], sizing, broadcast)
-    done = planned.join(_gathered(proofs, "proofs"), list(_OWNER), "left")
+    planned_with_proofs = planned.join(_gathered(proofs, "proofs"), list(_OWNER), "left")
     table = struct(RECOMMENDATION)
-    return conforming(done.mapInArrow(_by_row(_final, sizing, table), table), RECOMMENDATION)
+    return conforming(planned_with_proofs.mapInArrow(_by_row(_final, sizing, table), table), RECOMMENDATION)
 
 
-def _read(samples: DataFrame, cases: DataFrame, sizing: Sizing, *, broadcast: bool) -> DataFrame:
+def _read(samples: DataFrame, cases: DataFrame, sizing: SizingParameters, *, broadcast: bool) -> DataFrame:
     """The samples of all cases, once per span that they belong to."""
     ts = fn.col("ts_ms")
     owners = cases.select("cluster_id", "quota_type", *BUCKET, "n", "max_gap_ms")
@@ -166,45 +166,45 @@ def _read(samples: DataFrame, cases: DataFrame, sizing: Sizing, *, broadcast: bo
     )  # fmt: skip
 
 
-def _seen(read: DataFrame) -> DataFrame:
+def _observations(read: DataFrame) -> DataFrame:
     """What each broker saw in each span."""
-    wanted = fn.when(fn.col("censored") == str(Censored.YES), fn.col("dt_ms")).otherwise(fn.lit(0))
+    censored_ms = fn.when(fn.col("censored") == str(Censored.YES), fn.col("dt_ms")).otherwise(fn.lit(0))
     first = fn.min(fn.struct("ts_ms", "dt_ms"))
     return read.groupBy(*_SERIES).agg(
         fn.count(fn.lit(1)).alias("samples"),
         (first["ts_ms"] - first["dt_ms"]).alias("begins_ms"),
         fn.max("ts_ms").alias("ends_ms"),
         fn.sum("dt_ms").alias("covered_ms"),
-        fn.sum(wanted).alias("censored_ms"),
+        fn.sum(censored_ms).alias("censored_ms"),
         fn.max("rate_units").alias("peak"),
     )
 
 
-def _gathered(found: DataFrame, name: str) -> DataFrame:
+def _gathered(frame: DataFrame, name: str) -> DataFrame:
     """All that was found of a case as one list."""
-    told = [column for column in found.columns if column not in _OWNER]
-    return found.groupBy(*_OWNER).agg(fn.collect_list(fn.struct(*told)).alias(name))
+    value_columns = [column for column in frame.columns if column not in _OWNER]
+    return frame.groupBy(*_OWNER).agg(fn.collect_list(fn.struct(*value_columns)).alias(name))
 
 
 def _tried(
     read: DataFrame,
     of: DataFrame,
     limits: list[Column],
-    sizing: Sizing,
+    sizing: SizingParameters,
     broadcast: bool,  # noqa: FBT001 - private, handed on
 ) -> DataFrame:
     """What limits do in each span on each broker; one that reaches the cut of all rates is none."""
     names = [f"q{at}" for at in range(len(limits))]
-    known = of.select(
+    case_columns = of.select(
         *_OWNER,
         "span",
         *(
-            fn.when(one < MAX_UNITS, one).alias(name)
-            for name, one in zip(names, limits, strict=True)
+            fn.when(column < MAX_UNITS, column).alias(name)
+            for name, column in zip(names, limits, strict=True)
         ),
     )
     return fold.trials(
-        read.join(fn.broadcast(known) if broadcast else known, [*_OWNER, "span"]),
+        read.join(fn.broadcast(case_columns) if broadcast else case_columns, [*_OWNER, "span"]),
         _SERIES,
         {name: fn.col(name) for name in names},
         fn.col("max_gap_ms"),
@@ -231,8 +231,8 @@ _PLANNED: Final = StructType(
 
 
 def _by_row(
-    make: Callable[[dict[str, Any], Sizing], Iterable[dict[str, Any]]],
-    sizing: Sizing,
+    make: Callable[[dict[str, Any], SizingParameters], Iterable[dict[str, Any]]],
+    sizing: SizingParameters,
     schema: StructType,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function of rows as a function of batches."""
@@ -240,15 +240,15 @@ def _by_row(
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = to_arrow_schema(schema)
         for batch in batches:
-            rows = [one for row in batch.to_pylist() for one in make(row, sizing)]
+            rows = [result_row for row in batch.to_pylist() for result_row in make(row, sizing)]
             yield pa.RecordBatch.from_pylist(rows, schema=arrow)
 
     return made
 
 
-def _case(row: dict[str, Any], sizing: Sizing) -> Case:
+def _case(row: dict[str, Any], sizing: SizingParameters) -> SizingCase:
     marks = row["marks"] or ()
-    return Case(
+    return SizingCase(
         kind=QuotaType(row["quota_type"]),
         series={},
         from_ms=sizing.from_ms,
@@ -264,127 +264,127 @@ def _case(row: dict[str, Any], sizing: Sizing) -> Case:
 Known = dict[int | None, tuple[Forecast, ...]]
 
 
-def _forecasts(kind: QuotaType, found: list[dict[str, Any]], limits: Iterable[int]) -> Known:
+def _forecasts(kind: QuotaType, forecast_rows: list[dict[str, Any]], limits: Iterable[int]) -> Known:
     """What was found of some limits in a span, by limit."""
     return {
         limit if limit < MAX_UNITS else None: tuple(
             Forecast(
                 model=MODEL_OF[kind],
                 samples=0,
-                covered_ms=one["covered_ms"],
+                covered_ms=forecast_row["covered_ms"],
                 arrived_units=0,
-                throttled_ms=one["throttled_ms"][at],
-                max_delay_ms=one["max_delay_ms"][at],
+                throttled_ms=forecast_row["throttled_ms"][at],
+                max_delay_ms=forecast_row["max_delay_ms"][at],
                 over_timeout_ms=None,
                 delayed_units=0,
                 unfinished=0,
             )
-            for one in found
+            for forecast_row in forecast_rows
         )
         for at, limit in enumerate(limits)
     }
 
 
 def _of_span(row: dict[str, Any], name: str, span: int) -> list[dict[str, Any]]:
-    return [one for one in row.get(name) or () if one["span"] == span]
+    return [entry for entry in row.get(name) or () if entry["span"] == span]
 
 
-def _trial(row: dict[str, Any], span: int, sizing: Sizing) -> Trial:
+def _trial(row: dict[str, Any], span: int, sizing: SizingParameters) -> LimitTrial:
     """A span with all that is known of it so far."""
     kind = QuotaType(row["quota_type"])
-    seen = _of_span(row, "seen", span)
-    peak = max((one["peak"] for one in seen), default=0)
-    known: Known = {}
-    trial = Trial(brokers=len(seen), peak=peak, simulated=known.__getitem__)
+    observations = _of_span(row, "seen", span)
+    peak = max((observation["peak"] for observation in observations), default=0)
+    forecasts_by_limit: Known = {}
+    trial = LimitTrial(brokers=len(observations), peak=peak, simulated=forecasts_by_limit.__getitem__)
     if peak:
-        known |= _forecasts(kind, _of_span(row, "first", span), first_round(peak))
+        forecasts_by_limit |= _forecasts(kind, _of_span(row, "first", span), first_round(peak))
         second = _of_span(row, "second", span)
         if second:
-            known |= _forecasts(kind, second, _left(trial, row, span, sizing))
+            forecasts_by_limit |= _forecasts(kind, second, _remaining_limits(trial, row, span, sizing))
     return trial
 
 
-def _left(trial: Trial, row: dict[str, Any], span: int, sizing: Sizing) -> list[int]:
+def _remaining_limits(trial: LimitTrial, row: dict[str, Any], span: int, sizing: SizingParameters) -> list[int]:
     """The limits that the first round leaves to try; weeks are asked for the promise alone, but for the latest."""
-    asked = promises(sizing.tier(row["tier"], QuotaType(row["quota_type"])))
-    wanted = asked if span in (TRAIN, WEEKS) else asked[:1]
-    found = {limit for promise in wanted for limit in trial.second_round(promise)}
-    return sorted(found.difference(first_round(trial.peak)))
+    tier_promises = promises(sizing.tier(row["tier"], QuotaType(row["quota_type"])))
+    relevant_promises = tier_promises if span in (TRAIN, WEEKS) else tier_promises[:1]
+    limits = {limit for promise in relevant_promises for limit in trial.second_round(promise)}
+    return sorted(limits.difference(first_round(trial.peak)))
 
 
-def _second(row: dict[str, Any], sizing: Sizing) -> Iterator[dict[str, Any]]:
+def _second(row: dict[str, Any], sizing: SizingParameters) -> Iterator[dict[str, Any]]:
     """The second round of a case, span by span."""
-    for span in sorted({one["span"] for one in row["first"] or ()} - {TEST}):
-        limits = _left(_trial(row, span, sizing), row, span, sizing)
+    for span in sorted({entry["span"] for entry in row["first"] or ()} - {TEST}):
+        limits = _remaining_limits(_trial(row, span, sizing), row, span, sizing)
         if limits:
             owner = {name: row[name] for name in _OWNER}
             yield owner | {"span": span, "limits": limits}
 
 
-def _planned(row: dict[str, Any], sizing: Sizing) -> Iterator[dict[str, Any]]:
+def _planned(row: dict[str, Any], sizing: SizingParameters) -> Iterator[dict[str, Any]]:
     """The limit of a case, before it is proven."""
     case = _case(row, sizing)
     brokers: dict[str, list[dict[str, Any]]] = {}
-    for one in row["seen"] or ():
-        if one["span"] in (TRAIN, TEST):
-            brokers.setdefault(one["broker_id"], []).append(one)
-    told = evidence_of(case, [_both(halves) for halves in brokers.values()])
+    for observation in row["seen"] or ():
+        if observation["span"] in (TRAIN, TEST):
+            brokers.setdefault(observation["broker_id"], []).append(observation)
+    evidence = evidence_of(case, [_both(halves) for halves in brokers.values()])
     spans = range(WEEKS, WEEKS + len(week_spans(case)))
-    found = sized(
+    sized_recommendation = sized(
         case,
         sizing.tier(row["tier"], case.kind),
-        told,
+        evidence,
         _trial(row, TRAIN, sizing),
         [_trial(row, span, sizing) for span in spans],
         tested=bool(_of_span(row, "seen", TEST)),
     )
     yield {name: row.get(name) for name in _PLANNED.names} | {
-        "advice": str(found.advice),
-        "target_units": found.target,
-        "needed_units": found.needed,
-        "lower_units": found.lower,
-        "upper_units": found.upper,
-        "worst_week_units": found.worst_week,
-        "peak_units": found.peak,
-        "confidence_ppm": found.confidence_ppm,
-        "censored_ppm": found.censored_ppm,
-        "rules": [str(rule) for rule in found.rules],
-        "evidence_ms": found.evidence_ms,
-        "samples": found.samples,
+        "advice": str(sized_recommendation.advice),
+        "target_units": sized_recommendation.target,
+        "needed_units": sized_recommendation.needed,
+        "lower_units": sized_recommendation.lower,
+        "upper_units": sized_recommendation.upper,
+        "worst_week_units": sized_recommendation.worst_week,
+        "peak_units": sized_recommendation.peak,
+        "confidence_ppm": sized_recommendation.confidence_ppm,
+        "censored_ppm": sized_recommendation.censored_ppm,
+        "rules": [str(rule) for rule in sized_recommendation.rules],
+        "evidence_ms": sized_recommendation.evidence_ms,
+        "samples": sized_recommendation.samples,
         "brokers": len(brokers),
         "day": sizing.day,
     }
 
 
-def _both(halves: list[dict[str, Any]]) -> Seen:
+def _both(halves: list[dict[str, Any]]) -> BucketObservation:
     """What one broker saw before and in the held-out week."""
-    return Seen(
-        samples=sum(one["samples"] for one in halves),
-        begins_ms=min(halves, key=lambda one: int(one["ends_ms"]))["begins_ms"],
-        ends_ms=max(one["ends_ms"] for one in halves),
-        covered_ms=sum(one["covered_ms"] for one in halves),
-        censored_ms=sum(one["censored_ms"] for one in halves),
+    return BucketObservation(
+        samples=sum(half["samples"] for half in halves),
+        begins_ms=min(halves, key=lambda half: int(half["ends_ms"]))["begins_ms"],
+        ends_ms=max(half["ends_ms"] for half in halves),
+        covered_ms=sum(half["covered_ms"] for half in halves),
+        censored_ms=sum(half["censored_ms"] for half in halves),
     )
 
 
-def _final(row: dict[str, Any], sizing: Sizing) -> Iterator[dict[str, Any]]:
+def _final(row: dict[str, Any], sizing: SizingParameters) -> Iterator[dict[str, Any]]:
     """A case with its proof."""
     target = row["target_units"]
-    made = {name: row[name] for name in RECOMMENDATION.names}
+    values_by_column = {name: row[name] for name in RECOMMENDATION.names}
     if target is None:
-        yield made
+        yield values_by_column
         return
     case = _case(row, sizing)
     planned = Recommendation(advice=Advice.INSUFFICIENT, current=case.current, target=target)
     proofs = []
     for span in (TRAIN, TEST):
-        found = _of_span(row, "proofs", span)
-        known = _forecasts(case.kind, found, [target])
-        trial = Trial(brokers=len(found), peak=0, simulated=known.__getitem__)
+        forecast_rows = _of_span(row, "proofs", span)
+        forecasts_by_limit = _forecasts(case.kind, forecast_rows, [target])
+        trial = LimitTrial(brokers=len(forecast_rows), peak=0, simulated=forecasts_by_limit.__getitem__)
         proofs.append(trial.proof(target))
-    told = proven(case, sizing.tier(row["tier"], case.kind), planned, proofs[0], proofs[1])
-    made["advice"] = str(told.advice)
-    for half, proof in (("train", told.train), ("test", told.test)):
-        made[f"{half}_share_ppm"] = proof.share_ppm if proof else None
-        made[f"{half}_max_delay_ms"] = proof.max_delay_ms if proof else None
-    yield made
+    proven_recommendation = proven(case, sizing.tier(row["tier"], case.kind), planned, proofs[0], proofs[1])
+    values_by_column["advice"] = str(proven_recommendation.advice)
+    for half, proof in (("train", proven_recommendation.train), ("test", proven_recommendation.test)):
+        values_by_column[f"{half}_share_ppm"] = proof.share_ppm if proof else None
+        values_by_column[f"{half}_max_delay_ms"] = proof.max_delay_ms if proof else None
+    yield values_by_column

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.quota.keys import COLUMNS, RULES
-from reconciler.spark.ladder import CLIENT_SIDES, IP_SIDES, Side, column, laid_out, levelled
+from reconciler.spark.ladder import CLIENT_SIDES, IP_SIDES, LevelGroup, column, laid_out, levelled
 from reconciler.spark.schemas import conforming
 from reconciler.usage.samples import KEY_OF
 from reconciler.usage.tables import EFFECTIVE_QUOTA
@@ -48,18 +48,18 @@ def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
         clients: :data:`CLIENT` and ``day``, each client once.
         limits: ``quota_entry`` of one look per cluster; two values for one pair end the job.
     """
-    found = beside(clients, limits)
+    clients_with_limits = beside(clients, limits)
     rows = [
         fn.when(
-            asked(key),
+            can_have_limit(key),
             fn.struct(fn.lit(key).alias("quota_key"), winner(key).alias("found")),
         )
         for key in (*_OF_CLIENTS, *_OF_IPS)
     ]
     # One row per client becomes one per key at the very end, behind all joins.
-    told = found.select(*CLIENT, "day", fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))
+    effective_rows = clients_with_limits.select(*CLIENT, "day", fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))
     return conforming(
-        told.select(
+        effective_rows.select(
             *CLIENT,
             "day",
             "row.quota_key",
@@ -83,32 +83,32 @@ def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
         The columns of ``buckets`` with ``value``, ``quota_units``, ``value_state``, ``level`` (null = no limit) and
         ``source_entity`` ("" = none).
     """
-    there = levelled(limits)
-    own = buckets.columns
-    found = buckets.withColumn("quota_key", key_of(fn.col("quota_type")))
+    level_frames = levelled(limits)
+    bucket_columns = buckets.columns
+    keyed_buckets = buckets.withColumn("quota_key", key_of(fn.col("quota_type")))
     for side in (*CLIENT_SIDES, *IP_SIDES):
-        found = _beside(found, laid_out(there, side, ()), side, ("cluster_id", "quota_key"))
-    held: Column | None = None
+        keyed_buckets = _beside(keyed_buckets, laid_out(level_frames, side, ()), side, ("cluster_id", "quota_key"))
+    effective_limit: Column | None = None
     for kind, levels in LEVELS_OF_KIND.items():
         first = fn.coalesce(*(fn.col(column(number)) for number in levels))
         is_kind = fn.col("group_kind") == str(kind)
-        held = fn.when(is_kind, first) if held is None else held.when(is_kind, first)
+        effective_limit = fn.when(is_kind, first) if effective_limit is None else effective_limit.when(is_kind, first)
     return (
-        found.withColumn("held", held if held is not None else fn.lit(None))
-        .select(*(fn.col(f"`{name}`") for name in own), "held.*")
+        keyed_buckets.withColumn("held", effective_limit if effective_limit is not None else fn.lit(None))
+        .select(*(fn.col(f"`{name}`") for name in bucket_columns), "held.*")
         .withColumn("source_entity", fn.coalesce("source_entity", fn.lit("")))
     )
 
 
 def beside(clients: DataFrame, limits: DataFrame) -> DataFrame:
     """The clients with one column per level and key; four joins for users and client ids, two for addresses."""
-    there = levelled(limits)
-    found = clients
+    level_frames = levelled(limits)
+    clients_with_limits = clients
     for side in CLIENT_SIDES:
-        found = _beside(found, laid_out(there, side, _OF_CLIENTS), side, ("cluster_id",))
+        clients_with_limits = _beside(clients_with_limits, laid_out(level_frames, side, _OF_CLIENTS), side, ("cluster_id",))
     for side in IP_SIDES:
-        found = _beside(found, laid_out(there, side, _OF_IPS), side, ("cluster_id",))
-    return found
+        clients_with_limits = _beside(clients_with_limits, laid_out(level_frames, side, _OF_IPS), side, ("cluster_id",))
+    return clients_with_limits
 
 
 def ladder(key: str) -> tuple[Column, ...]:
@@ -125,7 +125,7 @@ def winner(key: str) -> Column:
     return fn.coalesce(*ladder(key))
 
 
-def asked(key: str) -> Column:
+def can_have_limit(key: str) -> Column:
     """Whether the client is one that can have limits of the key."""
     if key in _OF_IPS:
         return fn.col("ip") != ""
@@ -149,6 +149,6 @@ def _may_hold(number: int) -> Column:
     return reduce(Column.__and__, needs)
 
 
-def _beside(found: DataFrame, laid: DataFrame, side: Side, on: tuple[str, ...]) -> DataFrame:
+def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
     """Everybody keeps one row: what is laid beside has each name once. Without a name to look up it is a few rows."""
-    return found.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")
+    return frame.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")

@@ -10,19 +10,19 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
 from reconciler.ports import Progress
 from reconciler.spark import writing
-from reconciler.spark.span import Span
+from reconciler.spark.span import TimeWindow
 from reconciler.usage.tables import Table
 
 TRIES: Final = 5
 
 
-def kept(
+def commit_results(
     lake: Lake,
     frame: DataFrame,
     table: Table,
     clusters: Iterable[str],
     *,
-    span: Span,
+    span: TimeWindow,
     progress: Progress,
     inputs: Mapping[str, str] | None = None,
 ) -> int:
@@ -35,15 +35,15 @@ def kept(
         LakeConflict: Others were quicker :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
-    told = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms), **(inputs or {})}
-    units = [Unit(table=table, cluster_id=one, day=span.last_day) for one in sorted(set(clusters))]
+    result_inputs = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms), **(inputs or {})}
+    units = [Unit(table=table, cluster_id=cluster_id, day=span.last_day) for cluster_id in sorted(set(clusters))]
     total = 0
     for _ in range(TRIES):
-        wanted = [writing.Next(unit=one, after=lake.manifest(one), inputs=told) for one in units]
-        names = [one.cluster_id for one in units]
-        done = writing.committed(lake, frame.where(frame.cluster_id.isin(names)), wanted, progress)
-        total += done.rows
-        if not done.lost:
+        generations = [writing.NextGeneration(unit=unit, after=lake.manifest(unit), inputs=result_inputs) for unit in units]
+        names = [unit.cluster_id for unit in units]
+        commit_result = writing.committed(lake, frame.where(frame.cluster_id.isin(names)), generations, progress)
+        total += commit_result.rows
+        if not commit_result.conflicts:
             return total
-        units = list(done.lost)  # a result does not depend on what stood there: it replaces that
+        units = list(commit_result.conflicts)  # a result does not depend on what stood there: it replaces that
     raise LakeConflict(f"others were quicker {TRIES} times with {table.name}")

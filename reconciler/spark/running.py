@@ -41,13 +41,13 @@ class MachineClock:
         raise AssertionError(seconds)
 
 
-def run(job: Job[Any], lake: str, where: session.Settings, settings: object) -> Any:  # noqa: ANN401 - the job's result
+def run(job: Job[Any], lake: str, session_settings: session.SessionSettings, settings: object) -> Any:  # noqa: ANN401 - the job's result
     """Run a job with a session of its own, which has ended when this returns.
 
     Args:
         job: Which.
         lake: Its address.
-        where: What session.
+        session_settings: What session.
         settings: Of the type that the job names.
 
     Raises:
@@ -57,24 +57,24 @@ def run(job: Job[Any], lake: str, where: session.Settings, settings: object) -> 
     """
     clock = MachineClock()
     opened = Lake(store_opened(lake), clock=clock, run_id=uuid.uuid4().hex)
-    lines = progress.Lines(clock)
+    lines = progress.ProgressWriter(clock)
     lines("starting Spark", 0, 0)
     with (
-        session.opened(where, lambda line: lines(line, 0, 0)) as spark,
+        session.opened(session_settings, lambda line: lines(line, 0, 0)) as spark,
         progress.watched(spark, lines),
     ):
         lines(job.name, 0, 0)
         try:
             result = job.run(spark, opened, settings, lines)
         except (PySparkException, Py4JError, ConnectionError) as error:
-            raise told(
+            raise spark_error(
                 error, job.name
             ) from error  # while the JVM lives, which is asked for the words
     lines("done", 0, 0)
     return result
 
 
-def told(error: Exception, what: str) -> KquotaError:
+def spark_error(error: Exception, operation: str) -> KquotaError:
     """Spark's error as one sentence: what it says first, and the cause that it names last; no Java stack."""
     try:
         # A Connect client has the server's message, a classic one the JVM's with the stack behind it.
@@ -83,7 +83,7 @@ def told(error: Exception, what: str) -> KquotaError:
         text = ""
     if not text or isinstance(error, ConnectionError) or jvm.is_lost():
         return SparkError(
-            f"{what}: the JVM of Spark ended while it worked",
+            f"{operation}: the JVM of Spark ended while it worked",
             hint="it may have had too little memory: try --memory 4g; units that were committed stay",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -94,7 +94,7 @@ def told(error: Exception, what: str) -> KquotaError:
     if causes:
         first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"
     return SparkError(
-        f"{what}: {first[:_SHOWN]}",
+        f"{operation}: {first[:_SHOWN]}",
         hint="units are committed whole, so nothing half-made is visible; mend the cause and run it again",
     )
 
@@ -102,7 +102,7 @@ def told(error: Exception, what: str) -> KquotaError:
 def document(result: object) -> Any:  # noqa: ANN401 - JSON
     """A result as plain values for JSON."""
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        return {one.name: document(getattr(result, one.name)) for one in dataclasses.fields(result)}
+        return {result_field.name: document(getattr(result, result_field.name)) for result_field in dataclasses.fields(result)}
     if isinstance(result, enum.Enum):
         return result.value
     if isinstance(result, dt.date):
@@ -110,5 +110,5 @@ def document(result: object) -> Any:  # noqa: ANN401 - JSON
     if isinstance(result, dict):
         return {str(key): document(value) for key, value in result.items()}
     if isinstance(result, (list, tuple, set, frozenset)):
-        return [document(one) for one in result]
+        return [document(element) for element in result]
     return result

@@ -25,26 +25,26 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from reconciler.usage.tables import Kind, Table
+from reconciler.usage.tables import ColumnKind, Table
 
-TYPES: Final[dict[Kind, DataType]] = {
-    Kind.TEXT: StringType(),
-    Kind.LONG: LongType(),
-    Kind.INT: IntegerType(),
-    Kind.DOUBLE: DoubleType(),
-    Kind.TRUTH: BooleanType(),
-    Kind.DAY: DateType(),
-    Kind.TEXTS: ArrayType(StringType(), containsNull=False),
+TYPES: Final[dict[ColumnKind, DataType]] = {
+    ColumnKind.TEXT: StringType(),
+    ColumnKind.LONG: LongType(),
+    ColumnKind.INT: IntegerType(),
+    ColumnKind.DOUBLE: DoubleType(),
+    ColumnKind.TRUTH: BooleanType(),
+    ColumnKind.DAY: DateType(),
+    ColumnKind.TEXTS: ArrayType(StringType(), containsNull=False),
 }
 
-_EMPTY: Final[dict[Kind, str]] = {
-    Kind.TEXT: "''",
-    Kind.LONG: "0L",
-    Kind.INT: "0",
-    Kind.DOUBLE: "0D",
-    Kind.TRUTH: "false",
-    Kind.DAY: "DATE'1970-01-01'",
-    Kind.TEXTS: "CAST(array() AS ARRAY<STRING>)",
+_EMPTY: Final[dict[ColumnKind, str]] = {
+    ColumnKind.TEXT: "''",
+    ColumnKind.LONG: "0L",
+    ColumnKind.INT: "0",
+    ColumnKind.DOUBLE: "0D",
+    ColumnKind.TRUTH: "false",
+    ColumnKind.DAY: "DATE'1970-01-01'",
+    ColumnKind.TEXTS: "CAST(array() AS ARRAY<STRING>)",
 }
 """A value of each kind; it is never seen, but an expression that ends with it cannot be null."""
 
@@ -59,7 +59,7 @@ _CASTS: Final[dict[type[DataType], tuple[type[DataType], ...]]] = {
 def struct(table: Table) -> StructType:
     """The schema of a table, nullability included."""
     return StructType(
-        [StructField(one.name, TYPES[one.kind], nullable=one.null) for one in table.columns]
+        [StructField(column.name, TYPES[column.kind], nullable=column.null) for column in table.columns]
     )
 
 
@@ -71,45 +71,45 @@ def conforming(frame: DataFrame, table: Table) -> DataFrame:
     Raises:
         TypeError: A column is missing or has another type.
     """
-    found = {one.name: one.dataType for one in frame.schema.fields}
-    nullable = {one.name for one in frame.schema.fields if one.nullable}
+    actual_types = {struct_field.name: struct_field.dataType for struct_field in frame.schema.fields}
+    nullable = {struct_field.name for struct_field in frame.schema.fields if struct_field.nullable}
     wrong: list[str] = []
     columns: list[Column] = []
-    for one in table.columns:
-        wanted = TYPES[one.kind]
-        has = found.get(one.name)
-        if has is None or not _fits(has, wanted, null=one.null):
+    for table_column in table.columns:
+        expected_type = TYPES[table_column.kind]
+        has = actual_types.get(table_column.name)
+        if has is None or not _fits(has, expected_type, null=table_column.null):
             wrong.append(
-                f"{one.name} must be {wanted.simpleString()}, not"
+                f"{table_column.name} must be {expected_type.simpleString()}, not"
                 f" {'missing' if has is None else has.simpleString()}"
             )
             continue
-        column = fn.col(f"`{one.name}`")
-        if not _same(has, wanted):
-            column = column.cast(wanted)
-        if one.name in nullable and not one.null:
-            column = _present(column, f"{table.name}.{one.name}", one.kind)
-        columns.append(column.alias(one.name))
+        column = fn.col(f"`{table_column.name}`")
+        if not _same(has, expected_type):
+            column = column.cast(expected_type)
+        if table_column.name in nullable and not table_column.null:
+            column = _present(column, f"{table.name}.{table_column.name}", table_column.kind)
+        columns.append(column.alias(table_column.name))
     if wrong:
         raise TypeError(f"rows of {table.name}: {'; '.join(wrong)}")
     return frame.select(*columns)
 
 
-def _present(column: Column, name: str, kind: Kind) -> Column:
+def _present(column: Column, name: str, kind: ColumnKind) -> Column:
     """The column, or an error of the job. Spark drops the rest of ``coalesce`` after what cannot be null."""
     absent = fn.raise_error(fn.lit(f"{name} is null")).cast(TYPES[kind])
     return fn.coalesce(column, absent, fn.expr(_EMPTY[kind]))
 
 
-def _same(has: DataType, wanted: DataType) -> bool:
-    if isinstance(has, ArrayType) and isinstance(wanted, ArrayType):
-        return type(has.elementType) is type(wanted.elementType)
-    return type(has) is type(wanted)
+def _same(has: DataType, expected: DataType) -> bool:
+    if isinstance(has, ArrayType) and isinstance(expected, ArrayType):
+        return type(has.elementType) is type(expected.elementType)
+    return type(has) is type(expected)
 
 
-def _fits(has: DataType, wanted: DataType, *, null: bool) -> bool:
-    if _same(has, wanted):
+def _fits(has: DataType, expected: DataType, *, null: bool) -> bool:
+    if _same(has, expected):
         return True
     if isinstance(has, NullType):
         return null
-    return isinstance(has, _CASTS.get(type(wanted), ()))
+    return isinstance(has, _CASTS.get(type(expected), ()))

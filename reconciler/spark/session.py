@@ -35,7 +35,7 @@ LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SessionSettings:
     """Where jobs run.
 
     Attributes:
@@ -103,7 +103,7 @@ def java_options(*, brief: bool) -> str:
     return f"{QUICK} {quiet}" if brief else quiet
 
 
-def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSession:
+def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> SparkSession:
     """A session. Only one kind per process: PySpark cannot hold a classic and a Connect session at once.
 
     Args:
@@ -115,7 +115,7 @@ def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSe
         SparkError: No session can be had there.
     """
     if submitted():
-        if settings != Settings(archive=settings.archive, brief=settings.brief):
+        if settings != SessionSettings(archive=settings.archive, brief=settings.brief):
             raise ConfigError(
                 "spark-submit has chosen where this runs",
                 key="master",
@@ -146,27 +146,27 @@ def _connected(remote: str) -> SparkSession:
     return SparkSession.builder.remote(remote).create()
 
 
-def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
+def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSession:
     # Else workers may start another interpreter than this one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     version = jvm.java_version()
     master = settings.master or "local[*]"
-    chosen = {"spark.app.name": _NAME, "spark.master": master}
+    spark_options = {"spark.app.name": _NAME, "spark.master": master}
     if settings.memory:
         # Read when the JVM starts; later it would do nothing.
-        chosen["spark.driver.memory"] = settings.memory
+        spark_options["spark.driver.memory"] = settings.memory
     cores = local_cores(master)
     if cores is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
-        chosen |= local_settings(cores)
+        spark_options |= local_settings(cores)
         options = java_options(brief=settings.brief)
-        found = archive.ready(version, tell, LOG4J.as_uri()) if settings.archive else None
-        if found is not None:
-            options += f" {archive.USE.format(path=found)}"
-        chosen["spark.driver.extraJavaOptions"] = options
-    jvm.start(chosen)
+        archive_path = archive.ready(version, tell, LOG4J.as_uri()) if settings.archive else None
+        if archive_path is not None:
+            options += f" {archive.USE.format(path=archive_path)}"
+        spark_options["spark.driver.extraJavaOptions"] = options
+    jvm.start(spark_options)
     builder = SparkSession.builder
-    for key, value in chosen.items():
+    for key, value in spark_options.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -199,7 +199,7 @@ def stopped(spark: SparkSession) -> None:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings, tell: Callable[[str], None] = silent) -> Iterator[SparkSession]:
+def opened(settings: SessionSettings, tell: Callable[[str], None] = silent) -> Iterator[SparkSession]:
     """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`.
 
     Raises:

@@ -34,14 +34,14 @@ def shipped(spark: SparkSession) -> Iterator[None]:
 
 def packed(into: Path) -> Path:
     """The package as one zip file, from its folder or from the wheel that it runs from."""
-    here = Path(reconciler.__file__).parent
+    package_folder = Path(reconciler.__file__).parent
     target = into / NAME
-    wheel = next((one for one in here.parents if one.is_file()), None)
+    wheel = next((parent for parent in package_folder.parents if parent.is_file()), None)
     if wheel is not None:
         shutil.copyfile(wheel, target)
         return target
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(here.rglob("*")):
+        for path in sorted(package_folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, path.relative_to(here.parent))
+                archive.write(path, path.relative_to(package_folder.parent))
     return target

@@ -10,9 +10,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.quota.desired import Desired
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.owned import Owned, Owner, Pair
+from reconciler.quota.owned import OwnershipRecords, Owner, Pair
 from reconciler.quota.policy import Rules
 from reconciler.spark.entities import PATTERN, pattern_row
 from reconciler.spark.schemas import struct
@@ -26,7 +26,7 @@ ORDERS: Final = f"cluster_id string, day date, rules string, now_s double, scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class PlanFrames:
     """What a fleet plan compares. Frames may speak of further clusters only if ``orders`` does, too.
 
     Attributes:
@@ -45,7 +45,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intended:
+class ClusterPlanInput:
     """What one cluster's plan is made from, besides the cluster itself.
 
     Attributes:
@@ -55,15 +55,15 @@ class Intended:
         day: Of the look that it is compared with.
     """
 
-    desired: Desired
-    owned: Owned
+    desired: DesiredState
+    owned: OwnershipRecords
     rules: Rules
     day: dt.date
 
 
 def sides(
-    spark: SparkSession, live: DataFrame, fleet: Mapping[str, Intended], *, now: float
-) -> Sides:
+    spark: SparkSession, live: DataFrame, fleet: Mapping[str, ClusterPlanInput], *, now: float
+) -> PlanFrames:
     """The sides of a fleet whose files were read here.
 
     Args:
@@ -72,27 +72,27 @@ def sides(
         fleet: By cluster id.
         now: Seconds since the epoch, for overrides, ignore rules and writes of unknown fate.
     """
-    orders = [order_row(name, one.rules, one.day, now=now) for name, one in fleet.items()]
-    wanted = [name for name, one in fleet.items()]
-    return Sides(
-        live=live.where(live["cluster_id"].isin(wanted)),
+    orders = [order_row(name, plan_input.rules, plan_input.day, now=now) for name, plan_input in fleet.items()]
+    cluster_ids = [name for name, plan_input in fleet.items()]
+    return PlanFrames(
+        live=live.where(live["cluster_id"].isin(cluster_ids)),
         desired=spark.createDataFrame(
-            [row for name, one in fleet.items() for row in desired_rows(name, one.desired, one.day)],
+            [row for name, plan_input in fleet.items() for row in desired_rows(name, plan_input.desired, plan_input.day)],
             struct(DESIRED_ENTRY),
         ),
         documents=spark.createDataFrame(
-            [row for name, one in fleet.items() for row in document_rows(name, one.desired, one.day)],
+            [row for name, plan_input in fleet.items() for row in document_rows(name, plan_input.desired, plan_input.day)],
             struct(DESIRED_DOCUMENT),
         ),
         owned=spark.createDataFrame(
-            [row for name, one in fleet.items() for row in owned_rows(name, one.owned, one.day)],
+            [row for name, plan_input in fleet.items() for row in owned_rows(name, plan_input.owned, plan_input.day)],
             struct(OWNED_ENTRY),
         ),
         orders=spark.createDataFrame(orders, ORDERS),
     )  # fmt: skip
 
 
-def desired_rows(cluster_id: str, desired: Desired, day: dt.date) -> Iterator[Row]:
+def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
     """``desired_entry``: one row per claim, so that conflicts are rows; and one per halted pair, whose value nobody asks."""
     for subject, claims in desired.claims.items():
         text = entity_text(subject)
@@ -105,12 +105,12 @@ def desired_rows(cluster_id: str, desired: Desired, day: dt.date) -> Iterator[Ro
         yield (cluster_id, entity_text(subject), str(key), 0.0, "", "", 0, "", True, day)
 
 
-def document_rows(cluster_id: str, desired: Desired, day: dt.date) -> Iterator[Row]:
+def document_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
     """``desired_document``."""
     return ((cluster_id, name, name in desired.frozen, day) for name in desired.documents)
 
 
-def owned_rows(cluster_id: str, owned: Owned, day: dt.date) -> Iterator[Row]:
+def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterator[Row]:
     """``owned_entry``: every pair that anything is known of."""
     for pair in dict.fromkeys(
         (*_recorded(owned), *owned.intents, *owned.orphaned, *owned.overrides)
@@ -139,12 +139,12 @@ def order_row(cluster_id: str, rules: Rules, day: dt.date, *, now: float) -> Row
     active = (rule for rule in rules.ignore if rule.until is None or now < rule.until)
     return (
         cluster_id, day, rules_code(rules), now,
-        [pattern_row(one) for one in rules.scope],
+        [pattern_row(pattern) for pattern in rules.scope],
         [pattern_row(rule.entities, frozenset(map(str, rule.keys))) for rule in active],
     )  # fmt: skip
 
 
-def _recorded(owned: Owned) -> Iterable[Pair]:
+def _recorded(owned: OwnershipRecords) -> Iterable[Pair]:
     return (
         (subject, key) for subject, record in owned.records.items() for key, _ in record.pairs()
     )

@@ -18,13 +18,13 @@ from reconciler.spark import fold
 from reconciler.spark.candidates import columns_of
 from reconciler.spark.question import ASKED, BUCKET, bucket_of_row
 from reconciler.spark.schemas import conforming, struct
-from reconciler.usage.buckets import Answer
+from reconciler.usage.buckets import Identifiability
 from reconciler.usage.findings import ImpactRow
-from reconciler.usage.question import Asked, Fed
+from reconciler.usage.question import ImpactRequest, BucketInput
 from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast, simulate
-from reconciler.usage.verdict import Facts, weighed
+from reconciler.usage.verdict import ImpactFacts, weighed
 from reconciler.usage.whatif import row_of
 
 SUM: Final = -1
@@ -55,16 +55,16 @@ def impacts(
     """
     rows = questions.where(fn.col("item") == ASKED)
     parts = parts_of(questions)
-    found = apart(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast).unionByName(
+    forecasts = apart(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast).unionByName(
         together(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast)
     )
-    told = found.groupBy(*_OWNER).agg(
-        fn.collect_list(fn.struct(*(name for name in found.columns if name not in _OWNER))).alias(
+    gathered_forecasts = forecasts.groupBy(*_OWNER).agg(
+        fn.collect_list(fn.struct(*(name for name in forecasts.columns if name not in _OWNER))).alias(
             "found"
         )
     )
-    asked = rows.join(told, list(_OWNER), "left").withColumn("day", fn.lit(day))
-    return conforming(asked.mapInArrow(_judged, struct(IMPACT_ROW)), IMPACT_ROW)
+    rows_with_forecasts = rows.join(gathered_forecasts, list(_OWNER), "left").withColumn("day", fn.lit(day))
+    return conforming(rows_with_forecasts.mapInArrow(_judged, struct(IMPACT_ROW)), IMPACT_ROW)
 
 
 def parts_of(questions: DataFrame) -> DataFrame:
@@ -85,8 +85,8 @@ def parts_of(questions: DataFrame) -> DataFrame:
 
 def _read(samples: DataFrame, parts: DataFrame, *, broadcast: bool) -> DataFrame:
     """The samples of each part, as often as a part is asked for."""
-    wanted = fn.broadcast(parts) if broadcast else parts
-    return samples.join(wanted, ["cluster_id", "quota_type", "broker_id", *BUCKET])
+    wanted_parts = fn.broadcast(parts) if broadcast else parts
+    return samples.join(wanted_parts, ["cluster_id", "quota_type", "broker_id", *BUCKET])
 
 
 def apart(
@@ -109,9 +109,9 @@ def together(
     samples: DataFrame, parts: DataFrame, min_delay_ms: int, *, wide: bool, broadcast: bool
 ) -> DataFrame:
     """The sums of several parts under the limit to come; moment by moment, as ``usage.series.summed``."""
-    several = parts.where(fn.col("of") > 1)
+    summed_parts = parts.where(fn.col("of") > 1)
     summed = (
-        _read(samples, several, broadcast=broadcast)
+        _read(samples, summed_parts, broadcast=broadcast)
         # By owner already here, so that neither the sum nor the windows need another exchange.
         .repartition(*_OWNER)
         .groupBy(*_OWNER, "ts_ms")
@@ -137,7 +137,7 @@ def _folded(series: DataFrame, min_delay_ms: int, *, wide: bool) -> DataFrame:
         (*_OWNER, "slot"),
         {"before": fn.col("now"), "after": fn.col("then")},
         fn.col("max_gap_ms"),
-        kept=_kept(),
+        extra_columns=_fact_columns(),
         min_delay_ms=min_delay_ms,
         wide=wide,
     )
@@ -147,11 +147,11 @@ _TAKEN: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
 
 
 def _severity() -> Column:
-    found = fn.when(fn.col("censored") == _SEVERITY[1], fn.lit(1))
-    return found.when(fn.col("censored") == _SEVERITY[2], fn.lit(2)).otherwise(fn.lit(0))
+    severity_column = fn.when(fn.col("censored") == _SEVERITY[1], fn.lit(1))
+    return severity_column.when(fn.col("censored") == _SEVERITY[2], fn.lit(2)).otherwise(fn.lit(0))
 
 
-def _kept() -> dict[str, Column]:
+def _fact_columns() -> dict[str, Column]:
     """What a verdict needs besides forecasts; as ``usage.series`` has it."""
     throttled = fn.when(fn.col("throttle_ms") != 0, fn.col("dt_ms")).otherwise(fn.lit(0))
     censored = fn.when(fn.col("censored") == str(Censored.YES), fn.col("dt_ms"))
@@ -166,8 +166,8 @@ def _kept() -> dict[str, Column]:
 def _judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Asked rows with what was found of them -> rows of ``impact_row``."""
     for batch in batches:
-        made = [columns_of(_impact(row)) | {"day": row["day"]} for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(made, schema=_ARROW)
+        impact_values = [columns_of(_impact(row)) | {"day": row["day"]} for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(impact_values, schema=_ARROW)
 
 
 _ARROW: Final = pa.schema(list(arrow_schema(IMPACT_ROW)))
@@ -175,45 +175,45 @@ _ARROW: Final = pa.schema(list(arrow_schema(IMPACT_ROW)))
 
 def _impact(row: dict[str, Any]) -> ImpactRow:
     kind = QuotaType(row["quota_type"])
-    one = Asked(
+    request = ImpactRequest(
         quota_type=kind,
         bucket=bucket_of_row(row),
         any_name=row["any_name"],
         broker_id=row["broker_id"],
-        answer=Answer(row["answer"]),
-        parts=tuple(Fed(bucket=bucket_of_row(part), limit=part["limit"]) for part in row["parts"]),
+        answer=Identifiability(row["answer"]),
+        parts=tuple(BucketInput(bucket=bucket_of_row(part), limit=part["limit"]) for part in row["parts"]),
         before_units=row["before_units"],
         after_units=row["after_units"],
         source_entity=row["source_entity"],
-        why=row["why"],
+        reason=row["why"],
     )
-    found = {each["slot"]: each for each in row["found"] or ()}
-    whole = found.get(0 if len(one.parts) == 1 else SUM)
-    each = [found.get(slot) for slot in range(len(one.parts))]
-    facts = Facts(
+    forecasts_by_slot = {each["slot"]: each for each in row["found"] or ()}
+    combined_forecast = forecasts_by_slot.get(0 if len(request.parts) == 1 else SUM)
+    each = [forecasts_by_slot.get(slot) for slot in range(len(request.parts))]
+    facts = ImpactFacts(
         kind=kind,
-        samples=whole["samples"] if whole else 0,
-        covered_ms=whole["covered_ms"] if whole else 0,
-        censored_ms=whole["censored_ms"] if whole else 0,
-        wanted_more=bool(whole and whole["wanted_more"]),
-        may_have_wanted_more=bool(whole and whole["may_have_wanted_more"]),
+        samples=combined_forecast["samples"] if combined_forecast else 0,
+        covered_ms=combined_forecast["covered_ms"] if combined_forecast else 0,
+        censored_ms=combined_forecast["censored_ms"] if combined_forecast else 0,
+        wanted_more=bool(combined_forecast and combined_forecast["wanted_more"]),
+        may_have_wanted_more=bool(combined_forecast and combined_forecast["may_have_wanted_more"]),
         before=tuple(_forecast(kind, part, "before") for part in each),
         observed_ms=tuple(part["observed_ms"] if part else 0 for part in each),
-        after=_forecast(kind, whole, "after") if whole else None,
+        after=_forecast(kind, combined_forecast, "after") if combined_forecast else None,
     )
-    told = weighed(one.answer, [part.limit for part in one.parts], one.after_units, facts)
-    return row_of(row["cluster_id"], one, told)
+    impact = weighed(request.answer, [part.limit for part in request.parts], request.after_units, facts)
+    return row_of(row["cluster_id"], request, impact)
 
 
-def _forecast(kind: QuotaType, found: dict[str, Any] | None, which: str) -> Forecast:
+def _forecast(kind: QuotaType, forecast_values: dict[str, Any] | None, which: str) -> Forecast:
     """A forecast from its columns; of no sample at all where a part has none in the window."""
-    given = found or {"samples": 0, "covered_ms": 0, "arrived_units": 0, which: _NOTHING[kind]}
+    values_by_name = forecast_values or {"samples": 0, "covered_ms": 0, "arrived_units": 0, which: _NOTHING[kind]}
     return Forecast(
         model=MODEL_OF[kind],
-        samples=given["samples"],
-        covered_ms=given["covered_ms"],
-        arrived_units=given["arrived_units"],
-        **given[which],
+        samples=values_by_name["samples"],
+        covered_ms=values_by_name["covered_ms"],
+        arrived_units=values_by_name["arrived_units"],
+        **values_by_name[which],
     )
 
 

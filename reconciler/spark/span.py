@@ -8,7 +8,7 @@ from reconciler.usage.samples import DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TimeWindow:
     """From and to (not included), milliseconds since the epoch."""
 
     from_ms: int
@@ -32,9 +32,9 @@ class Span:
         return _day(self.to_ms - 1)
 
     @property
-    def whole_days(self) -> "Span":
+    def whole_days(self) -> "TimeWindow":
         """The same with whole days: what daily histograms can answer for."""
-        return Span(
+        return TimeWindow(
             from_ms=self.from_ms // DAY_MS * DAY_MS, to_ms=-(-self.to_ms // DAY_MS) * DAY_MS
         )
 

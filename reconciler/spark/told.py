@@ -21,13 +21,13 @@ from reconciler.spark.question import (
 )
 from reconciler.spark.report_rows import severity, tally, value_of
 from reconciler.spark.schemas import struct
-from reconciler.usage.findings import Evidence, ImpactRow, Simulation
-from reconciler.usage.question import Question
+from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation
+from reconciler.usage.question import ImpactQuery
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.tiers import ELASTIC, Elastic, WhatIfPolicy
-from reconciler.usage.verdict import Verdict
-from reconciler.usage.whatif import CONSUMERS, MOST_NAMES, MOST_ROWS, Noticed, told
+from reconciler.usage.tiers import ELASTIC, ElasticHandling, WhatIfPolicy
+from reconciler.usage.verdict import ImpactVerdict
+from reconciler.usage.whatif import CONSUMERS, MOST_NAMES, MOST_ROWS, QueryWarnings, summarize
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 
@@ -52,26 +52,26 @@ def _refusing(
             rows = [
                 {name: row[name] for name in TENANT}
                 for row in batch.to_pylist()
-                if told([impact_row(row)], (), policy).breaches
+                if summarize([impact_row(row)], (), policy).breaches
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
     return refused
 
 
-_TENANT: Final = StructType([one for one in struct(IMPACT_ROW).fields if one.name in TENANT])
+_TENANT: Final = StructType([struct_field for struct_field in struct(IMPACT_ROW).fields if struct_field.name in TENANT])
 
 
-def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame:
+def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, max_rows: int) -> DataFrame:
     """All rows of the tenants that people are shown: those that the policy refuses, then the worst.
 
     Args:
         rows: Of ``impact_row``; kept.
         policy: The tiers.
-        most: How many tenants.
+        max_rows: How many tenants.
     """
-    worse = rows.where(fn.col("verdict") == str(Verdict.WORSE))
-    refused = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
+    worse = rows.where(fn.col("verdict") == str(ImpactVerdict.WORSE))
+    refused_tenants = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
     bad = fn.struct(
         severity().alias("severity"),
         fn.coalesce(fn.col("after_throttled_ms"), fn.lit(0)).alias("throttled"),
@@ -79,9 +79,9 @@ def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame
     )
     ranked = rows.groupBy(*TENANT).agg(fn.max(bad).alias("worst"))
     first = (
-        ranked.join(refused.withColumn("refused", fn.expr("true")), list(TENANT), "left")
+        ranked.join(refused_tenants.withColumn("refused", fn.expr("true")), list(TENANT), "left")
         .orderBy(fn.coalesce("refused", fn.expr("false")).desc(), fn.desc("worst"), *TENANT)
-        .limit(most)
+        .limit(max_rows)
         .select(*TENANT)
     )
     return rows.join(fn.broadcast(first), list(TENANT), "left_semi")
@@ -90,13 +90,13 @@ def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame
 def simulation(
     rows: DataFrame,
     questions: DataFrame,
-    evidence: tuple[Evidence, ...],
+    evidence: tuple[EvidenceNote, ...],
     policy: WhatIfPolicy,
     *,
     notes: tuple[str, ...] = (),
-    most: int = MOST_ROWS,
+    max_rows: int = MOST_ROWS,
 ) -> Simulation:
-    """The report: at most ``most`` tenants, and counts of the rest.
+    """The report: at most ``max_rows`` tenants, and counts of the rest.
 
     Args:
         rows: Of ``impact_row``; kept.
@@ -104,55 +104,55 @@ def simulation(
         evidence: One per cluster.
         policy: The tiers.
         notes: More sentences.
-        most: How many tenants, and about how many rows.
+        max_rows: How many tenants, and about how many rows.
     """
-    if policy.elastic is Elastic.IGNORE:
+    if policy.elastic is ElasticHandling.IGNORE:
         elastic = fn.col("quota_type").isin(*map(str, ELASTIC))
         ignored = rows.where(elastic).select(*TENANT).distinct().count()
         notes = (*notes, f"{ignored:,} {CONSUMERS}") if ignored else notes
         rows = rows.where(~elastic)
-    shown = [
+    shown_rows = [
         impact_row(row.asDict())
         for row in bounded.rows(
-            worst_tenants(rows, policy, most), MOST_SHOWN, "rows of the worst tenants"
+            worst_tenants(rows, policy, max_rows), MOST_SHOWN, "rows of the worst tenants"
         )
     ]
-    counted = tally(rows)
-    beside = questions.where(fn.col("item") != ASKED)
+    verdict_counts = tally(rows)
+    question_facts = questions.where(fn.col("item") != ASKED)
     amounts = {
         row["item"]: row["count"]
-        for row in bounded.rows(beside.groupBy("item").count(), 3, "counts")
+        for row in bounded.rows(question_facts.groupBy("item").count(), 3, "counts")
     }
-    found = told(
-        shown,
+    summary = summarize(
+        shown_rows,
         evidence,
         policy,
-        questions=[_question(beside)],
+        questions=[_question(question_facts)],
         notes=(*notes, *_more(amounts.get(NOTE, 0))),
-        noticed=Noticed(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
-        most=most,
+        noticed=QueryWarnings(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
+        max_rows=max_rows,
     )
     return replace(
-        found,
-        left_out=counted.rows - len(found.rows),
-        left_blind=counted.blind - sum(not one.judged for one in found.rows),
-        verdicts=counted.verdicts,
+        summary,
+        left_out=verdict_counts.rows - len(summary.rows),
+        left_blind=verdict_counts.blind - sum(not impact_row.judged for impact_row in summary.rows),
+        verdicts=verdict_counts.verdicts,
     )
 
 
-def _question(beside: DataFrame) -> Question:
+def _question(question_facts: DataFrame) -> ImpactQuery:
     """What was noticed, of all clusters; so many of each as are shown."""
     items = {}
     for item in (FLIPPED, UNEXPLAINED):
-        rows = beside.where(fn.col("item") == item).orderBy("cluster_id", "n").limit(MOST_NAMES)
+        rows = question_facts.where(fn.col("item") == item).orderBy("cluster_id", "n").limit(MOST_NAMES)
         items[item] = tuple(
             (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
             for row in bounded.rows(rows, MOST_NAMES, "buckets")
         )
-    texts = beside.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
-    return Question(
+    texts = question_facts.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
+    return ImpactQuery(
         cluster_id="",
-        asked=(),
+        requests=(),
         flipped=items[FLIPPED],
         unexplained=items[UNEXPLAINED],
         notes=tuple(

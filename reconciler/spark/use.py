@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from reconciler.spark import columns
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming
-from reconciler.usage.profiles import UseState
+from reconciler.usage.profiles import UsageState
 from reconciler.usage.samples import MILLION
 from reconciler.usage.tables import USAGE_ROW
 
@@ -30,10 +30,10 @@ def percentiles(hist: DataFrame) -> DataFrame:
         The columns of :data:`SERIES` and ``p50_units``, ``p95_units``, ``p99_units``.
     """
     merged = hist.groupBy(*SERIES, "bucket").agg(fn.sum("n_dt_ms").alias("n"))
-    whole = Window.partitionBy(*SERIES)
-    rising = whole.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    series_window = Window.partitionBy(*SERIES)
+    rising = series_window.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     passed = merged.withColumn("passed", fn.sum("n").over(rising)).withColumn(
-        "whole", fn.sum("n").over(whole.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
+        "whole", fn.sum("n").over(series_window.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
     )  # fmt: skip
     return passed.groupBy(*SERIES).agg(
         *(columns.largest_in(_first(ppm)).alias(name) for name, ppm in _PERCENTILES.items())
@@ -70,33 +70,33 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.dat
             one row for each bucket that has a limit.
         day: The last day of the window, by which results are kept.
     """
-    found = (
+    usage_rows = (
         sums(five_minutes)
         .join(percentiles(hist), list(SERIES), "left")
         .join(limits.select(*BUCKET, "limit_units", "source_entity"), list(BUCKET), "left")
         .withColumn("source_entity", fn.coalesce(fn.col("source_entity"), fn.lit("")))
     )
-    return conforming(found.withColumn("state", state()).withColumn("day", fn.lit(day)), USAGE_ROW)
+    return conforming(usage_rows.withColumn("state", state()).withColumn("day", fn.lit(day)), USAGE_ROW)
 
 
-def unused(seen: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date) -> DataFrame:
+def unused(observed: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``usage_row`` for limits of named buckets that nobody used: ``unused``, or ``no_data`` where nothing is counted.
 
     Args:
-        seen: Rows of :func:`use`.
+        observed: Rows of :func:`use`.
         declared: Buckets that a limit names whole: the columns of :data:`BUCKET`, ``limit_units``, ``source_entity``.
         measured: ``cluster_id`` and ``quota_type`` that brokers counted at all.
         day: As in :func:`use`.
     """
-    known = seen.select(*BUCKET).distinct()
-    counted = (
+    observed_buckets = observed.select(*BUCKET).distinct()
+    unused_limits = (
         measured.select("cluster_id", "quota_type").distinct().withColumn("_counted", fn.lit(1))
     )
-    missing = declared.join(known, list(BUCKET), "left_anti").join(
-        counted, ["cluster_id", "quota_type"], "left"
+    missing = declared.join(observed_buckets, list(BUCKET), "left_anti").join(
+        unused_limits, ["cluster_id", "quota_type"], "left"
     )
     none, zero = fn.lit(None).cast("bigint"), fn.lit(0).cast("bigint")
-    word = fn.when(fn.col("_counted") == 1, fn.lit(str(UseState.UNUSED))).otherwise(fn.lit(str(UseState.NO_DATA)))  # fmt: skip
+    word = fn.when(fn.col("_counted") == 1, fn.lit(str(UsageState.UNUSED))).otherwise(fn.lit(str(UsageState.NO_DATA)))  # fmt: skip
     return conforming(
         missing.select(
             *BUCKET,
@@ -117,33 +117,33 @@ def unused(seen: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.da
 
 def state() -> Column:
     """``profiles.state_of`` where the broker counts, by the first that holds."""
-    most, limit = fn.col("max_rate_units"), fn.col("limit_units")
+    max_rate, limit = fn.col("max_rate_units"), fn.col("limit_units")
     return (
-        fn.when(most == 0, fn.lit(str(UseState.UNUSED)))
-        .when(fn.coalesce(fn.col("throttled_ms"), fn.lit(0)) > 0, fn.lit(str(UseState.THROTTLED)))
-        .when(limit.isNull(), fn.lit(str(UseState.USED)))
-        .when(most * 10 >= limit * 9, fn.lit(str(UseState.NEAR_LIMIT)))
-        .when(most * 10 <= limit, fn.lit(str(UseState.IDLE)))
-        .otherwise(fn.lit(str(UseState.USED)))
+        fn.when(max_rate == 0, fn.lit(str(UsageState.UNUSED)))
+        .when(fn.coalesce(fn.col("throttled_ms"), fn.lit(0)) > 0, fn.lit(str(UsageState.THROTTLED)))
+        .when(limit.isNull(), fn.lit(str(UsageState.USED)))
+        .when(max_rate * 10 >= limit * 9, fn.lit(str(UsageState.NEAR_LIMIT)))
+        .when(max_rate * 10 <= limit, fn.lit(str(UsageState.IDLE)))
+        .otherwise(fn.lit(str(UsageState.USED)))
     )
 
 
-def curves(five_minutes: DataFrame, chosen: DataFrame, span_ms: int) -> DataFrame:
+def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> DataFrame:
     """Use over time of some buckets, in equal spans: what charts are drawn from.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
-        chosen: The columns of :data:`SERIES`: a few dozen rows.
+        drawn_series: The columns of :data:`SERIES`: a few dozen rows.
         span_ms: Length of a span; a multiple of five minutes.
 
     Returns:
         The columns of :data:`SERIES`, ``span_ms`` (its begin), ``mean_units``, ``max_rate_units``, ``throttled_ms``.
     """
     begin = columns.div_down(fn.col("bucket_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
-    kept = five_minutes.join(
-        fn.broadcast(chosen.select(*SERIES).distinct()), list(SERIES), "left_semi"
+    drawn_rows = five_minutes.join(
+        fn.broadcast(drawn_series.select(*SERIES).distinct()), list(SERIES), "left_semi"
     )
-    return kept.groupBy(*SERIES, begin.alias("begin_ms")).agg(
+    return drawn_rows.groupBy(*SERIES, begin.alias("begin_ms")).agg(
         # Units of five minutes fit easily; a thousand times as many of a long span may not.
         columns.quotient(
             fn.sum(fn.col("sum_units").cast("decimal(28,0)")) * fn.lit(1000), fn.sum("sum_dt_ms")

@@ -22,23 +22,23 @@ def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
         entries: ``quota_entry`` of all looks.
         snapshots: ``snapshot`` of the same.
     """
-    seen = entries.drop("observed_at_ms").join(
-        fn.broadcast(_looks(snapshots)), ["cluster_id", "snapshot_id"]
+    dated_entries = entries.drop("observed_at_ms").join(
+        fn.broadcast(_with_neighbours(snapshots)), ["cluster_id", "snapshot_id"]
     )
     along = Window.partitionBy(*_PAIR).orderBy("observed_at_ms", "snapshot_id")
-    whole = along.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    limit_window = along.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     before = fn.lag("observed_at_ms").over(along)
     missed = (
         fn.col("whole_looks") - fn.col("complete").cast("int") - fn.lag("whole_looks").over(along)
     )
-    same = fn.col("value") == fn.lag("value").over(along)
+    is_same_value = fn.col("value") == fn.lag("value").over(along)
     marked = (
-        seen.withColumn("before_ms", before)
+        dated_entries.withColumn("before_ms", before)
         .withColumn("before_next_ms", fn.lag("next_whole_ms").over(along))
         .withColumn("missed", missed)
-        .withColumn("begins", fn.coalesce((missed > 0) | ~same, before.isNull()))
-        .withColumn("last_ms", fn.last("observed_at_ms").over(whole))
-        .withColumn("last_next_ms", fn.last("next_whole_ms").over(whole))
+        .withColumn("begins", fn.coalesce((missed > 0) | ~is_same_value, before.isNull()))
+        .withColumn("last_ms", fn.last("observed_at_ms").over(limit_window))
+        .withColumn("last_next_ms", fn.last("next_whole_ms").over(limit_window))
         .where("begins")
     )
     next_from = fn.lead("observed_at_ms").over(along)
@@ -49,7 +49,7 @@ def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
         .otherwise(fn.lead("before_next_ms").over(along))
     )
     last = fn.coalesce(fn.lead("before_ms").over(along), fn.col("last_ms"))
-    found = (
+    validity_periods = (
         marked.withColumn("valid_to_ms", ended)
         .withColumn("valid_to_after_ms", fn.when(ended.isNotNull(), last))
         .withColumn(
@@ -60,19 +60,19 @@ def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
         )
         .withColumnRenamed("observed_at_ms", "valid_from_ms")
     )
-    return conforming(found, QUOTA_VALIDITY)
+    return conforming(validity_periods, QUOTA_VALIDITY)
 
 
-def _looks(snapshots: DataFrame) -> DataFrame:
+def _with_neighbours(snapshots: DataFrame) -> DataFrame:
     """Each look with how many complete ones there were, and the complete ones around it. A few rows per cluster and day."""
     along = Window.partitionBy("cluster_id").orderBy("observed_at_ms", "snapshot_id")
     until = along.rowsBetween(Window.unboundedPreceding, 0)
-    earlier = along.rowsBetween(Window.unboundedPreceding, -1)
-    later = along.rowsBetween(1, Window.unboundedFollowing)
+    before_window = along.rowsBetween(Window.unboundedPreceding, -1)
+    after_window = along.rowsBetween(1, Window.unboundedFollowing)
     whole_ms = fn.when(fn.col("complete"), fn.col("observed_at_ms"))
     return snapshots.select(
         "cluster_id", "snapshot_id", "observed_at_ms", "complete",
         fn.sum(fn.col("complete").cast("int")).over(until).alias("whole_looks"),
-        fn.max(whole_ms).over(earlier).alias("before_whole_ms"),
-        fn.min(whole_ms).over(later).alias("next_whole_ms"),
+        fn.max(whole_ms).over(before_window).alias("before_whole_ms"),
+        fn.min(whole_ms).over(after_window).alias("next_whole_ms"),
     )  # fmt: skip

@@ -8,15 +8,15 @@ some hundred patterns; for each, the smallest world that shows it is built and h
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import Change, Finding
-from reconciler.quota.desired import Conflict, Declaration, Desired
+from reconciler.quota.change import QuotaChange, Finding
+from reconciler.quota.desired import DeclarationConflict, Declaration, DesiredState
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import SETTLING_SECONDS, Intent, Override, Owned, Owner, Record
+from reconciler.quota.owned import SETTLING_SECONDS, Intent, Override, OwnershipRecords, Owner, OwnershipRecord
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
-from reconciler.quota.state import NO_LIMITS, Limits, State
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 VALUES: Final = ("declared", "applied", "live", "intended", "override", "override_before")
 """The values of a pair in the order of the pattern. Each is ``-`` (absent) or the place of the first that is the same limit."""
@@ -40,7 +40,7 @@ _OWNERS: Final = ("record", "intent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class PatternDecision:
     """What the core does about pairs of one pattern.
 
     Attributes:
@@ -67,46 +67,46 @@ class Verdict:
 def rules_code(rules: Rules) -> str:
     """The part of a pattern that is the same for a whole cluster."""
     truths = (rules.exclusive, bool(rules.scope), rules.complete, rules.force)
-    return f"{rules.in_force}/{rules.drift}/{''.join(str(int(one)) for one in truths)}"
+    return f"{rules.in_force}/{rules.drift}/{''.join(str(int(truth)) for truth in truths)}"
 
 
-def decide(pattern: str) -> Verdict:
+def decide(pattern: str) -> PatternDecision:
     """The core's own verdict.
 
     Args:
         pattern: Rules, values, flags, owner of the record and of the intent, with bars between.
     """
-    world = _World(pattern)
+    world = _PatternExample(pattern)
     plan = compare(
         desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=_NOW
     )
     in_sync = bool(plan.in_sync)
-    spoken: tuple[Change | Finding, ...] = (*plan.changes, *plan.findings)
-    for one in spoken:
-        return _told(pattern, world, one, in_sync=in_sync)
-    return Verdict(
+    plan_entries: tuple[QuotaChange | Finding, ...] = (*plan.changes, *plan.findings)
+    for plan_entry in plan_entries:
+        return _decision(pattern, world, plan_entry, in_sync=in_sync)
+    return PatternDecision(
         pattern=pattern, kind="none", cause="", action="", after="", document="", in_sync=in_sync,
         ignored=False,
     )  # fmt: skip
 
 
-def _told(pattern: str, world: "_World", one: Change | Finding, *, in_sync: bool) -> Verdict:
-    is_change = isinstance(one, Change)
-    after = one.after if isinstance(one, Change) else None
-    asked = one.claim or one.owner
-    return Verdict(
+def _decision(pattern: str, world: "_PatternExample", plan_entry: QuotaChange | Finding, *, in_sync: bool) -> PatternDecision:
+    is_change = isinstance(plan_entry, QuotaChange)
+    after = plan_entry.after if isinstance(plan_entry, QuotaChange) else None
+    claimant = plan_entry.claim or plan_entry.owner
+    return PatternDecision(
         pattern=pattern,
         kind="change" if is_change else "finding",
-        cause=str(one.cause),
-        action=str(one.action),
+        cause=str(plan_entry.cause),
+        action=str(plan_entry.action),
         after="" if after is None else world.place(after),
-        document=asked.document if asked is not None else "",
+        document=claimant.document if claimant is not None else "",
         in_sync=in_sync,
-        ignored=isinstance(one, Finding) and one.ignored,
+        ignored=isinstance(plan_entry, Finding) and plan_entry.ignored,
     )
 
 
-class _World:
+class _PatternExample:
     """The smallest world with a pair of a pattern.
 
     Numbers of one limit differ by less than what Kafka tells apart, so that a verdict says which of them it took.
@@ -120,16 +120,16 @@ class _World:
         self.rules = self._rules(rules)
         self.desired = self._desired()
         self.owned = self._owned()
-        there = self._values["live"]
-        self.live = State() if there is None else State(limits={_SUBJECT: _only(there)})
+        live_value = self._values["live"]
+        self.live = QuotaState() if live_value is None else QuotaState(limits={_SUBJECT: _only(live_value)})
 
     def place(self, value: float) -> str:
         """Which of the values that is."""
-        return next(name for name, one in self._values.items() if one == value)
+        return next(name for name, number in self._values.items() if number == value)
 
     def _rules(self, code: str) -> Rules:
         policy, drift, truths = code.split("/")
-        exclusive, scoped, complete, force = (one == "1" for one in truths)
+        exclusive, scoped, complete, force = (digit == "1" for digit in truths)
         return Rules(
             policy=Policy(policy),
             sync_confirmed=True,
@@ -143,11 +143,11 @@ class _World:
             force=force,
         )
 
-    def _desired(self) -> Desired:
-        asked, flags = self._values["declared"], self._flags
+    def _desired(self) -> DesiredState:
+        declared_value, flags = self._values["declared"], self._flags
         claims: tuple[Declaration, ...] = ()
-        if asked is not None:
-            claims = (Declaration(document=_CLAIM, entity=_SUBJECT, limits=_only(asked)),)
+        if declared_value is not None:
+            claims = (Declaration(document=_CLAIM, entity=_SUBJECT, limits=_only(declared_value)),)
         elif flags["contested"]:
             claims = tuple(
                 Declaration(document=name, entity=_SUBJECT, limits=_only(1.0))
@@ -156,31 +156,31 @@ class _World:
         owners = [(name, code) for name, code in self._codes.items() if code[0] == "d"]
         frozen = frozenset(name for name, code in owners if code[2] == "f")
         pair = (_SUBJECT, _KEY)
-        return Desired(
-            limits={_SUBJECT: _only(asked)} if claims else {},
+        return DesiredState(
+            limits={_SUBJECT: _only(declared_value)} if claims else {},
             claims={_SUBJECT: claims} if claims else {},
-            conflicts=(Conflict(entity=_SUBJECT, key=_KEY, claims=claims),)
+            conflicts=(DeclarationConflict(entity=_SUBJECT, key=_KEY, claims=claims),)
             if flags["contested"]
             else (),
             documents=frozenset(
-                (*(one.document for one in claims), *(name for name, code in owners if code[1] == "x"))
+                (*(claim.document for claim in claims), *(name for name, code in owners if code[1] == "x"))
             )
             | frozen,
             frozen=frozen,
             halted=frozenset({pair} if flags["halted"] else ()),
         )  # fmt: skip
 
-    def _owned(self) -> Owned:
+    def _owned(self) -> OwnershipRecords:
         pair, flags, values = (_SUBJECT, _KEY), self._flags, self._values
         applied, owner = values["applied"], self._owner("record")
         intent_owner = self._owner("intent")
         at = _NOW - (SETTLING_SECONDS / 2 if flags["may_land"] else 2 * SETTLING_SECONDS)
         declared = values["declared"]
-        return Owned(
+        return OwnershipRecords(
             cluster_id="c",
             records={}
             if applied is None or owner is None
-            else {_SUBJECT: Record(_only(applied), (owner, None, None, None, None))},
+            else {_SUBJECT: OwnershipRecord(_only(applied), (owner, None, None, None, None))},
             intents={pair: Intent(value=values["intended"], owner=intent_owner, at=at)}
             if flags["intends"] and intent_owner is not None
             else {},
@@ -191,7 +191,7 @@ class _World:
                     key=_KEY,
                     value=values["override"],
                     until=_NOW + (-1 if flags["over"] else 1),
-                    who="",
+                    author="",
                     reason="",
                     before=values["override_before"],
                     declared=declared if flags["declared_as_then"] else (declared or 0.0) + 1.0,

@@ -29,7 +29,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Work(Protocol[T_co]):
+class WideComputation(Protocol[T_co]):
     """Something to try. It leaves nothing behind where it raises."""
 
     def __call__(self, *, wide: bool) -> T_co:
@@ -37,7 +37,7 @@ class Work(Protocol[T_co]):
         ...
 
 
-def tried(work: Work[T], progress: Progress) -> T:
+def tried(work: WideComputation[T], progress: Progress) -> T:
     """What ``work`` gives with 64 bits; if those are too few, with 38 digits.
 
     Args:

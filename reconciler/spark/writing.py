@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.errors import LakeConflict, LakeError
 from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import File, Manifest, Unit
+from reconciler.lake.manifest import UnitFile, Manifest, Unit
 from reconciler.lake.parquet import ROW_GROUP
 from reconciler.ports import Progress
 from reconciler.spark import schemas
@@ -26,7 +26,7 @@ _PART: Final = ".parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class NextGeneration:
     """What shall come after a generation of a unit.
 
     Attributes:
@@ -45,24 +45,24 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class CommitResult:
     """What became of units.
 
     Attributes:
-        made: Their new generations.
-        lost: Units that somebody else committed meanwhile: look at them anew.
+        manifests: Their new generations.
+        conflicts: Units that somebody else committed meanwhile: look at them anew.
     """
 
-    made: tuple[Manifest, ...] = ()
-    lost: tuple[Unit, ...] = ()
+    manifests: tuple[Manifest, ...] = ()
+    conflicts: tuple[Unit, ...] = ()
 
     @property
     def rows(self) -> int:
         """How many rows were committed."""
-        return sum(one.rows for one in self.made)
+        return sum(manifest.rows for manifest in self.manifests)
 
 
-def written(lake: Lake, frame: DataFrame, table: Table) -> dict[tuple[str, str], tuple[File, ...]]:
+def write_frame(lake: Lake, frame: DataFrame, table: Table) -> dict[tuple[str, str], tuple[UnitFile, ...]]:
     """Write the rows of a table into a new folder, one file for each unit, and measure the files.
 
     Args:
@@ -90,12 +90,12 @@ def written(lake: Lake, frame: DataFrame, table: Table) -> dict[tuple[str, str],
         .mode("error")
         .parquet(lake.store.uri(folder))
     )
-    found: dict[tuple[str, str], tuple[File, ...]] = {}
+    files_by_unit: dict[tuple[str, str], tuple[UnitFile, ...]] = {}
     for path, _ in sorted(lake.store.paths(folder)):
         if path.endswith(_PART):
             key = _unit_of(path.removeprefix(f"{folder}/"))
-            found[key] = (*found.get(key, ()), lake.taken(path))
-    return found
+            files_by_unit[key] = (*files_by_unit.get(key, ()), lake.measure_file(path))
+    return files_by_unit
 
 
 def _unit_of(path: str) -> tuple[str, str]:
@@ -107,9 +107,9 @@ def _unit_of(path: str) -> tuple[str, str]:
 def committed(
     lake: Lake,
     frame: DataFrame,
-    wanted: Iterable[Next],
+    generations: Iterable[NextGeneration],
     progress: Progress = silent,
-) -> Committed:
+) -> CommitResult:
     """Make a frame the content of units of one table. Units without rows are committed empty.
 
     Two writers: the one who is late loses the unit, and is told; what it wrote for it is removed.
@@ -117,41 +117,41 @@ def committed(
     Args:
         lake: Where.
         frame: All rows of these units, and no others.
-        wanted: The units, of one table.
+        generations: The units, of one table.
         progress: Told of each.
 
     Raises:
         LakeError: There are rows of other units, or the store refuses.
     """
-    units = tuple(wanted)
-    tables = {one.unit.table.name: one.unit.table for one in units}
+    units = tuple(generations)
+    tables = {generation.unit.table.name: generation.unit.table for generation in units}
     if not units:
-        return Committed()
+        return CommitResult()
     if len(tables) != 1:
         raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be written as one table")
     (table,) = tables.values()
     progress(f"writing {table.name}", 0, len(units))
-    files = written(lake, frame, table)
-    strange = files.keys() - {_key(one.unit) for one in units}
+    files = write_frame(lake, frame, table)
+    strange = files.keys() - {_key(generation.unit) for generation in units}
     if strange:
         cluster, day = min(strange)
         raise LakeError(f"there are rows of {table.name} for {cluster} on {day}, where none belong")
-    made: list[Manifest] = []
-    lost: list[Unit] = []
-    for number, one in enumerate(units, 1):
-        mine = files.get(_key(one.unit), ())
+    manifests: list[Manifest] = []
+    conflicts: list[Unit] = []
+    for number, generation in enumerate(units, 1):
+        unit_files = files.get(_key(generation.unit), ())
         try:
-            made.append(
+            manifests.append(
                 lake.commit_files(
-                    one.unit, mine, one.after,
-                    counts=one.counts, inputs=one.inputs, partial=one.partial,
+                    generation.unit, unit_files, generation.after,
+                    counts=generation.counts, inputs=generation.inputs, partial=generation.partial,
                 )
             )  # fmt: skip
         except LakeConflict:
-            lost.append(one.unit)
-            lake.store.delete(file.path for file in mine)
+            conflicts.append(generation.unit)
+            lake.store.delete(file.path for file in unit_files)
         progress(f"writing {table.name}", number, len(units))
-    return Committed(made=tuple(made), lost=tuple(lost))
+    return CommitResult(manifests=tuple(manifests), conflicts=tuple(conflicts))
 
 
 def _key(unit: Unit) -> tuple[str, str]:

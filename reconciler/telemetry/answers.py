@@ -4,12 +4,12 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
 
-NOTHING: Final = Points()
+NOTHING: Final = PointArray()
 
 
-def series_of(element: object, counts: Counts) -> Series | None:
+def series_of(element: object, counts: OutcomeCounts) -> RecordedSeries | None:
     """One element of a result; ``None`` where it has no points of numbers.
 
     Three shapes are read: ``values`` (matrix), ``value`` (vector), and ``values`` beside ``timestamps`` in
@@ -20,49 +20,49 @@ def series_of(element: object, counts: Counts) -> Series | None:
         counts: Where everything that is left out is counted.
     """
     if not isinstance(element, dict) or not isinstance(element.get("metric"), dict):
-        counts.add(Word.BAD_LINE)
+        counts.add(SeriesOutcome.BAD_LINE)
         return None
     if "histogram" in element or "histograms" in element:
-        counts.add(Word.HISTOGRAMS)
+        counts.add(SeriesOutcome.HISTOGRAMS)
     labels = {str(name): str(value) for name, value in element["metric"].items()}
     points = _points(element, counts)
     if not points:
         return None
-    return Series(name=labels.pop("__name__", ""), labels=labels, points=points)
+    return RecordedSeries(name=labels.pop("__name__", ""), labels=labels, points=points)
 
 
-def _points(element: Mapping[str, Any], counts: Counts) -> Points:
+def _points(element: Mapping[str, Any], counts: OutcomeCounts) -> PointArray:
     values, times = element.get("values"), element.get("timestamps")
     if isinstance(values, list) and isinstance(times, list) and len(values) == len(times):
         return _careful(
-            [(_seconds_of(at), one) for at, one in zip(times, values, strict=True)], counts
+            [(_seconds_of(at), value) for at, value in zip(times, values, strict=True)], counts
         )
     if isinstance(values, list):
         return pairs(values, counts)
     if "value" in element:
         return pairs([element["value"]], counts)
     if "histogram" not in element and "histograms" not in element:
-        counts.add(Word.BAD_LINE)
+        counts.add(SeriesOutcome.BAD_LINE)
     return NOTHING
 
 
-def pairs(found: Sequence[Any], counts: Counts) -> Points:
+def pairs(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
     """``[[seconds, "value"], …]`` as points."""
     try:
-        times = array("q", [round(at * 1000) for at, _ in found])
-        texts = [text for _, text in found]
+        times = array("q", [round(at * 1000) for at, _ in raw_pairs])
+        texts = [text for _, text in raw_pairs]
         if all(type(text) is str for text in texts) and "_" not in "".join(texts):
-            return Points(times, array("d", map(float, texts)))
+            return PointArray(times, array("d", map(float, texts)))
     except (TypeError, ValueError, OverflowError):
         pass
-    return _careful(found, counts)
+    return _careful(raw_pairs, counts)
 
 
-def _careful(found: Sequence[Any], counts: Counts) -> Points:
+def _careful(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
     """The same, one by one, because one of them is wrong."""
-    points = Points()
-    for one in found:
-        match one:
+    points = PointArray()
+    for raw_pair in raw_pairs:
+        match raw_pair:
             case [int() | float() as at, str() | int() | float() as value] if not (
                 isinstance(at, bool) or isinstance(value, bool)
             ):
@@ -71,9 +71,9 @@ def _careful(found: Sequence[Any], counts: Counts) -> Points:
             case _:
                 number, moment = None, None
         if number is None:
-            counts.add(Word.BAD_VALUE)
+            counts.add(SeriesOutcome.BAD_VALUE)
         elif moment is None:
-            counts.add(Word.NOT_A_TIME)
+            counts.add(SeriesOutcome.NOT_A_TIME)
         else:
             points.append(moment, number)
     return points
@@ -92,10 +92,10 @@ def number_of(text: str) -> float | None:
 def milliseconds(seconds: float) -> int | None:
     """Seconds since the epoch in milliseconds; ``None`` = no time that 64 bits can tell."""
     try:
-        found = round(seconds * 1000)
+        rounded_ms = round(seconds * 1000)
     except (ValueError, OverflowError):
         return None
-    return found if abs(found) < 2**62 else None
+    return rounded_ms if abs(rounded_ms) < 2**62 else None
 
 
 def _seconds_of(at: object) -> object:

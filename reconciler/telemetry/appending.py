@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from reconciler.lake.lake import Lake, Made
+from reconciler.lake.lake import Lake, UnitContent
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.lake.mending import regained, sentences
 
 
-class NothingNewError(Exception):
+class NoNewRowsError(Exception):
     """Raised inside :meth:`Lake.update`: the unit says all of it already, so nothing is committed."""
 
 
@@ -30,19 +30,19 @@ def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> in
     """
     count = 0
 
-    def make(after: Manifest | None) -> Made:
+    def make(after: Manifest | None) -> UnitContent:
         nonlocal count
-        there = lake.read([after] if after else [], table=unit.table)
-        new = missing(there)
+        existing_rows = lake.read([after] if after else [], table=unit.table)
+        new = missing(existing_rows)
         if not new.num_rows and after is not None:
-            raise NothingNewError
+            raise NoNewRowsError
         count = new.num_rows
-        rows = pa.concat_tables([there, new])
+        rows = pa.concat_tables([existing_rows, new])
         inputs = regained(unit.table, after.inputs if after else {}, rows)
-        return Made(rows=rows, inputs=inputs, partial=sentences(inputs))
+        return UnitContent(rows=rows, inputs=inputs, partial=sentences(inputs))
 
     try:
         _ = lake.update(unit, make)
-    except NothingNewError:
+    except NoNewRowsError:
         return 0
     return count

@@ -10,7 +10,7 @@ from reconciler.lake import arrow
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Unit
-from reconciler.render.documents import Reader
+from reconciler.render.documents import DocumentReader
 from reconciler.telemetry.appending import added
 from reconciler.usage.tables import APPLY_LOG, entity_text
 
@@ -18,7 +18,7 @@ _Row = Mapping[str, object]
 
 
 def keep(
-    lake: Lake, cluster_ids: Iterable[str], entries: Iterable[Mapping[str, object]], *, where: str
+    lake: Lake, cluster_ids: Iterable[str], entries: Iterable[Mapping[str, object]], *, source: str
 ) -> tuple[int, int]:
     """Brings entries into the lake; those that are there already change nothing.
 
@@ -26,7 +26,7 @@ def keep(
         lake: Where to.
         cluster_ids: Of these clusters; entries of others are counted and left.
         entries: As :func:`reconciler.inventory.audit.read_entries` gives them.
-        where: The log, for errors.
+        source: The log, for errors.
 
     Returns:
         How many are new, and how many are of other clusters.
@@ -35,22 +35,22 @@ def keep(
         TelemetryError: An entry lacks what every entry has.
         LakeError: The lake cannot be read or written.
     """
-    wanted, others = set(cluster_ids), 0
+    known_ids, foreign_count = set(cluster_ids), 0
     units: dict[Unit, dict[tuple[object, ...], _Row]] = {}
     for number, entry in enumerate(entries, start=1):
-        if entry.get("clusterId") not in wanted:
-            others += 1
+        if entry.get("clusterId") not in known_ids:
+            foreign_count += 1
             continue
-        row = _row(entry, f"{where}, entry {number}")
+        row = _row(entry, f"{source}, entry {number}")
         unit = Unit(table=APPLY_LOG, cluster_id=str(row["cluster_id"]), day=_day(row))
         units.setdefault(unit, {})[_key(row)] = row
-    return sum(_add(lake, unit, rows) for unit, rows in units.items()), others
+    return sum(_add(lake, unit, rows) for unit, rows in units.items()), foreign_count
 
 
 def _add(lake: Lake, unit: Unit, rows: Mapping[tuple[object, ...], _Row]) -> int:
-    def missing(there: pa.Table) -> pa.Table:
-        known = {_key(row) for row in there.to_pylist()}
-        new = [row for key, row in rows.items() if key not in known]
+    def missing(existing_rows: pa.Table) -> pa.Table:
+        existing_keys = {_key(row) for row in existing_rows.to_pylist()}
+        new = [row for key, row in rows.items() if key not in existing_keys]
         return pa.Table.from_pylist(new, schema=arrow.schema(APPLY_LOG))
 
     return added(lake, unit, missing)
@@ -61,30 +61,30 @@ def _key(row: _Row) -> tuple[object, ...]:
 
 
 def _day(row: _Row) -> date:
-    found = row["day"]
-    assert isinstance(found, date)  # noqa: S101 - made below
-    return found
+    day_value = row["day"]
+    assert isinstance(day_value, date)  # noqa: S101 - made below
+    return day_value
 
 
-def _row(entry: Mapping[str, object], where: str) -> _Row:
+def _row(entry: Mapping[str, object], source: str) -> _Row:
     try:
         moment = datetime.fromisoformat(str(entry["time"])).timestamp()
-        before = Reader(entry["before"], where=where).quota_value()
-        after = Reader(entry["after"], where=where).quota_value()
-        made: dict[str, object] = {
+        before = DocumentReader(entry["before"], location=source).quota_value()
+        after = DocumentReader(entry["after"], location=source).quota_value()
+        row_values: dict[str, object] = {
             "commit": str(entry.get("commit", "")),
             "digest": str(entry.get("digest", "")),
-            "entity_json": entity_text(Reader(entry["entity"], where=where).entity()),
+            "entity_json": entity_text(DocumentReader(entry["entity"], location=source).entity()),
             "quota_key": str(entry["key"]),
             "outcome": str(entry["outcome"]),
             "writer": str(entry.get("who", "")),
         }
     except (KeyError, ValueError) as wrong:
         raise TelemetryError(
-            f"is no whole entry of an audit log ({type(wrong).__name__}: {wrong})", where=where
+            f"is no whole entry of an audit log ({type(wrong).__name__}: {wrong})", location=source
         ) from wrong
     applied = round(moment * 1000)
-    return made | {
+    return row_values | {
         "cluster_id": str(entry["clusterId"]),
         "applied_at_ms": applied,
         "before": before,

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from reconciler.lake import arrow
 from reconciler.lake.lake import Lake
 from reconciler.telemetry.assembly import split
-from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.keeping import Reading, keep
-from reconciler.telemetry.points import Collector
-from reconciler.telemetry.series import Counts, Points, Series
+from reconciler.telemetry.fates import DropReason, DropCounts
+from reconciler.telemetry.keeping import PointSource, keep
+from reconciler.telemetry.points import PointCollector
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries
 from reconciler.usage.tables import POINT
 
 MOST_POINTS: Final = 4_000_000
@@ -25,7 +25,7 @@ ALWAYS: Final = (0, 2**62)
 
 
 @dataclass(slots=True, kw_only=True)
-class Arrived:
+class ClusterArrivals:
     """What arrived for one cluster; grows while a run goes on.
 
     Attributes:
@@ -36,14 +36,14 @@ class Arrived:
         remarks: What else people should know.
     """
 
-    counts: Counts = field(default_factory=Counts)
-    tally: Tally = field(default_factory=Tally)
+    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
+    tally: DropCounts = field(default_factory=DropCounts)
     new: dict[date, int] = field(default_factory=dict[date, int])
     failures: list[str] = field(default_factory=list[str])
     remarks: list[str] = field(default_factory=list[str])
 
 
-class Gathering:
+class SeriesBuffer:
     """Series that wait to be kept.
 
     Args:
@@ -56,8 +56,8 @@ class Gathering:
     def __init__(
         self,
         lake: Lake,
-        collector: Collector,
-        arrived: Mapping[str, Arrived],
+        collector: PointCollector,
+        arrived: Mapping[str, ClusterArrivals],
         window: tuple[int, int] = ALWAYS,
     ) -> None:
         self._lake, self._collector, self._arrived = lake, collector, arrived
@@ -69,14 +69,14 @@ class Gathering:
         """Whether it is time to keep what waits."""
         return self._waiting >= MOST_POINTS
 
-    def add(self, series: Series, tally: Tally) -> None:
+    def add(self, series: RecordedSeries, tally: DropCounts) -> None:
         """Take a series."""
-        points = Points.of(series.points)
-        tally.add(Fate.TIME_BACKWARDS, backwards(points))
+        points = PointArray.of(series.points)
+        tally.add(DropReason.TIME_BACKWARDS, backwards(points))
         self._collector.add(replace(series, points=points))
         self._waiting += len(points)
 
-    def keep(self, reading: Reading, *, over: bool = False) -> None:
+    def keep(self, reading: PointSource, *, over: bool = False) -> None:
         """Commit what waits.
 
         Args:
@@ -92,16 +92,16 @@ class Gathering:
         nothing = arrow.schema(POINT).empty_table()
         for cluster_id, arrived in self._arrived.items():
             rows = tables.get(cluster_id, nothing)
-            found = rows if self._window == ALWAYS else _within(rows, self._window)
+            rows_in_window = rows if self._window == ALWAYS else _within(rows, self._window)
             days = reading.days | arrived.new.keys() if over else reading.days
-            parts = split(found)
+            parts = split(rows_in_window)
             for day in sorted(parts.keys() | days):
                 # Day by day, so that what is told is what was kept, wherever the lake fails.
-                told = replace(reading, days=frozenset({day}))
-                kept = keep(self._lake, cluster_id, parts.get(day, nothing), told)
-                arrived.counts.merge(kept.counts)
-                for one, new in kept.new.items():
-                    arrived.new[one] = arrived.new.get(one, 0) + new
+                day_source = replace(reading, days=frozenset({day}))
+                stored_points = keep(self._lake, cluster_id, parts.get(day, nothing), day_source)
+                arrived.counts.merge(stored_points.counts)
+                for stored_day, new in stored_points.new.items():
+                    arrived.new[stored_day] = arrived.new.get(stored_day, 0) + new
 
 
 def _within(rows: pa.Table, window: tuple[int, int]) -> pa.Table:
@@ -110,7 +110,7 @@ def _within(rows: pa.Table, window: tuple[int, int]) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(ts, begin), pc.less(ts, end)))
 
 
-def backwards(points: Points) -> int:
+def backwards(points: PointArray) -> int:
     """How many points are older than the one before them."""
     if len(points) < 2:
         return 0

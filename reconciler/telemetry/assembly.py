@@ -1,6 +1,6 @@
 """A day of one cluster: from its points to rows of usage_sample, target_up and broker_sample, with everything counted by name.
 
-A pure function of the day's points, of what the points of the day before leave (:class:`Carry`), and of the looks at the
+A pure function of the day's points, of what the points of the day before leave (:class:`DayCarryover`), and of the looks at the
 limits around it. So a rebuild, late points and a second replica all come to the same rows.
 """
 
@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from reconciler.telemetry import codes
 from reconciler.telemetry.censors import censored
 from reconciler.telemetry.doubts import doubts
-from reconciler.telemetry.fates import Tally
-from reconciler.telemetry.grid import Grid, grid
-from reconciler.telemetry.limits import Limits, Look
-from reconciler.telemetry.readings import Carry, Readings, readings
+from reconciler.telemetry.fates import DropCounts
+from reconciler.telemetry.grid import SampleGrid, grid
+from reconciler.telemetry.limits import LimitHistory, LimitSnapshot
+from reconciler.telemetry.readings import DayCarryover, BrokerReadings, readings
 from reconciler.telemetry.totals import broker_samples, target_up
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence
 from reconciler.usage.tables import USAGE_SAMPLE
@@ -27,7 +27,7 @@ VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class AssembledDay:
     """What a day comes to.
 
     Attributes:
@@ -47,7 +47,7 @@ class Day:
     brokers: pa.Table
     counts: Mapping[str, int]
     coverage: Mapping[str, int]
-    carry: Carry
+    carry: DayCarryover
     doubts: tuple[str, ...] = ()
 
 
@@ -57,9 +57,9 @@ def assembled(
     points: pa.Table,
     *,
     pace: Cadence,
-    before: Carry | None = None,
-    looks: Iterable[Look] = (),
-) -> Day:
+    before: DayCarryover | None = None,
+    looks: Iterable[LimitSnapshot] = (),
+) -> AssembledDay:
     """The rows of a day.
 
     Args:
@@ -70,28 +70,28 @@ def assembled(
         before: What the day before left; ``None`` = there are no points of it.
         looks: At its limits; more than :func:`reconciler.telemetry.limits.relevant` change nothing.
     """
-    tally = Tally()
-    earlier = before or Carry()
-    found = readings(points, pace, earlier, tally)
-    limits = Limits(looks)
-    samples = grid(found, earlier, limits, pace, tally)
-    times = [one.ts_ms for one in found.moments]
-    up = target_up(cluster_id, day, found, earlier, pace)
-    return Day(
+    tally = DropCounts()
+    previous_carry = before or DayCarryover()
+    day_readings = readings(points, pace, previous_carry, tally)
+    limits = LimitHistory(looks)
+    samples = grid(day_readings, previous_carry, limits, pace, tally)
+    times = [moment.ts_ms for moment in day_readings.moments]
+    up = target_up(cluster_id, day, day_readings, previous_carry, pace)
+    return AssembledDay(
         day=day,
-        usage=_usage(cluster_id, day, found, samples, censored(samples, times, limits, tally)),
+        usage=_usage(cluster_id, day, day_readings, samples, censored(samples, times, limits, tally)),
         up=up,
-        brokers=broker_samples(cluster_id, day, found, earlier, pace),
-        counts=tally.named(),
+        brokers=broker_samples(cluster_id, day, day_readings, previous_carry, pace),
+        counts=tally.by_name(),
         coverage=_coverage(up),
-        carry=found.carry,
-        doubts=doubts(found, up, pace),
+        carry=day_readings.carry,
+        doubts=doubts(day_readings, up, pace),
     )
 
 
-def left_by(points: pa.Table, pace: Cadence) -> Carry:
+def left_by(points: pa.Table, pace: Cadence) -> DayCarryover:
     """What a day leaves to the next one, without its rows."""
-    return readings(points, pace, Carry(), Tally()).carry
+    return readings(points, pace, DayCarryover(), DropCounts()).carry
 
 
 def day_of(ts_ms: int) -> date:
@@ -105,12 +105,12 @@ def start_of(day: date) -> int:
 
 
 def _usage(
-    cluster_id: str, day: date, found: Readings, samples: Grid, judged: pa.Array
+    cluster_id: str, day: date, day_readings: BrokerReadings, samples: SampleGrid, judged: pa.Array
 ) -> pa.Table:
     count = len(samples.number)
     columns: dict[str, pa.Array] = {
         "cluster_id": same(cluster_id, count),
-        "ts_ms": codes.integers([one.ts_ms for one in found.moments]).take(samples.rows),
+        "ts_ms": codes.integers([moment.ts_ms for moment in day_readings.moments]).take(samples.rows),
         "dt_ms": samples.spans.cast(pa.int32()),
         "rate_units": samples.units,
         "throttle_ms": samples.throttles,
@@ -120,7 +120,7 @@ def _usage(
     for name, at in (
         ("quota_type", 0), ("group_kind", 1), ("user", 2), ("client_id", 3), ("ip", 4), ("broker_id", 5),
     ):  # fmt: skip
-        texts = pa.array([one[at] for one in samples.tracks], pa.string()).dictionary_encode()
+        texts = pa.array([track[at] for track in samples.tracks], pa.string()).dictionary_encode()
         columns[name] = texts.take(samples.number)
     return pa.table({name: columns[name] for name in USAGE_SAMPLE.names})
 
@@ -143,8 +143,8 @@ def _coverage(up: pa.Table) -> dict[str, int]:
 
 def split(points: pa.Table) -> dict[date, pa.Table]:
     """Points by the UTC day of their time, whatever their column ``day`` says; sorted by day."""
-    numbers = pc.divide(codes.whole(points["ts_ms"]), DAY_MS)
+    numbers = pc.divide(codes.combine_column(points["ts_ms"]), DAY_MS)
     return {
-        day_of(one * DAY_MS): points.filter(pc.equal(numbers, one))
-        for one in sorted(pc.unique(numbers).to_pylist())
+        day_of(unique_number * DAY_MS): points.filter(pc.equal(numbers, unique_number))
+        for unique_number in sorted(pc.unique(numbers).to_pylist())
     }

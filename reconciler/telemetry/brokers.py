@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from reconciler.telemetry.codes import is_whole
-from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.targets import Target
+from reconciler.telemetry.fates import DropReason, DropCounts
+from reconciler.telemetry.targets import ScrapeTarget
 
 MAX_ID = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class IdentityPeriod:
     """A time in which a target was seen with one id and no other.
 
     Attributes:
@@ -26,7 +26,7 @@ class Stretch:
     to_ms: int
 
 
-class Identities:
+class BrokerIdentities:
     """Who each target is over a day.
 
     A target that ``telemetry.brokerId`` names is that broker. Else app-info of the same job says it; where that job has
@@ -40,62 +40,62 @@ class Identities:
         tally: Where ids that are none are counted.
     """
 
-    def __init__(self, sightings: Iterable[tuple[Target, int, float]], tally: Tally) -> None:
-        known = tuple(sightings)
-        shared = _shared(target for target, _, _ in known)
-        seen: dict[Target, list[tuple[int, int]]] = {}
-        for target, ts, value in known:
+    def __init__(self, sightings: Iterable[tuple[ScrapeTarget, int, float]], tally: DropCounts) -> None:
+        known_sightings = tuple(sightings)
+        shared = _shared(target for target, _, _ in known_sightings)
+        sightings_by_target: dict[ScrapeTarget, list[tuple[int, int]]] = {}
+        for target, ts, value in known_sightings:
             if not is_whole(value, MAX_ID):
-                tally.add(Fate.BAD_BROKER_ID)
+                tally.add(DropReason.BAD_BROKER_ID)
                 continue
-            whole = Target(target.instance)
-            for whose in {target} if target.broker and whole in shared else {target, whole}:
-                seen.setdefault(whose, []).append((ts, int(value)))
-        self._stretches: Mapping[Target, tuple[Stretch, ...]] = {
-            target: _stretches(sorted(found)) for target, found in seen.items()
+            instance_target = ScrapeTarget(target.instance)
+            for whose in {target} if target.broker and instance_target in shared else {target, instance_target}:
+                sightings_by_target.setdefault(whose, []).append((ts, int(value)))
+        self._stretches: Mapping[ScrapeTarget, tuple[IdentityPeriod, ...]] = {
+            target: _stretches(sorted(target_sightings)) for target, target_sightings in sightings_by_target.items()
         }
         self._starts = {
-            target: [one.from_ms for one in found] for target, found in self._stretches.items()
+            target: [period.from_ms for period in periods] for target, periods in self._stretches.items()
         }
 
-    def knows(self, target: Target) -> bool:
+    def knows(self, target: ScrapeTarget) -> bool:
         """Whether anything says who a target is."""
-        return bool(target.broker) or self._named(target) in self._stretches
+        return bool(target.broker) or self._known_target(target) in self._stretches
 
-    def of(self, target: Target, ts_ms: int) -> str | Fate:
+    def of(self, target: ScrapeTarget, ts_ms: int) -> str | DropReason:
         """The broker that a target is at a moment, or why that is not known."""
         if target.broker:
             return target.broker
-        named = self._named(target)
-        found = self._stretches.get(named)
-        if found is None:
-            return Fate.BROKER_UNKNOWN
-        at = bisect_right(self._starts[named], ts_ms) - 1
+        known_target = self._known_target(target)
+        periods = self._stretches.get(known_target)
+        if periods is None:
+            return DropReason.BROKER_UNKNOWN
+        at = bisect_right(self._starts[known_target], ts_ms) - 1
         if at < 0:
-            return found[0].broker
-        if ts_ms <= found[at].to_ms or at == len(found) - 1:
-            return found[at].broker
-        return Fate.BROKER_CHANGED
+            return periods[0].broker
+        if ts_ms <= periods[at].to_ms or at == len(periods) - 1:
+            return periods[at].broker
+        return DropReason.BROKER_CHANGED
 
-    def _named(self, target: Target) -> Target:
-        return target if target in self._stretches else Target(target.instance)
+    def _known_target(self, target: ScrapeTarget) -> ScrapeTarget:
+        return target if target in self._stretches else ScrapeTarget(target.instance)
 
 
-def _shared(targets: Iterable[Target]) -> set[Target]:
+def _shared(targets: Iterable[ScrapeTarget]) -> set[ScrapeTarget]:
     """Instances that several brokers are behind."""
-    named: dict[str, set[str]] = {}
-    for one in targets:
-        if one.broker:
-            named.setdefault(one.instance, set()).add(one.broker)
-    return {Target(instance) for instance, several in named.items() if len(several) > 1}
+    jobs_by_instance: dict[str, set[str]] = {}
+    for target in targets:
+        if target.broker:
+            jobs_by_instance.setdefault(target.instance, set()).add(target.broker)
+    return {ScrapeTarget(instance) for instance, jobs in jobs_by_instance.items() if len(jobs) > 1}
 
 
-def _stretches(seen: list[tuple[int, int]]) -> tuple[Stretch, ...]:
-    made: list[Stretch] = []
-    for ts, number in seen:
+def _stretches(sightings: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
+    periods: list[IdentityPeriod] = []
+    for ts, number in sightings:
         broker = str(number)
-        if made and made[-1].broker == broker:
-            made[-1] = Stretch(broker=broker, from_ms=made[-1].from_ms, to_ms=ts)
+        if periods and periods[-1].broker == broker:
+            periods[-1] = IdentityPeriod(broker=broker, from_ms=periods[-1].from_ms, to_ms=ts)
         else:
-            made.append(Stretch(broker=broker, from_ms=ts, to_ms=ts))
-    return tuple(made)
+            periods.append(IdentityPeriod(broker=broker, from_ms=ts, to_ms=ts))
+    return tuple(periods)

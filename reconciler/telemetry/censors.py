@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import codes
-from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.grid import Grid
-from reconciler.telemetry.limits import Cover, Covering, Doubt, Limits, may_share
-from reconciler.telemetry.readings import Track
+from reconciler.telemetry.fates import DropReason, DropCounts
+from reconciler.telemetry.grid import SampleGrid
+from reconciler.telemetry.limits import RequestQuotaCover, Covering, UnknownLimit, LimitHistory, may_share
+from reconciler.telemetry.readings import BrokerBucket
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tags import Bucket
 
@@ -33,7 +33,7 @@ _UNDER_REQUEST: Final = frozenset(
 """Types whose clients a request quota may hold back, too."""
 
 
-def censored(samples: Grid, times: Sequence[int], limits: Limits, tally: Tally) -> pa.Array:
+def censored(samples: SampleGrid, times: Sequence[int], limits: LimitHistory, tally: DropCounts) -> pa.Array:
     """``no``, ``yes`` or ``unknown`` for each sample.
 
     Args:
@@ -46,9 +46,9 @@ def censored(samples: Grid, times: Sequence[int], limits: Limits, tally: Tally) 
     place = {span: number for number, span in enumerate(spans)}
     of_row = codes.integers([place[limits.at(ts)] for ts in times])
     case = codes.paired(samples.number, of_row.take(samples.rows), max(1, len(spans)))
-    told = [_limit(limits, span, one) for one in samples.tracks for span in spans]
-    state = pa.array([one for one, _ in told], pa.int8()).take(case)
-    limit = codes.integers([units for _, units in told]).take(case)
+    limit_states = [_limit(limits, span, track) for track in samples.tracks for span in spans]
+    state = pa.array([limit_state for limit_state, _ in limit_states], pa.int8()).take(case)
+    limit = codes.integers([units for _, units in limit_states]).take(case)
     near = pc.and_(
         pc.equal(state, _LIMITED),
         pc.greater_equal(pc.multiply(samples.units, 10), pc.multiply(limit, 9)),
@@ -57,37 +57,37 @@ def censored(samples: Grid, times: Sequence[int], limits: Limits, tally: Tally) 
     throttled = codes.sure(pc.greater(throttle, 0))
     untold = pc.is_null(throttle)
     # A consumer that is held back need not come near its limit.
-    fetch = pa.array([one.quota_type == QuotaType.FETCH for one in samples.tracks], pa.bool_())
+    fetch = pa.array([track.quota_type == QuotaType.FETCH for track in samples.tracks], pa.bool_())
     far = pc.and_(fetch.take(samples.number), pc.equal(state, _LIMITED))
-    held, maybe = _Requests(samples, limits, spans, of_row).columns(case)
+    is_throttled, maybe = _RequestCensoring(samples, limits, spans, of_row).columns(case)
     changed, unseen = pc.equal(state, _CHANGED), pc.equal(state, _UNSEEN)
-    yes = pc.or_(held, pc.and_(near, throttled))
+    yes = pc.or_(is_throttled, pc.and_(near, throttled))
     doubtful = pc.or_(near, unseen)
     lingers = pc.and_(doubtful, pc.or_(untold, throttled))
     unknown = pc.or_(pc.or_(maybe, changed), pc.or_(pc.and_(far, throttled), lingers))
     read = samples.read
-    tally.add(Fate.QUOTA_CHANGED, codes.count(pc.and_(changed, read)))
-    tally.add(Fate.QUOTA_UNKNOWN, codes.count(pc.and_(unseen, read)))
-    words = pa.array([one.value for one in (Censored.NO, Censored.UNKNOWN, Censored.YES)])
+    tally.add(DropReason.QUOTA_CHANGED, codes.count(pc.and_(changed, read)))
+    tally.add(DropReason.QUOTA_UNKNOWN, codes.count(pc.and_(unseen, read)))
+    words = pa.array([censored_state.value for censored_state in (Censored.NO, Censored.UNKNOWN, Censored.YES)])
     rank = pc.if_else(yes, 2, pc.if_else(unknown, 1, 0))
     indices = pc.if_else(read, rank, 0).cast(pa.int8())
     return pa.DictionaryArray.from_arrays(indices, words)
 
 
-def _limit(limits: Limits, span: int, track: Track) -> tuple[int, int]:
+def _limit(limits: LimitHistory, span: int, track: BrokerBucket) -> tuple[int, int]:
     match limits.limit(span, QuotaType(track.quota_type), track.bucket):
         case None:
             return _UNLIMITED, 0
-        case Doubt.UNSEEN:
+        case UnknownLimit.UNSEEN:
             return _UNSEEN, 0
-        case Doubt.CHANGED:
+        case UnknownLimit.CHANGED:
             return _CHANGED, 0
         case int() as units:
             return _LIMITED, units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _RequestThrottling:
     """When a request bucket of a broker was throttled, and when that was not recorded."""
 
     bucket: Bucket
@@ -95,15 +95,15 @@ class _Held:
     untold: pa.Int64Array
 
 
-class _Requests:
+class _RequestCensoring:
     """Which samples are of clients that a request quota held back at that moment on that broker."""
 
     def __init__(
-        self, samples: Grid, limits: Limits, spans: Sequence[int], of_row: pa.Int64Array
+        self, samples: SampleGrid, limits: LimitHistory, spans: Sequence[int], of_row: pa.Int64Array
     ) -> None:
         self._samples, self._limits, self._spans = samples, limits, spans
         self._of_row = of_row
-        self._held = _held(samples)
+        self._held = _request_throttling(samples)
         self._yes: list[pa.Array] = []
         self._maybe: list[pa.Array] = []
 
@@ -122,78 +122,78 @@ class _Requests:
         maybe = pc.is_in(keys, value_set=pa.concat_arrays([empty, *self._maybe]))
         return yes, pc.or_(untold, maybe)
 
-    def _mode(self, number: int, track: Track, at: int, span: int) -> int:
+    def _mode(self, number: int, track: BrokerBucket, at: int, span: int) -> int:
         if track.quota_type not in _UNDER_REQUEST:
             return _NEVER
         covering = self._limits.request(span, track.bucket)
-        if covering is Cover.NONE:
+        if covering is RequestQuotaCover.NONE:
             return _NEVER
-        held = self._held.get(track.broker)
-        if held is None or isinstance(covering, Doubt):
+        throttling_by_bucket = self._held.get(track.broker)
+        if throttling_by_bucket is None or isinstance(covering, UnknownLimit):
             return _UNTOLD  # it is not recorded, or not known, what request quotas did
-        self._keyed(number, at, covering, held)
+        self._keyed(number, at, covering, throttling_by_bucket)
         return _KEYED
 
     def _keyed(
-        self, number: int, at: int, covering: Covering, held: Mapping[Bucket, _Held]
+        self, number: int, at: int, covering: Covering, throttling_by_bucket: Mapping[Bucket, _RequestThrottling]
     ) -> None:
         if isinstance(covering, Bucket):
-            one = held.get(covering)
-            if one is not None:
-                self._add(self._yes, number, at, [one.throttled])
-                self._add(self._maybe, number, at, [one.untold])
+            throttling = throttling_by_bucket.get(covering)
+            if throttling is not None:
+                self._add(self._yes, number, at, [throttling.throttled])
+                self._add(self._maybe, number, at, [throttling.untold])
             return
         bucket = self._samples.tracks[number].bucket
         near = [
-            one
-            for one in held.values()
-            if (len(one.throttled) or len(one.untold)) and may_share(one.bucket, bucket)
+            throttling
+            for throttling in throttling_by_bucket.values()
+            if (len(throttling.throttled) or len(throttling.untold)) and may_share(throttling.bucket, bucket)
         ]
         self._add(
-            self._maybe, number, at, [rows for one in near for rows in (one.throttled, one.untold)]
+            self._maybe, number, at, [rows for throttling in near for rows in (throttling.throttled, throttling.untold)]
         )
 
     def _add(self, to: list[pa.Array], number: int, at: int, rows: Iterable[pa.Int64Array]) -> None:
-        found = [one for one in rows if len(one)]
-        if not found:
+        nonempty_rows = [row_array for row_array in rows if len(row_array)]
+        if not nonempty_rows:
             return
-        distinct = pc.unique(pa.concat_arrays(found))
+        distinct = pc.unique(pa.concat_arrays(nonempty_rows))
         if len(self._spans) > 1:
             distinct = distinct.filter(pc.equal(self._of_row.take(distinct), at))
         to.append(pc.add(distinct, number * self._samples.size))
 
 
-def _held(samples: Grid) -> dict[str, dict[Bucket, _Held]]:
+def _request_throttling(samples: SampleGrid) -> dict[str, dict[Bucket, _RequestThrottling]]:
     """The request buckets of each broker that records how request quotas throttle."""
-    found: dict[str, dict[Bucket, _Held]] = {}
+    throttling_by_broker: dict[str, dict[Bucket, _RequestThrottling]] = {}
     of_request = [
-        number for number, one in enumerate(samples.tracks) if one.quota_type == QuotaType.REQUEST
+        number for number, track in enumerate(samples.tracks) if track.quota_type == QuotaType.REQUEST
     ]
     if not of_request:
-        return found
-    wanted = pc.is_in(samples.number, value_set=codes.integers(of_request))
-    number, rows = samples.number.filter(wanted), samples.rows.filter(wanted)
-    throttle, read = samples.throttles.filter(wanted), samples.read.filter(wanted)
+        return throttling_by_broker
+    is_request = pc.is_in(samples.number, value_set=codes.integers(of_request))
+    number, rows = samples.number.filter(is_request), samples.rows.filter(is_request)
+    throttle, read = samples.throttles.filter(is_request), samples.read.filter(is_request)
     hot = _by_number(number, rows, codes.sure(pc.greater(throttle, 0)))
     untold = _by_number(number, rows, pc.is_null(throttle))
     recorded = set(pc.unique(number.filter(pc.and_(read, pc.is_valid(throttle)))).to_pylist())
-    brokers = {samples.tracks[one].broker for one in recorded}
+    brokers = {samples.tracks[track_number].broker for track_number in recorded}
     none = codes.integers([])
-    for one in of_request:
-        track = samples.tracks[one]
+    for track_number in of_request:
+        track = samples.tracks[track_number]
         if track.broker in brokers:
-            found.setdefault(track.broker, {})[track.bucket] = _Held(
+            throttling_by_broker.setdefault(track.broker, {})[track.bucket] = _RequestThrottling(
                 bucket=track.bucket,
-                throttled=hot.get(one, none),
-                untold=untold.get(one, none),
+                throttled=hot.get(track_number, none),
+                untold=untold.get(track_number, none),
             )
-    return found
+    return throttling_by_broker
 
 
 def _by_number(number: pa.Array, rows: pa.Array, mask: pa.Array) -> dict[int, pa.Int64Array]:
-    found: dict[int, list[int]] = {}
-    for one, row in zip(
+    rows_by_number: dict[int, list[int]] = {}
+    for key, row in zip(
         number.filter(mask).to_pylist(), rows.filter(mask).to_pylist(), strict=True
     ):
-        found.setdefault(one, []).append(row)
-    return {one: codes.integers(taken) for one, taken in found.items()}
+        rows_by_number.setdefault(key, []).append(row)
+    return {key: codes.integers(row_numbers) for key, row_numbers in rows_by_number.items()}

@@ -16,7 +16,7 @@ LARGEST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coded:
+class RowCodes:
     """Rows by number.
 
     Attributes:
@@ -32,7 +32,7 @@ class Coded:
         return len(self.firsts)
 
 
-def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def combine_column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A column in one piece; texts as dictionaries, because they repeat."""
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if text:
@@ -41,11 +41,11 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
-    made = column.combine_chunks()
-    return made.chunk(0) if isinstance(made, pa.ChunkedArray) else made
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def coded(columns: Sequence[pa.Array]) -> Coded:
+def coded(columns: Sequence[pa.Array]) -> RowCodes:
     """Numbers for the rows of these columns (integers or texts without nulls), which are equally long.
 
     Args:
@@ -53,22 +53,22 @@ def coded(columns: Sequence[pa.Array]) -> Coded:
     """
     numbers, size = dense(columns[0])
     for column in columns[1:]:
-        more, count = dense(column)
+        more_codes, count = dense(column)
         if size * count >= LARGEST:
             numbers, size = dense(numbers)
-        numbers = pc.add(pc.multiply(numbers, pa.scalar(max(1, count))), more)
+        numbers = pc.add(pc.multiply(numbers, pa.scalar(max(1, count))), more_codes)
         size = max(1, size) * max(1, count)
-    found = numbers.dictionary_encode()
-    return Coded(
-        codes=found.indices.cast(pa.int64()),
-        firsts=pc.index_in(found.dictionary, value_set=numbers).cast(pa.int64()),
+    encoded = numbers.dictionary_encode()
+    return RowCodes(
+        codes=encoded.indices.cast(pa.int64()),
+        firsts=pc.index_in(encoded.dictionary, value_set=numbers).cast(pa.int64()),
     )
 
 
 def dense(column: pa.Array) -> tuple[pa.Int64Array, int]:
     """Numbers from 0 on for the values of a column, and how many there are."""
-    found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return found.indices.cast(pa.int64()), len(found.dictionary)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
 
 
 def paired(high: pa.Array, low: pa.Array, size: int) -> pa.Int64Array:
@@ -102,11 +102,11 @@ def half_up(values: pa.Array) -> pa.Int64Array:
     return pc.floor(pc.add(values, pa.scalar(0.5))).cast(pa.int64())
 
 
-def units(rates: pa.Array, scales: pa.Array, most: int) -> pa.Int64Array:
+def units(rates: pa.Array, scales: pa.Array, max_units: int) -> pa.Int64Array:
     """Column form of :func:`reconciler.usage.samples.rate_units`; null where a rate is not a number."""
     scaled = pc.multiply(rates, scales)
     numbers = pc.if_else(pc.is_nan(scaled), pa.scalar(None, pa.float64()), scaled)
-    cut = pc.min_element_wise(numbers, pa.scalar(float(most)), skip_nulls=False)
+    cut = pc.min_element_wise(numbers, pa.scalar(float(max_units)), skip_nulls=False)
     return half_up(pc.max_element_wise(cut, pa.scalar(0.0), skip_nulls=False))
 
 

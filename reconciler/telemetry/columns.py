@@ -14,7 +14,7 @@ from reconciler import foreign_json
 from reconciler.errors import TelemetryError
 from reconciler.lake.parquet_texts import open_parquet, unpacked_size
 from reconciler.telemetry.answers import number_of
-from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
 from reconciler.telemetry.text_files import TextFile
 from reconciler.telemetry.times import TimeUnit, moment
 
@@ -34,23 +34,23 @@ _Labels = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _ColumnLayout:
     """Which column is what."""
 
     time: str
     metric: str
     value: str
     labels: str
-    others: tuple[str, ...]
+    label_columns: tuple[str, ...]
     unit: TimeUnit
 
 
-def parquet(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+def parquet(path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[RecordedSeries]:
     """The series of a Parquet file, whatever it is called; arguments and errors as for :func:`csv`."""
     return _read(_parquet, path, counts, unit)
 
 
-def csv(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+def csv(path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[RecordedSeries]:
     """The series of a CSV file with a header, in stretches of some ten thousand rows.
 
     Args:
@@ -66,11 +66,11 @@ def csv(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[
 
 
 def _read(
-    opened: Callable[[Path, Counts], Iterator[pa.RecordBatch]],
+    opened: Callable[[Path, OutcomeCounts], Iterator[pa.RecordBatch]],
     path: Path,
-    counts: Counts,
+    counts: OutcomeCounts,
     unit: TimeUnit,
-) -> Iterator[Series]:
+) -> Iterator[RecordedSeries]:
     try:
         for batch in opened(path, counts):
             layout = _layout(batch.schema.names, unit, path)
@@ -78,12 +78,12 @@ def _read(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
         raise TelemetryError(
             f"is damaged or half-written: {_first_line(wrong)}",
-            where=str(path),
+            location=str(path),
             hint="export it again; a Parquet file is readable only once it was closed",
         ) from wrong
 
 
-def _parquet(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, counts: OutcomeCounts) -> Iterator[pa.RecordBatch]:
     del counts
     with open_parquet(str(path)) as file:
         layout = _layout(file.schema_arrow.names, TimeUnit.AUTO, path)
@@ -120,7 +120,7 @@ def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.Re
     if batch.num_rows == 1:
         raise TelemetryError(
             f"column {labels} has a row with {size:,} bytes of labels; {MOST_LABELS:,} are allowed",
-            where=str(path),
+            location=str(path),
             hint="is it a file of metrics? A series has a handful of labels",
         )
     half = batch.num_rows // 2
@@ -128,10 +128,10 @@ def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.Re
     yield from _in_pieces(batch.slice(half), labels, path)
 
 
-def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
+def _csv(path: Path, counts: OutcomeCounts) -> Iterator[pa.RecordBatch]:
     def bad(row: pyarrow.csv.InvalidRow) -> str:
         counts.add(
-            Word.BAD_LINE, 1,
+            SeriesOutcome.BAD_LINE, 1,
             f"{path}:{row.number or '?'}: {row.actual_columns} columns instead of {row.expected_columns}",
         )  # fmt: skip
         return "skip"
@@ -142,9 +142,9 @@ def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
         while block := file.read():
             size += len(block)
         if file.truncated:
-            raise TelemetryError("is damaged or half-written: it ends too early", where=str(path))
+            raise TelemetryError("is damaged or half-written: it ends too early", location=str(path))
         if not size:
-            raise TelemetryError("is empty", where=str(path))
+            raise TelemetryError("is empty", location=str(path))
     with pa.input_stream(path, compression="detect") as stream:
         anything = pyarrow.csv.ParseOptions(
             invalid_row_handler=lambda _: "skip", newlines_in_values=True
@@ -166,45 +166,45 @@ def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def _layout(names: Sequence[str], unit: TimeUnit, path: Path) -> _Layout:
+def _layout(names: Sequence[str], unit: TimeUnit, path: Path) -> _ColumnLayout:
     if len(set(names)) < len(names):
-        raise TelemetryError("has two columns of one name", where=str(path))
-    found = {}
-    for what, known in (("time", TIMES), ("metric", METRICS), ("value", VALUES)):
-        name = next((one for one in known if one in names), None)
+        raise TelemetryError("has two columns of one name", location=str(path))
+    columns_by_role = {}
+    for role, candidates in (("time", TIMES), ("metric", METRICS), ("value", VALUES)):
+        name = next((candidate for candidate in candidates if candidate in names), None)
         if name is None:
             raise TelemetryError(
-                f"has no column for the {what}: one of {', '.join(known)}; it has {', '.join(names[:20]) or 'none'}",
-                where=str(path),
+                f"has no column for the {role}: one of {', '.join(candidates)}; it has {', '.join(names[:20]) or 'none'}",
+                location=str(path),
                 hint="one row per point is read: time, metric, labels, value",
             )
-        found[what] = name
-    labels = next((one for one in LABELS if one in names), "")
-    taken = {*found.values(), labels}
-    if unit is TimeUnit.AUTO and found["time"].endswith(_WITH_UNIT):
+        columns_by_role[role] = name
+    labels = next((candidate for candidate in LABELS if candidate in names), "")
+    used_names = {*columns_by_role.values(), labels}
+    if unit is TimeUnit.AUTO and columns_by_role["time"].endswith(_WITH_UNIT):
         unit = TimeUnit.MILLISECONDS
-    return _Layout(
-        time=found["time"], metric=found["metric"], value=found["value"], labels=labels,
-        others=tuple(one for one in names if one not in taken), unit=unit,
+    return _ColumnLayout(
+        time=columns_by_role["time"], metric=columns_by_role["metric"], value=columns_by_role["value"], labels=labels,
+        label_columns=tuple(name for name in names if name not in used_names), unit=unit,
     )  # fmt: skip
 
 
-def _series(batch: pa.RecordBatch, layout: _Layout, path: Path, counts: Counts) -> Iterator[Series]:
+def _series(batch: pa.RecordBatch, layout: _ColumnLayout, path: Path, counts: OutcomeCounts) -> Iterator[RecordedSeries]:
     times = _times(batch.column(layout.time), layout.unit, path)
     values = _values(batch.column(layout.value), layout.value, path)
     metrics = _texts(batch.column(layout.metric))
-    own = _own_labels(batch, layout, path)
-    others = [(name, _texts(batch.column(name))) for name in layout.others]
-    gathered: dict[tuple[str, ...], tuple[_Labels, Points]] = {}
+    labels_of_row = _own_labels(batch, layout, path)
+    label_texts = [(name, _texts(batch.column(name))) for name in layout.label_columns]
+    gathered: dict[tuple[str, ...], tuple[_Labels, PointArray]] = {}
     for at in range(batch.num_rows):
-        labels = own(at)
+        labels = labels_of_row(at)
         metric = metrics[at]
         if not metric or labels is None:
-            counts.add(Word.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none")
+            counts.add(SeriesOutcome.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none")
             continue
         ts, value = times[at], values[at]
         if ts is None or value is None:
-            counts.add(Word.NOT_A_TIME if ts is None else Word.BAD_VALUE)
+            counts.add(SeriesOutcome.NOT_A_TIME if ts is None else SeriesOutcome.BAD_VALUE)
             continue
         key = (
             metric,
@@ -212,19 +212,19 @@ def _series(batch: pa.RecordBatch, layout: _Layout, path: Path, counts: Counts) 
             "",
             *labels.values(),
             "",
-            *(column[at] for _, column in others),
+            *(column[at] for _, column in label_texts),
         )
         entry = gathered.get(key)
         if entry is None:
-            named = labels | {name: column[at] for name, column in others if column[at]}
-            entry = gathered[key] = (named, Points())
+            all_labels = labels | {name: column[at] for name, column in label_texts if column[at]}
+            entry = gathered[key] = (all_labels, PointArray())
         entry[1].append(ts, value)
-    for key, (named, points) in gathered.items():
-        yield Series(name=key[0], labels=named, points=points)
+    for key, (all_labels, points) in gathered.items():
+        yield RecordedSeries(name=key[0], labels=all_labels, points=points)
 
 
 def _own_labels(
-    batch: pa.RecordBatch, layout: _Layout, path: Path
+    batch: pa.RecordBatch, layout: _ColumnLayout, path: Path
 ) -> Callable[[int], _Labels | None]:
     """Labels of a row from the one column that holds them all: a map, a struct or JSON."""
     if not layout.labels:
@@ -239,34 +239,34 @@ def _own_labels(
         return lambda at: _mapping(structs[at] or {})
     if not _is_text(column.type):
         raise TelemetryError(
-            f"column {layout.labels} holds neither a map, a struct nor JSON", where=str(path)
+            f"column {layout.labels} holds neither a map, a struct nor JSON", location=str(path)
         )
     rows = _texts(column)
-    known: dict[str, _Labels | None] = {}
+    labels_by_text: dict[str, _Labels | None] = {}
 
     def decoded(at: int) -> _Labels | None:
         text = rows[at] or "{}"
-        if text not in known:
-            known[text] = _from_json(text)
-        return known[text]
+        if text not in labels_by_text:
+            labels_by_text[text] = _from_json(text)
+        return labels_by_text[text]
 
     return decoded
 
 
 def _from_json(text: str) -> _Labels | None:
     try:
-        found = foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
-    except foreign_json.UnreadableJson:
+        parsed_labels = foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
+    except foreign_json.InvalidJson:
         return None
-    return _mapping(found) if isinstance(found, dict) else None
+    return _mapping(parsed_labels) if isinstance(parsed_labels, dict) else None
 
 
-def _mapping(found: Mapping[Any, Any]) -> _Labels | None:
+def _mapping(raw_labels: Mapping[Any, Any]) -> _Labels | None:
     """Sorted labels, those without a value left out; ``None`` if one is no text."""
-    kept = {name: value for name, value in found.items() if value is not None}
-    if not all(isinstance(name, str) and isinstance(value, str) for name, value in kept.items()):
+    present_labels = {name: value for name, value in raw_labels.items() if value is not None}
+    if not all(isinstance(name, str) and isinstance(value, str) for name, value in present_labels.items()):
         return None
-    return {name: kept[name] for name in sorted(kept) if kept[name]}
+    return {name: present_labels[name] for name in sorted(present_labels) if present_labels[name]}
 
 
 def _texts(column: pa.Array) -> list[str]:
@@ -274,7 +274,7 @@ def _texts(column: pa.Array) -> list[str]:
     if pa.types.is_dictionary(column.type):
         entries = [text or "" for text in column.dictionary.cast(pa.string()).to_pylist()]
         return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
-    return [one or "" for one in column.cast(pa.string()).to_pylist()]
+    return [cell or "" for cell in column.cast(pa.string()).to_pylist()]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -286,10 +286,10 @@ def _is_text(kind: pa.DataType) -> bool:
 def _values(column: pa.Array, name: str, path: Path) -> list[float | None]:
     kind = column.type
     if _is_text(kind):
-        return [number_of(one) for one in _texts(column)]
+        return [number_of(text) for text in _texts(column)]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return list(column.cast(pa.float64(), safe=False).to_pylist())
-    raise TelemetryError(f"column {name} holds {kind} and no numbers", where=str(path))
+    raise TelemetryError(f"column {name} holds {kind} and no numbers", location=str(path))
 
 
 def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
@@ -298,10 +298,10 @@ def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
         # Parquet without a zone means UTC to everybody who writes it.
         return list(column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist())
     if _is_text(kind):
-        return [_from_text(one, unit) for one in _texts(column)]
+        return [_from_text(text, unit) for text in _texts(column)]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return [None if one is None else moment(one, unit) for one in column.to_pylist()]
-    raise TelemetryError(f"the times are of type {kind}, which is none", where=str(path))
+        return [None if cell is None else moment(cell, unit) for cell in column.to_pylist()]
+    raise TelemetryError(f"the times are of type {kind}, which is none", location=str(path))
 
 
 def _from_text(text: str, unit: TimeUnit) -> int | None:
@@ -310,11 +310,11 @@ def _from_text(text: str, unit: TimeUnit) -> int | None:
         if number is not None:
             return moment(number, unit)
     try:
-        found = datetime.fromisoformat(text)
+        parsed_time = datetime.fromisoformat(text)
     except ValueError:
         return None
     # Without a zone it could be any time of the day.
-    return None if found.tzinfo is None else round(found.timestamp() * 1000)
+    return None if parsed_time.tzinfo is None else round(parsed_time.timestamp() * 1000)
 
 
 def _first_line(wrong: BaseException) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from reconciler.usage.samples import LEAST_STEP_MS
 
 
-class Sight(NamedTuple):
+class MutationScrape(NamedTuple):
     """A kept scrape of a node that recorded mutations at some time of the day.
 
     Attributes:
@@ -22,7 +22,7 @@ class Sight(NamedTuple):
     total: float
 
 
-def reign(sights: Iterable[Sight], step_ms: int) -> tuple[int, ...]:
+def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
     """The rows at which the node that was scraped was the active controller, ascending in time.
 
     No metric says who is active, but only the active controller counts mutations. So a node takes over where it shows
@@ -36,29 +36,29 @@ def reign(sights: Iterable[Sight], step_ms: int) -> tuple[int, ...]:
     order = sorted(sights)
     if not order:
         return ()
-    active = next((one.node for one in order if one.total > 0), order[0].node)
-    seen: dict[str, Sight] = {}
-    ruled: list[Sight] = []
-    for one in order:
-        seen[one.node] = one
-        if one.node != active and one.total > 0 and _is_over(seen.get(active), one, step_ms):
-            active = one.node
-            if ruled and ruled[-1].total <= 0 and one.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
+    active = next((scrape.node for scrape in order if scrape.total > 0), order[0].node)
+    last_by_node: dict[str, MutationScrape] = {}
+    ruled: list[MutationScrape] = []
+    for scrape in order:
+        last_by_node[scrape.node] = scrape
+        if scrape.node != active and scrape.total > 0 and _is_over(last_by_node.get(active), scrape, step_ms):
+            active = scrape.node
+            if ruled and ruled[-1].total <= 0 and scrape.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
                 _ = (
                     ruled.pop()
                 )  # the old one showed nothing any more: what the new one shows counts
-        if one.node == active and (not ruled or one.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
-            ruled.append(one)
-    return tuple(one.row for one in ruled)
+        if scrape.node == active and (not ruled or scrape.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
+            ruled.append(scrape)
+    return tuple(scrape.row for scrape in ruled)
 
 
-def _is_over(old: Sight | None, new: Sight, step_ms: int) -> bool:
+def _is_over(old: MutationScrape | None, new: MutationScrape, step_ms: int) -> bool:
     return old is None or old.total <= 0 or new.ts_ms - old.ts_ms > 2 * step_ms
 
 
 def sights(
     totals: Mapping[int, float], nodes: Mapping[str, Sequence[int]], times: Sequence[int]
-) -> list[Sight]:
+) -> list[MutationScrape]:
     """All kept scrapes of some nodes.
 
     Args:
@@ -67,7 +67,7 @@ def sights(
         times: Milliseconds of all rows.
     """
     return [
-        Sight(ts_ms=times[row], node=node, row=row, total=totals.get(row, 0.0))
+        MutationScrape(ts_ms=times[row], node=node, row=row, total=totals.get(row, 0.0))
         for node, rows in nodes.items()
         for row in rows
     ]

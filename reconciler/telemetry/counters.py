@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import codes
-from reconciler.telemetry.fates import Fate, Tally
+from reconciler.telemetry.fates import DropReason, DropCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class CounterRates:
     """Rates of counters.
 
     Attributes:
@@ -37,8 +37,8 @@ def rates(
     times: Sequence[int],
     max_gap_ms: int,
     before: Mapping[int, tuple[int, float]],
-    tally: Tally,
-) -> Rates:
+    tally: DropCounts,
+) -> CounterRates:
     """The rates of counters, one per reading but the first.
 
     A counter that is lower than before began again: what it shows was counted since then, so the rate is at least
@@ -57,34 +57,34 @@ def rates(
     real = pc.is_finite(values)
     table = pa.table({"series": series, "row": rows, "value": values}).filter(real)
     table = table.sort_by([("series", "ascending"), ("row", "ascending")])
-    which, row, value = (codes.whole(table.column(name)) for name in ("series", "row", "value"))
+    which, row, value = (codes.combine_column(table.column(name)) for name in ("series", "row", "value"))
     if not len(which):
-        return Rates(series=which, rows=row, values=value, grown=value, last={})
+        return CounterRates(series=which, rows=row, values=value, grown=value, last={})
     ts = codes.integers(times).take(row)
     begins = pc.invert(codes.sure(pc.equal(which, codes.shifted(which))))
     ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
     last = {
-        one: (at, read)
-        for one, at, read in zip(
+        counter: (at, read)
+        for counter, at, read in zip(
             *(column.filter(ends).to_pylist() for column in (which, ts, value)), strict=True
         )
     }
-    known = [before.get(one, (None, None)) for one in which.filter(begins).to_pylist()]
+    readings_before = [before.get(counter, (None, None)) for counter in which.filter(begins).to_pylist()]
     old_ts = pc.replace_with_mask(
-        codes.shifted(ts), begins, pa.array([at for at, _ in known], pa.int64())
+        codes.shifted(ts), begins, pa.array([at for at, _ in readings_before], pa.int64())
     )
     old = pc.replace_with_mask(
-        codes.shifted(value), begins, pa.array([read for _, read in known], pa.float64())
+        codes.shifted(value), begins, pa.array([read for _, read in readings_before], pa.float64())
     )
     passed = pc.subtract(ts, old_ts)
     far = codes.sure(pc.greater(passed, max_gap_ms))
     reset = codes.sure(pc.less(value, old))
     grown = pc.if_else(reset, value, pc.subtract(value, old))
     usable = pc.and_(pc.is_valid(passed), pc.invert(far))
-    tally.add(Fate.COUNTER_FIRST, codes.count(pc.is_null(passed)))
-    tally.add(Fate.COUNTER_GAP, codes.count(far))
-    tally.add(Fate.COUNTER_RESET, codes.count(pc.and_(reset, usable)))
-    return Rates(
+    tally.add(DropReason.COUNTER_FIRST, codes.count(pc.is_null(passed)))
+    tally.add(DropReason.COUNTER_GAP, codes.count(far))
+    tally.add(DropReason.COUNTER_RESET, codes.count(pc.and_(reset, usable)))
+    return CounterRates(
         series=which.filter(usable),
         rows=row.filter(usable),
         values=pc.divide(pc.multiply(grown, 1000.0), passed.cast(pa.float64())).filter(usable),

@@ -12,18 +12,18 @@ from typing import Final
 import pyarrow as pa
 
 from reconciler.lake import pace
-from reconciler.lake.lake import Lake, Made
+from reconciler.lake.lake import Lake, UnitContent
 from reconciler.lake.manifest import Manifest, Unit, counts_of
 from reconciler.ports import Progress
 from reconciler.telemetry import assembly, limits, placing, standing
-from reconciler.telemetry.assembly import Day, assembled, start_of
+from reconciler.telemetry.assembly import AssembledDay, assembled, start_of
 from reconciler.telemetry.keeping import content
-from reconciler.telemetry.limits import Digests, Look
-from reconciler.telemetry.readings import Carry
+from reconciler.telemetry.limits import LimitDigests, LimitSnapshot
+from reconciler.telemetry.readings import DayCarryover
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE, Table
 
-_TABLES: Final[tuple[tuple[Table, Callable[[Day], pa.Table]], ...]] = (
+_TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
     (BROKER_SAMPLE, lambda day: day.brokers),
     (TARGET_UP, lambda day: day.up),
     (USAGE_SAMPLE, lambda day: day.usage),
@@ -40,7 +40,7 @@ class DayReport:
     Attributes:
         day: UTC.
         samples: Rows of ``usage_sample``.
-        made: Whether this run assembled it.
+        is_assembled: Whether this run assembled it.
         counts: What became of its points, by :class:`~reconciler.telemetry.fates.Fate`.
         coverage: For each broker the share of the day that it answered, in millionths.
         partial: What is missing, in sentences.
@@ -48,7 +48,7 @@ class DayReport:
 
     day: date
     samples: int
-    made: bool
+    is_assembled: bool
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     coverage: Mapping[str, int] = field(default_factory=dict[str, int])
     partial: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class _UpToDateError(Exception):
     """The unit is what it should be."""
 
 
-class Days:
+class DayAssembler:
     """Assembles the days of one cluster.
 
     Args:
@@ -68,11 +68,11 @@ class Days:
         looks: At its limits.
     """
 
-    def __init__(self, lake: Lake, cluster_id: str, pace: Cadence, looks: Sequence[Look]) -> None:
+    def __init__(self, lake: Lake, cluster_id: str, pace: Cadence, looks: Sequence[LimitSnapshot]) -> None:
         self._lake, self._cluster_id, self._pace, self._looks = lake, cluster_id, pace, looks
-        self._digests = Digests(looks)
-        self._made: tuple[dict[str, str], Day] | None = None
-        self._carry: tuple[tuple[date, str, Cadence], Carry] | None = None
+        self._digests = LimitDigests(looks)
+        self._made: tuple[dict[str, str], AssembledDay] | None = None
+        self._carry: tuple[tuple[date, str, Cadence], DayCarryover] | None = None
 
     def bring_up(
         self, *, rebuild: bool = False, progress: Progress | None = None
@@ -88,75 +88,75 @@ class Days:
             LakeError: The lake cannot be read or written.
         """
         points = self._by_day(POINT)
-        made = [self._by_day(table) for table, _ in _TABLES]
-        found: list[DayReport] = []
+        manifests_by_table = [self._by_day(table) for table, _ in _TABLES]
+        reports: list[DayReport] = []
         for number, day in enumerate(points):
             if progress is not None:
                 progress("assembling days", number, len(points))
-            there = [one.get(day) for one in made]
-            paced = self._paced(there[0], rebuild=rebuild)
+            day_manifests = [manifests_by_day.get(day) for manifests_by_day in manifests_by_table]
+            paced = self._paced(day_manifests[0], rebuild=rebuild)
             inputs = self._inputs(
-                day, {one: points.get(one) for one in (day - _ONE_DAY, day)}, paced
+                day, {point_day: points.get(point_day) for point_day in (day - _ONE_DAY, day)}, paced
             )
-            if not rebuild and all(one and _is_settled(one, inputs) for one in there):
-                found.append(_report(day, there[-1], made=False))
+            if not rebuild and all(manifest and _is_settled(manifest, inputs) for manifest in day_manifests):
+                reports.append(_report(day, day_manifests[-1], is_assembled=False))
             else:
-                found.append(self._bring_up(day, rebuild=rebuild))
+                reports.append(self._bring_up(day, rebuild=rebuild))
         if progress is not None and points:
             progress("assembling days", len(points), len(points))
-        return tuple(found)
+        return tuple(reports)
 
     def _by_day(self, table: Table) -> dict[date, Manifest]:
         """What there is, in the order of time: one listing, however many days."""
-        return {one.unit.day: one for one in self._lake.manifests(table, [self._cluster_id])}
+        return {manifest.unit.day: manifest for manifest in self._lake.manifests(table, [self._cluster_id])}
 
     def _bring_up(self, day: date, *, rebuild: bool) -> DayReport:
-        made = False
+        is_assembled = False
         last: Manifest | None = None
         self._made = None
         for table, rows in _TABLES:
             unit = Unit(table=table, cluster_id=self._cluster_id, day=day)
             try:
                 last = self._lake.update(unit, self._maker(day, rows, rebuild=rebuild))
-                made = True
+                is_assembled = True
             except _UpToDateError:
                 last = self._lake.manifest(unit)
         was_left = last is not None and standing.LEFT_FOR in last.inputs
-        return _report(day, last, made=made and not was_left)
+        return _report(day, last, is_assembled=is_assembled and not was_left)
 
     def _maker(
-        self, day: date, rows: Callable[[Day], pa.Table], *, rebuild: bool
-    ) -> Callable[[Manifest | None], Made]:
-        def make(after: Manifest | None) -> Made:
+        self, day: date, rows: Callable[[AssembledDay], pa.Table], *, rebuild: bool
+    ) -> Callable[[Manifest | None], UnitContent]:
+        def make(after: Manifest | None) -> UnitContent:
             # The unit was read before its inputs are: whoever changes them meanwhile also wins the unit, or follows us.
-            points = {one: self._points(one) for one in (day - _ONE_DAY, day)}
+            points = {point_day: self._points(point_day) for point_day in (day - _ONE_DAY, day)}
             paced = self._paced(self._first(day), rebuild=rebuild)
             inputs = self._inputs(day, points, paced)
             if after is not None and not rebuild and _is_settled(after, inputs):
                 raise _UpToDateError
-            done = self._assembled(day, points, inputs, paced)
+            assembled_day = self._assembled(day, points, inputs, paced)
             if (
                 after is not None
                 and standing.has_lost(after.inputs, inputs)
-                and self._loses(day, done)
+                and self._loses(day, assembled_day)
             ):
                 if standing.is_left(after.inputs, inputs):
                     raise _UpToDateError
-                return standing.left(after, inputs)
+                return standing.retain_rows(after, inputs)
             today = points[day]
-            return Made(
-                rows=rows(done),
-                counts=counts_of(done.counts, done.coverage),
+            return UnitContent(
+                rows=rows(assembled_day),
+                counts=counts_of(assembled_day.counts, assembled_day.coverage),
                 inputs=inputs,
-                partial=(*(today.partial if today else ()), *done.doubts),
+                partial=(*(today.partial if today else ()), *assembled_day.doubts),
             )
 
         return make
 
-    def _loses(self, day: date, done: Day) -> bool:
+    def _loses(self, day: date, assembled_day: AssembledDay) -> bool:
         """Whether a day has to be left as it is. All tables or none: their rows belong together."""
-        made = {table: rows(done) for table, rows in _TABLES}
-        return standing.would_lose(self._lake, self._cluster_id, day, made)
+        rows_by_table = {table: rows(assembled_day) for table, rows in _TABLES}
+        return standing.would_lose(self._lake, self._cluster_id, day, rows_by_table)
 
     def _first(self, day: date) -> Manifest | None:
         """The unit of a day that every run commits first: what it says holds for the others, too."""
@@ -164,8 +164,8 @@ class Days:
 
     def _paced(self, first: Manifest | None, *, rebuild: bool) -> Cadence:
         """The cadence of a day: that which it was made with. Another setting says nothing of how it was recorded then."""
-        known = {} if first is None or rebuild else pace.of([first])
-        return known.get(self._cluster_id, self._pace)
+        cadences = {} if first is None or rebuild else pace.of([first])
+        return cadences.get(self._cluster_id, self._pace)
 
     def _points(self, day: date) -> Manifest | None:
         return self._lake.manifest(Unit(table=POINT, cluster_id=self._cluster_id, day=day))
@@ -191,13 +191,13 @@ class Days:
         points: Mapping[date, Manifest | None],
         inputs: dict[str, str],
         paced: Cadence,
-    ) -> Day:
+    ) -> AssembledDay:
         if self._made is not None and self._made[0] == inputs:
             return self._made[1]
         yesterday = (day - _ONE_DAY, inputs["points_before"], paced)
         before = self._left_by(points[day - _ONE_DAY], yesterday)
         start = start_of(day)
-        done = assembled(
+        assembled_day = assembled(
             self._cluster_id,
             day,
             self._read(points[day]),
@@ -205,11 +205,11 @@ class Days:
             before=before,
             looks=limits.relevant(self._looks, start, start + DAY_MS),
         )
-        self._made = inputs, done
-        self._carry = (day, inputs["points"], paced), done.carry
-        return done
+        self._made = inputs, assembled_day
+        self._carry = (day, inputs["points"], paced), assembled_day.carry
+        return assembled_day
 
-    def _left_by(self, points: Manifest | None, whose: tuple[date, str, Cadence]) -> Carry | None:
+    def _left_by(self, points: Manifest | None, whose: tuple[date, str, Cadence]) -> DayCarryover | None:
         if points is None:
             return None
         if self._carry is not None and self._carry[0] == whose:
@@ -220,24 +220,24 @@ class Days:
         return self._lake.read([points] if points else [], placing.COLUMNS, table=POINT)
 
 
-def _is_settled(found: Manifest, wanted: Mapping[str, str]) -> bool:
+def _is_settled(manifest: Manifest, expected: Mapping[str, str]) -> bool:
     """Whether there is nothing to be done: rows are what they should be, or were left for good reason."""
-    return _is_made_from(found.inputs, wanted) or standing.is_left(found.inputs, wanted)
+    return _is_up_to_date(manifest.inputs, expected) or standing.is_left(manifest.inputs, expected)
 
 
-def _is_made_from(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def _is_up_to_date(actual: Mapping[str, str], expected: Mapping[str, str]) -> bool:
     """Whether rows were made from what is there; a day before that has expired since changes nothing."""
     return all(
-        found.get(name) == value or (name == "points_before" and value == _GONE and name in found)
-        for name, value in wanted.items()
+        actual.get(name) == value or (name == "points_before" and value == _GONE and name in actual)
+        for name, value in expected.items()
     )
 
 
-def _report(day: date, manifest: Manifest | None, *, made: bool) -> DayReport:
+def _report(day: date, manifest: Manifest | None, *, is_assembled: bool) -> DayReport:
     return DayReport(
         day=day,
         samples=manifest.rows if manifest else 0,
-        made=made,
+        is_assembled=is_assembled,
         counts=manifest.states if manifest else {},
         coverage=manifest.coverage if manifest else {},
         partial=manifest.partial if manifest else (),

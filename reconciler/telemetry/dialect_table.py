@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from reconciler.errors import TelemetryError
-from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, Dialects, Metric, Name, TypeLabel
+from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, DialectTable, MetricRule, NameRule, QuotaTypeLabel
 from reconciler.telemetry.names import DECODERS
-from reconciler.telemetry.series import Word
+from reconciler.telemetry.series import SeriesOutcome
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 
@@ -26,13 +26,13 @@ _KINDS: Final = frozenset({"user", "client_id", "ip"})
 
 
 @functools.cache
-def shipped() -> Dialects:
+def shipped() -> DialectTable:
     """The dialects that come with the program."""
     text = importlib.resources.files("reconciler.telemetry").joinpath("dialects.toml").read_text()
     return parsed(text, "dialects.toml")
 
 
-def read(path: Path) -> Dialects:
+def read(path: Path) -> DialectTable:
     """A file of one's own, put before what is shipped; a dialect of the same name replaces the shipped one.
 
     Raises:
@@ -41,19 +41,19 @@ def read(path: Path) -> Dialects:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as wrong:
-        raise TelemetryError(f"cannot be read: {wrong}", where=str(path)) from wrong
-    ours = shipped()
-    own = parsed(text, str(path), common=ours)
-    names = {one.name for one in own.all}
-    return Dialects(all=own.all + tuple(one for one in ours.all if one.name not in names))
+        raise TelemetryError(f"cannot be read: {wrong}", location=str(path)) from wrong
+    shipped_dialects = shipped()
+    file_dialects = parsed(text, str(path), common=shipped_dialects)
+    names = {dialect.name for dialect in file_dialects.all}
+    return DialectTable(all=file_dialects.all + tuple(dialect for dialect in shipped_dialects.all if dialect.name not in names))
 
 
-def parsed(text: str, where: str, common: Dialects | None = None) -> Dialects:
+def parsed(text: str, source: str, common: DialectTable | None = None) -> DialectTable:
     """A table.
 
     Args:
         text: TOML.
-        where: What to call it in errors.
+        source: What to call it in errors.
         common: Whose common lines hold where the text has none.
 
     Raises:
@@ -62,161 +62,161 @@ def parsed(text: str, where: str, common: Dialects | None = None) -> Dialects:
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as wrong:
-        raise TelemetryError(f"is no TOML: {wrong}", where=where) from wrong
-    place = _Place(where)
+        raise TelemetryError(f"is no TOML: {wrong}", location=source) from wrong
+    place = _DialectFile(source)
     place.only(table, _TOP, "a table of dialects")
     shared = place.part(table, "common")
     place.only(shared, frozenset({"refuse", "metric"}), "common")
-    metrics = tuple(place.metric(one, "common") for one in place.parts(shared, "metric"))
+    metrics = tuple(place.metric(metric_table, "common") for metric_table in place.parts(shared, "metric"))
     refuse = place.refusals(shared, "common")
-    lost = tuple(place.pattern(one.get("name"), "lost") for one in place.parts(table, "lost"))
+    unread_patterns = tuple(place.pattern(metric_table.get("name"), "lost") for metric_table in place.parts(table, "lost"))
     if common is not None:
         first = common.all[0]
-        metrics += tuple(one for one in first.metrics if one.measure not in ABOUT_QUOTAS)
-        refuse = {"topic": Word.PER_TOPIC} | refuse
-        lost += first.lost
-    found = tuple(
-        place.dialect(one, metrics, refuse, lost) for one in place.parts(table, "dialect")
+        metrics += tuple(metric for metric in first.metrics if metric.measure not in ABOUT_QUOTAS)
+        refuse = {"topic": SeriesOutcome.PER_TOPIC} | refuse
+        unread_patterns += first.unread
+    dialects = tuple(
+        place.dialect(dialect_part, metrics, refuse, unread_patterns) for dialect_part in place.parts(table, "dialect")
     )
-    if not found:
+    if not dialects:
         raise place.wrong("has no [[dialect]]")
-    names = [one.name for one in found]
+    names = [dialect.name for dialect in dialects]
     if len(set(names)) < len(names):
         raise place.wrong(f"a dialect stands twice: {max(names, key=names.count)!r}")
-    return Dialects(all=found)
+    return DialectTable(all=dialects)
 
 
-class _Place:
+class _DialectFile:
     """One file: every reader of a part, and the error that names the file."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, source: str) -> None:
+        self._where = source
 
     def wrong(self, message: str) -> TelemetryError:
         return TelemetryError(
-            message, where=self._where, hint="the words are explained in docs/telemetry.md"
+            message, location=self._where, hint="the words are explained in docs/telemetry.md"
         )
 
-    def only(self, table: Mapping[str, Any], known: frozenset[str], what: str) -> None:
-        unknown = sorted(set(table) - known)
+    def only(self, table: Mapping[str, Any], known_words: frozenset[str], description: str) -> None:
+        unknown = sorted(set(table) - known_words)
         if unknown:
             raise self.wrong(
-                f"{what} has no field {unknown[0]!r}; it has {', '.join(sorted(known))}"
+                f"{description} has no field {unknown[0]!r}; it has {', '.join(sorted(known_words))}"
             )
 
     def part(self, table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        found = table.get(name, {})
-        if not isinstance(found, dict):
+        part = table.get(name, {})
+        if not isinstance(part, dict):
             raise self.wrong(f"{name} is no table")
-        return found
+        return part
 
     def parts(self, table: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-        found = table.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        parts = table.get(name, [])
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             raise self.wrong(f"{name} is no list of tables: write [[{name}]]")
-        return found
+        return parts
 
-    def text(self, value: object, what: str) -> str:
+    def text(self, value: object, description: str) -> str:
         if not isinstance(value, str) or not value:
-            raise self.wrong(f"{what} must be a text")
+            raise self.wrong(f"{description} must be a text")
         return value
 
-    def texts(self, value: object, what: str) -> tuple[str, ...]:
+    def texts(self, value: object, description: str) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise self.wrong(f"{what} must be a list of texts")
-        return tuple(self.text(one, what) for one in value)
+            raise self.wrong(f"{description} must be a list of texts")
+        return tuple(self.text(element, description) for element in value)
 
-    def pattern(self, value: object, what: str) -> re.Pattern[str]:
-        text = self.text(value, f"name or pattern of {what}")
+    def pattern(self, value: object, description: str) -> re.Pattern[str]:
+        text = self.text(value, f"name or pattern of {description}")
         try:
             return re.compile(text, re.DOTALL)
         except (re.error, OverflowError, RecursionError) as wrong:
-            raise self.wrong(f"{what}: {text!r} is no regular expression: {wrong}") from wrong
+            raise self.wrong(f"{description}: {text!r} is no regular expression: {wrong}") from wrong
 
-    def word(self, value: object, known: Mapping[str, _T], what: str) -> _T:
-        if not isinstance(value, str) or value not in known:
-            raise self.wrong(f"{what}: {value!r} is none of {', '.join(known)}")
-        return known[value]
+    def choice(self, value: object, choices: Mapping[str, _T], description: str) -> _T:
+        if not isinstance(value, str) or value not in choices:
+            raise self.wrong(f"{description}: {value!r} is none of {', '.join(choices)}")
+        return choices[value]
 
-    def refusals(self, table: Mapping[str, Any], what: str) -> dict[str, Word]:
-        words = {one.value: one for one in Word}
+    def refusals(self, table: Mapping[str, Any], description: str) -> dict[str, SeriesOutcome]:
+        words = {outcome.value: outcome for outcome in SeriesOutcome}
         return {
-            label: self.word(word, words, f"refuse of {what}")
+            label: self.choice(word, words, f"refuse of {description}")
             for label, word in self.part(table, "refuse").items()
         }
 
-    def metric(self, table: Mapping[str, Any], what: str) -> Metric:
-        self.only(table, _METRIC, f"a metric of {what}")
+    def metric(self, table: Mapping[str, Any], description: str) -> MetricRule:
+        self.only(table, _METRIC, f"a metric of {description}")
         factor = table.get("factor", 1.0)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1e18:
-            raise self.wrong(f"{what}: the factor of a metric is a number above zero")
-        types = {one.value: one for one in QuotaType}
-        measures = {one.value: one for one in Measure}
-        return Metric(
-            name=self.pattern(table.get("name"), what),
-            measure=self.word(table.get("measure"), measures, f"measure of {what}"),
+            raise self.wrong(f"{description}: the factor of a metric is a number above zero")
+        types = {quota_type.value: quota_type for quota_type in QuotaType}
+        measures = {measure.value: measure for measure in Measure}
+        return MetricRule(
+            name=self.pattern(table.get("name"), description),
+            measure=self.choice(table.get("measure"), measures, f"measure of {description}"),
             types=tuple(
-                self.word(one, types, f"types of {what}")
-                for one in self.texts(table.get("types", []), f"types of {what}")
+                self.choice(type_name, types, f"types of {description}")
+                for type_name in self.texts(table.get("types", []), f"types of {description}")
             ),
-            needs=self.texts(table.get("needs", []), f"needs of {what}"),
-            id=self.texts(table.get("id", []), f"id of {what}"),
+            needs=self.texts(table.get("needs", []), f"needs of {description}"),
+            id=self.texts(table.get("id", []), f"id of {description}"),
             factor=float(factor),
         )
 
-    def name(self, table: Mapping[str, Any], what: str) -> Name:
-        self.only(table, frozenset({"labels", "decoder", "none"}), what)
-        decoders = {one: one for one in DECODERS}
-        return Name(
-            labels=self.texts(table.get("labels"), f"labels of {what}"),
-            decoder=self.word(table.get("decoder", "plain"), decoders, f"decoder of {what}"),
-            none=self.texts(table.get("none", []), f"none of {what}"),
+    def name(self, table: Mapping[str, Any], description: str) -> NameRule:
+        self.only(table, frozenset({"labels", "decoder", "none"}), description)
+        decoders = {decoder: decoder for decoder in DECODERS}
+        return NameRule(
+            labels=self.texts(table.get("labels"), f"labels of {description}"),
+            decoder=self.choice(table.get("decoder", "plain"), decoders, f"decoder of {description}"),
+            none=self.texts(table.get("none", []), f"none of {description}"),
         )
 
-    def type_label(self, table: Mapping[str, Any], what: str) -> TypeLabel | None:
+    def type_label(self, table: Mapping[str, Any], description: str) -> QuotaTypeLabel | None:
         if not table:
             return None
-        self.only(table, frozenset({"label", "or", "pattern"}), f"type of {what}")
+        self.only(table, frozenset({"label", "or", "pattern"}), f"type of {description}")
         pattern = table.get("pattern")
-        compiled = None if pattern is None else self.pattern(pattern, f"type of {what}")
+        compiled = None if pattern is None else self.pattern(pattern, f"type of {description}")
         if compiled is not None and "type" not in compiled.groupindex:
-            raise self.wrong(f"type of {what}: its pattern has no group (?P<type>…)")
-        return TypeLabel(
-            label=self.text(table.get("label"), f"type of {what}"),
-            other=str(table.get("or", "")),
+            raise self.wrong(f"type of {description}: its pattern has no group (?P<type>…)")
+        return QuotaTypeLabel(
+            label=self.text(table.get("label"), f"type of {description}"),
+            unlisted=str(table.get("or", "")),
             pattern=compiled,
         )
 
     def dialect(
         self,
         table: Mapping[str, Any],
-        common: tuple[Metric, ...],
-        refuse: Mapping[str, Word],
-        lost: tuple[re.Pattern[str], ...],
+        common: tuple[MetricRule, ...],
+        refuse: Mapping[str, SeriesOutcome],
+        unread_patterns: tuple[re.Pattern[str], ...],
     ) -> Dialect:
         name = self.text(table.get("name"), "name of a dialect")
-        what = f"dialect {name}"
-        self.only(table, _DIALECT, what)
+        description = f"dialect {name}"
+        self.only(table, _DIALECT, description)
         names = self.part(table, "names")
-        self.only(names, _KINDS, f"names of {what}")
-        types = {one.value: one for one in QuotaType}
-        metrics = tuple(self.metric(one, what) for one in self.parts(table, "metric"))
+        self.only(names, _KINDS, f"names of {description}")
+        types = {quota_type.value: quota_type for quota_type in QuotaType}
+        metrics = tuple(self.metric(metric_table, description) for metric_table in self.parts(table, "metric"))
         if not metrics:
-            raise self.wrong(f"{what} has no [[dialect.metric]]")
+            raise self.wrong(f"{description} has no [[dialect.metric]]")
         return Dialect(
             name=name,
             about=str(table.get("about", self._where)),
             metrics=metrics + common,
             names={
-                kind: self.name(self.part(names, kind), f"{kind} of {what}") for kind in names
+                kind: self.name(self.part(names, kind), f"{kind} of {description}") for kind in names
             },
-            type_label=self.type_label(self.part(table, "type"), what),
+            type_label=self.type_label(self.part(table, "type"), description),
             types={
-                spelled: self.word(one, types, f"types of {what}")
-                for spelled, one in self.part(table, "types").items()
+                spelling: self.choice(type_value, types, f"types of {description}")
+                for spelling, type_value in self.part(table, "types").items()
             },
-            refuse={**refuse, **self.refusals(table, what)},
-            proof=tuple(self.pattern(one, f"proof of {what}") for one in self.texts(table.get("proof", []), what)),
-            unless=tuple(self.pattern(one, f"unless of {what}") for one in self.texts(table.get("unless", []), what)),
-            lost=lost,
+            refuse={**refuse, **self.refusals(table, description)},
+            proof=tuple(self.pattern(expression, f"proof of {description}") for expression in self.texts(table.get("proof", []), description)),
+            unless=tuple(self.pattern(expression, f"unless of {description}") for expression in self.texts(table.get("unless", []), description)),
+            unread=unread_patterns,
         )  # fmt: skip

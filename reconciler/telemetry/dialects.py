@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.names import DECODERS
-from reconciler.telemetry.series import Word
+from reconciler.telemetry.series import SeriesOutcome
 from reconciler.telemetry.settings import broker_id
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
@@ -23,15 +23,15 @@ _ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 """Names of labels that every PromQL reads without quotes."""
 
 _RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
-_BAD: Final[dict[str, Word]] = {
-    "user": Word.BAD_USER,
-    "client_id": Word.BAD_CLIENT_ID,
-    "ip": Word.BAD_IP,
+_BAD: Final[dict[str, SeriesOutcome]] = {
+    "user": SeriesOutcome.BAD_USER,
+    "client_id": SeriesOutcome.BAD_CLIENT_ID,
+    "ip": SeriesOutcome.BAD_IP,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class SeriesMeaning:
     """What the values of a series are.
 
     Attributes:
@@ -54,7 +54,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class MetricRule:
     """One line of the table: a name and what it means. The words are explained in dialects.toml."""
 
     name: re.Pattern[str]
@@ -66,12 +66,12 @@ class Metric:
 
     def fits(self, name: str, labels: Collection[str]) -> re.Match[str] | None:
         """Whether a series is of this metric: the match of its name, if it also has the labels."""
-        found = self.name.fullmatch(name)
-        return found if found and all(one in labels for one in self.needs) else None
+        match = self.name.fullmatch(name)
+        return match if match and all(label in labels for label in self.needs) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
+class NameRule:
     """Where a user, a client id or an ip stands, and how it is written."""
 
     labels: tuple[str, ...]
@@ -80,11 +80,11 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeLabel:
+class QuotaTypeLabel:
     """Where the quota type stands, if not in the metric's name."""
 
     label: str
-    other: str = ""
+    unlisted: str = ""
     pattern: re.Pattern[str] | None = None
 
 
@@ -102,116 +102,116 @@ class Dialect:
         refuse: Labels whose presence means that a series is not read, and the word it is counted under.
         proof: Names that only this dialect has, among those that share its metrics.
         unless: Names that it never has.
-        lost: Names that have a client spelled out in them.
+        unread: Names that have a client spelled out in them.
     """
 
     name: str
     about: str
-    metrics: tuple[Metric, ...]
-    names: Mapping[str, Name]
-    type_label: TypeLabel | None
+    metrics: tuple[MetricRule, ...]
+    names: Mapping[str, NameRule]
+    type_label: QuotaTypeLabel | None
     types: Mapping[str, QuotaType]
-    refuse: Mapping[str, Word]
+    refuse: Mapping[str, SeriesOutcome]
     proof: tuple[re.Pattern[str], ...] = ()
     unless: tuple[re.Pattern[str], ...] = ()
-    lost: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
+    unread: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
 
-    def meaning(self, name: str, labels: Mapping[str, str]) -> Meaning | Word:
+    def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
         """What a series says, or the word that it is counted under."""
-        metric, found = self._metric(name, labels)
-        if metric is None or found is None:
-            lost = any(one.fullmatch(name) for one in self.lost)
-            return Word.NAME_LOST if lost else Word.OTHER_METRIC
+        metric, match = self._metric(name, labels)
+        if metric is None or match is None:
+            is_unread = any(pattern.fullmatch(name) for pattern in self.unread)
+            return SeriesOutcome.NAME_LOST if is_unread else SeriesOutcome.OTHER_METRIC
         for label, word in self.refuse.items():
             if labels.get(label):
                 return word
         if metric.measure is Measure.BROKER_ID:
             return _identity(metric, labels)
         if metric.measure not in ABOUT_QUOTAS:
-            return Meaning(measure=metric.measure, factor=metric.factor)
-        return self._of_quota(metric, found, labels)
+            return SeriesMeaning(measure=metric.measure, factor=metric.factor)
+        return self._of_quota(metric, match, labels)
 
-    def wanted(self, name: str) -> bool:
+    def is_needed(self, name: str) -> bool:
         """Whether series of this name have to be read."""
-        return any(one.name.fullmatch(name) for one in self.metrics)
+        return any(metric.name.fullmatch(name) for metric in self.metrics)
 
     def excluded(self) -> tuple[str, ...]:
         """Labels without which a series has to be, as a query can say it."""
-        return tuple(one for one in sorted(self.refuse) if _ASKABLE.fullmatch(one))
+        return tuple(label for label in sorted(self.refuse) if _ASKABLE.fullmatch(label))
 
     def speaks(self, name: str, labels: Collection[str]) -> bool:
         """Whether this metric, with labels of these names, tells rates of quotas in this dialect."""
-        return any(one.measure in _RATES and one.fits(name, labels) for one in self.metrics)
+        return any(metric.measure in _RATES and metric.fits(name, labels) for metric in self.metrics)
 
     def tells_of_quotas(self, name: str) -> bool:
         """Whether this metric may say something of buckets, whatever its labels are."""
         return any(
-            one.measure in ABOUT_QUOTAS and one.name.fullmatch(name) is not None
-            for one in self.metrics
+            metric.measure in ABOUT_QUOTAS and metric.name.fullmatch(name) is not None
+            for metric in self.metrics
         )
 
     def _metric(
         self, name: str, labels: Mapping[str, str]
-    ) -> tuple[Metric | None, re.Match[str] | None]:
-        for one in self.metrics:
-            found = one.fits(name, labels)
-            if found:
-                return one, found
+    ) -> tuple[MetricRule | None, re.Match[str] | None]:
+        for metric in self.metrics:
+            match = metric.fits(name, labels)
+            if match:
+                return metric, match
         return None, None
 
     def _of_quota(
-        self, metric: Metric, found: re.Match[str], labels: Mapping[str, str]
-    ) -> Meaning | Word:
+        self, metric: MetricRule, match: re.Match[str], labels: Mapping[str, str]
+    ) -> SeriesMeaning | SeriesOutcome:
         user_beside = None
         kind = metric.types[0] if len(metric.types) == 1 else None
-        spelled = found.groupdict().get("type")
-        if spelled is None and self.type_label is not None:
-            spelled = labels.get(self.type_label.label) or labels.get(self.type_label.other, "")
-            if self.type_label.pattern is not None and (spelled or kind is None):
-                parts = self.type_label.pattern.fullmatch(spelled)
+        spelling = match.groupdict().get("type")
+        if spelling is None and self.type_label is not None:
+            spelling = labels.get(self.type_label.label) or labels.get(self.type_label.unlisted, "")
+            if self.type_label.pattern is not None and (spelling or kind is None):
+                parts = self.type_label.pattern.fullmatch(spelling)
                 if parts is None:
-                    return Word.UNKNOWN_TYPE
-                spelled = parts["type"]
+                    return SeriesOutcome.UNKNOWN_TYPE
+                spelling = parts["type"]
                 user_beside = parts.groupdict().get("user")
-        if spelled or kind is None:
-            known = self.types.get(spelled or "")
-            if known not in metric.types:
-                return Word.UNKNOWN_TYPE
-            kind = known
-        return self._named(metric, kind, labels, user_beside)
+        if spelling or kind is None:
+            quota_type = self.types.get(spelling or "")
+            if quota_type not in metric.types:
+                return SeriesOutcome.UNKNOWN_TYPE
+            kind = quota_type
+        return self._decode_names(metric, kind, labels, user_beside)
 
-    def _named(
-        self, metric: Metric, kind: QuotaType, labels: Mapping[str, str], user_beside: str | None
-    ) -> Meaning | Word:
+    def _decode_names(
+        self, metric: MetricRule, kind: QuotaType, labels: Mapping[str, str], user_beside: str | None
+    ) -> SeriesMeaning | SeriesOutcome:
         decoded: dict[str, str] = {}
         for part in ("ip",) if kind is QuotaType.IP else ("user", "client_id"):
-            where = self.names.get(part)
-            if where is None:
+            name_rule = self.names.get(part)
+            if name_rule is None:
                 continue
-            raw = next((labels[one] for one in where.labels if labels.get(one)), "")
+            raw = next((labels[label] for label in name_rule.labels if labels.get(label)), "")
             if part == "user" and user_beside:
                 raw = user_beside
-            if not raw or raw in where.none:
+            if not raw or raw in name_rule.none:
                 continue
-            plain = DECODERS[where.decoder](raw)
+            plain = DECODERS[name_rule.decoder](raw)
             if plain is None:
                 return _BAD[part]
             decoded[part] = plain
-        return Meaning(
+        return SeriesMeaning(
             measure=metric.measure, quota_type=kind.value, factor=metric.factor, **decoded
         )
 
 
-def _identity(metric: Metric, labels: Mapping[str, str]) -> Meaning | Word:
-    raw = next((labels[one] for one in metric.id if labels.get(one)), "")
+def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
+    raw = next((labels[label] for label in metric.id if labels.get(label)), "")
     if not raw:
-        return Meaning(measure=metric.measure)
-    found = broker_id(raw)
-    return Word.BAD_BROKER_ID if found is None else Meaning(measure=metric.measure, broker_id=found)
+        return SeriesMeaning(measure=metric.measure)
+    identity = broker_id(raw)
+    return SeriesOutcome.BAD_BROKER_ID if identity is None else SeriesMeaning(measure=metric.measure, broker_id=identity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialects:
+class DialectTable:
     """All dialects that are known.
 
     Attributes:
@@ -220,30 +220,30 @@ class Dialects:
 
     all: tuple[Dialect, ...]
 
-    def named(self, name: str) -> Dialect:
+    def get(self, name: str) -> Dialect:
         """The dialect of this name.
 
         Raises:
             TelemetryError: There is none.
         """
-        for one in self.all:
-            if one.name == name:
-                return one
-        raise TelemetryError(f"no dialect is called {name!r}", hint=self._known())
+        for dialect in self.all:
+            if dialect.name == name:
+                return dialect
+        raise TelemetryError(f"no dialect is called {name!r}", hint=self._choices_text())
 
     def interesting(self, name: str) -> bool:
         """Whether any dialect, or any rule about lost names, knows this metric."""
         return any(
-            one.wanted(name) or any(lost.fullmatch(name) for lost in one.lost) for one in self.all
+            dialect.is_needed(name) or any(pattern.fullmatch(name) for pattern in dialect.unread) for dialect in self.all
         )
 
     def excluded(self, name: str) -> tuple[str, ...]:
         """Labels without which a series of this metric has to be, whichever dialect is spoken."""
-        several = [set(one.excluded()) for one in self.all if one.wanted(name)]
-        return tuple(sorted(set.intersection(*several))) if several else ()
+        label_sets = [set(dialect.excluded()) for dialect in self.all if dialect.is_needed(name)]
+        return tuple(sorted(set.intersection(*label_sets))) if label_sets else ()
 
-    def spoken(
-        self, seen: Mapping[str, Collection[str]], before: Callable[[], str]
+    def select(
+        self, labels_by_metric: Mapping[str, Collection[str]], before: Callable[[], str]
     ) -> tuple[Dialect, str]:
         """The dialect of a source; where nobody is named, the one that was spoken the last time.
 
@@ -251,7 +251,7 @@ class Dialects:
         alone, which is zero use and no error.
 
         Args:
-            seen: As for :meth:`detected`.
+            labels_by_metric: As for :meth:`detected`.
             before: Gives the name of the dialect of the last time, "" = not known; asked only where it is needed.
 
         Returns:
@@ -261,71 +261,71 @@ class Dialects:
             TelemetryError: As for :meth:`detected`.
         """
         try:
-            return self.detected(seen), ""
+            return self.detected(labels_by_metric), ""
         except TelemetryError:
-            named = any(
-                _any_fits(one.lost, name) or one.tells_of_quotas(name)
-                for one in self.all
-                for name in seen
+            has_quota_metrics = any(
+                _any_fits(dialect.unread, name) or dialect.tells_of_quotas(name)
+                for dialect in self.all
+                for name in labels_by_metric
             )
-            last = "" if named else before()
-            for one in self.all:
-                if one.name == last and any(one.wanted(name) for name in seen):
-                    return one, f"no client is named; read as a cluster at rest, in dialect {last} as the last time"  # fmt: skip
+            last = "" if has_quota_metrics else before()
+            for dialect in self.all:
+                if dialect.name == last and any(dialect.is_needed(name) for name in labels_by_metric):
+                    return dialect, f"no client is named; read as a cluster at rest, in dialect {last} as the last time"  # fmt: skip
             raise
 
-    def detected(self, seen: Mapping[str, Collection[str]]) -> Dialect:
+    def detected(self, labels_by_metric: Mapping[str, Collection[str]]) -> Dialect:
         """The dialect of a source.
 
         Args:
-            seen: Names of metrics, each with the names of all labels that its series have.
+            labels_by_metric: Names of metrics, each with the names of all labels that its series have.
 
         Raises:
             TelemetryError: None fits, or more than one does.
         """
         fitting = [
-            one
-            for one in self.all
-            if any(one.speaks(name, labels) for name, labels in seen.items())
-            and not any(_any_fits(one.unless, name) for name in seen)
+            dialect
+            for dialect in self.all
+            if any(dialect.speaks(name, labels) for name, labels in labels_by_metric.items())
+            and not any(_any_fits(dialect.unless, name) for name in labels_by_metric)
         ]
-        proved = [one for one in fitting if any(_any_fits(one.proof, name) for name in seen)]
+        proved = [dialect for dialect in fitting if any(_any_fits(dialect.proof, name) for name in labels_by_metric)]
         match proved if len(fitting) > 1 and proved else fitting:
-            case [one]:
-                return one
+            case [dialect]:
+                return dialect
             case []:
-                raise TelemetryError(self._nothing(seen), hint=self._known())
-            case several:
-                listed = ", ".join(one.name for one in several)
-                names = _listed(
+                raise TelemetryError(self._nothing(labels_by_metric), hint=self._choices_text())
+            case candidates:
+                candidate_names = ", ".join(dialect.name for dialect in candidates)
+                names = _join_names(
                     name
-                    for name, labels in seen.items()
-                    if any(one.speaks(name, labels) for one in several)
+                    for name, labels in labels_by_metric.items()
+                    if any(dialect.speaks(name, labels) for dialect in candidates)
                 )
                 raise TelemetryError(
-                    f"more than one dialect fits what is there: {listed} (found {names})",
-                    hint="say which one with --dialect; " + self._known(),
+                    f"more than one dialect fits what is there: {candidate_names} (found {names})",
+                    hint="say which one with --dialect; " + self._choices_text(),
                 )
 
-    def _nothing(self, seen: Mapping[str, Collection[str]]) -> str:
-        lost = sorted(name for name in seen if any(_any_fits(one.lost, name) for one in self.all))
-        if lost:
+    def _nothing(self, labels_by_metric: Mapping[str, Collection[str]]) -> str:
+        unread_metrics = sorted(name for name in labels_by_metric if any(_any_fits(dialect.unread, name) for dialect in self.all))
+        if unread_metrics:
             return (
-                f"the exporter writes the names of clients into the names of metrics ({_listed(lost)}), where they cannot"
+                f"the exporter writes the names of clients into the names of metrics ({_join_names(unread_metrics)}), where they cannot"
                 " be read back: its rule kafka.server<type=(.+)><>([a-z-]+) stands before those of the quotas"
             )
-        return f"no metric of client quotas in a known dialect is there; found {_listed(seen) or 'nothing'}"
+        return f"no metric of client quotas in a known dialect is there; found {_join_names(labels_by_metric) or 'nothing'}"
 
-    def _known(self) -> str:
-        return "known are " + "; ".join(f"{one.name} ({one.about})" for one in self.all)
+    def _choices_text(self) -> str:
+        return "known are " + "; ".join(f"{dialect.name} ({dialect.about})" for dialect in self.all)
 
 
 def _any_fits(patterns: Iterable[re.Pattern[str]], name: str) -> bool:
-    return any(one.fullmatch(name) for one in patterns)
+    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
-def _listed(names: Iterable[str], most: int = 8) -> str:
-    several = sorted(names)
-    return ", ".join(several[:most]) + (
-        f" and {len(several) - most} more" if len(several) > most else ""
+def _join_names(names: Iterable[str], max_names: int = 8) -> str:
+    sorted_names = sorted(names)
+    return ", ".join(sorted_names[:max_names]) + (
+        f" and {len(sorted_names) - max_names} more" if len(sorted_names) > max_names else ""
     )

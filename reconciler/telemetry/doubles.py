@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.lake import arrow
-from reconciler.telemetry.series import Counts, Word
+from reconciler.telemetry.series import OutcomeCounts, SeriesOutcome
 from reconciler.usage.tables import POINT
 
 _NAMES: Final = tuple(name for name in POINT.key if name != "ts_ms")
@@ -15,7 +15,7 @@ _ORDER: Final = [("code", "ascending"), ("ts_ms", "ascending"), ("value", "desce
 _MOST: Final = 2**63
 
 
-def merged(tables: Iterable[pa.Table], counts: Counts) -> pa.Table:
+def merged(tables: Iterable[pa.Table], counts: OutcomeCounts) -> pa.Table:
     """Rows of one cluster from several readings as one table.
 
     Args:
@@ -24,30 +24,30 @@ def merged(tables: Iterable[pa.Table], counts: Counts) -> pa.Table:
     """
     names = [name for name in POINT.names if name != "day"]
     nothing = arrow.schema(POINT).empty_table().select(names)
-    whole = pa.concat_tables([nothing, *(one.select(names) for one in tables)])
-    whole = whole.append_column("code", _codes(whole))
-    return finished(once(whole, counts))
+    all_rows = pa.concat_tables([nothing, *(table.select(names) for table in tables)])
+    all_rows = all_rows.append_column("code", _codes(all_rows))
+    return finished(once(all_rows, counts))
 
 
-def once(rows: pa.Table, counts: Counts) -> pa.Table:
+def once(rows: pa.Table, counts: OutcomeCounts) -> pa.Table:
     """Rows sorted by ``code`` and time, without doubles; ``code`` stands for everything else of the key."""
     rows = rows.take(pc.sort_indices(rows, sort_keys=_ORDER)).combine_chunks()
     if rows.num_rows < 2:
         return rows
-    here, before = rows.slice(1), rows.slice(0, rows.num_rows - 1)
+    current, before = rows.slice(1), rows.slice(0, rows.num_rows - 1)
     double = pc.and_(
-        pc.equal(here["code"], before["code"]), pc.equal(here["ts_ms"], before["ts_ms"])
+        pc.equal(current["code"], before["code"]), pc.equal(current["ts_ms"], before["ts_ms"])
     )
     doubles = _true(double)
     if not doubles:
         return rows
-    same = pc.or_(
-        pc.equal(here["value"], before["value"]),
-        pc.and_(pc.is_nan(here["value"]), pc.is_nan(before["value"])),
+    is_same_key = pc.or_(
+        pc.equal(current["value"], before["value"]),
+        pc.and_(pc.is_nan(current["value"]), pc.is_nan(before["value"])),
     )
-    repeated = _true(pc.and_(double, same))
-    counts.add(Word.DUPLICATES, repeated)
-    counts.add(Word.CONTRADICTIONS, doubles - repeated)
+    repeated = _true(pc.and_(double, is_same_key))
+    counts.add(SeriesOutcome.DUPLICATES, repeated)
+    counts.add(SeriesOutcome.CONTRADICTIONS, doubles - repeated)
     keep = pa.chunked_array([[True], *pc.invert(double).chunks], pa.bool_())
     return rows.filter(keep)
 

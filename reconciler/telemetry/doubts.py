@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from reconciler.telemetry.readings import Readings
+from reconciler.telemetry.readings import BrokerReadings
 from reconciler.usage.samples import Cadence
 
 LEAST: Final = 20
@@ -19,21 +19,21 @@ _NEAR: Final = 4
 _SHOWN: Final = 5
 
 
-def doubts(found: Readings, up: pa.Table, pace: Cadence) -> tuple[str, ...]:
+def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[str, ...]:
     """What people have to know of a day before they believe it.
 
     Args:
-        found: What was read.
+        day_readings: What was read.
         up: Rows of ``target_up``, sorted.
         pace: What the day was assembled with.
     """
-    return (*_shared(found.contested), *_paces(up, pace))
+    return (*_shared(day_readings.contested), *_paces(up, pace))
 
 
 def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for broker, instances in sorted(contested.items()):
         yield (
-            f"{_listed(instances)} have the broker id {broker} at the same time and are not one broker; nothing of them"
+            f"{_join_names(instances)} have the broker id {broker} at the same time and are not one broker; nothing of them"
             " is used: name in telemetry.matchers what tells the clusters apart, or correct telemetry.brokerId"
         )
 
@@ -42,15 +42,15 @@ def _paces(up: pa.Table, pace: Cadence) -> Iterator[str]:
     times: dict[str, list[int]] = {}
     for broker, ts in zip(up["broker_id"].to_pylist(), up["ts_ms"].to_pylist(), strict=True):
         times.setdefault(broker, []).append(ts)
-    others: dict[int, list[str]] = {}
-    for broker, several in times.items():
-        usual = _usual(several)
+    brokers_by_step: dict[int, list[str]] = {}
+    for broker, scrape_times in times.items():
+        usual = _usual(scrape_times)
         if usual is not None and abs(usual - pace.step_ms) * _NEAR > pace.step_ms:
-            others.setdefault(round(usual / 1000), []).append(broker)
-    for seconds, brokers in sorted(others.items()):
+            brokers_by_step.setdefault(round(usual / 1000), []).append(broker)
+    for seconds, brokers in sorted(brokers_by_step.items()):
         were = "broker {} was" if len(brokers) == 1 else "brokers {} were"
         yield (
-            f"{were.format(_listed(brokers))} read every {seconds} s, and telemetry.scrapeStep means every"
+            f"{were.format(_join_names(brokers))} read every {seconds} s, and telemetry.scrapeStep means every"
             f" {_seconds(pace.step_ms)} with gaps of up to {_seconds(pace.max_gap_ms)}: correct it, then --rebuild"
         )
 
@@ -58,14 +58,14 @@ def _paces(up: pa.Table, pace: Cadence) -> Iterator[str]:
 def _usual(times: Sequence[int]) -> int | None:
     if len(times) <= LEAST:
         return None
-    return median_low([later - one for one, later in pairwise(times)])
+    return median_low([later_ts - earlier for earlier, later_ts in pairwise(times)])
 
 
 def _seconds(ms: int) -> str:
     return f"{ms / 1000:g} s"
 
 
-def _listed(names: Iterable[str]) -> str:
-    several = list(names)
-    more = f" and {len(several) - _SHOWN} more" if len(several) > _SHOWN else ""
-    return ", ".join(several[:_SHOWN]) + more
+def _join_names(names: Iterable[str]) -> str:
+    all_names = list(names)
+    suffix = f" and {len(all_names) - _SHOWN} more" if len(all_names) > _SHOWN else ""
+    return ", ".join(all_names[:_SHOWN]) + suffix

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Fate(StrEnum):
+class DropReason(StrEnum):
     """A named state of points (or of what the noun in its sentence says)."""
 
     TIME_BACKWARDS = "time_backwards"
@@ -37,46 +37,46 @@ class Fate(StrEnum):
     QUOTA_UNKNOWN = "quota_unknown"
 
 
-SENTENCES: Final[dict[Fate, str]] = {
-    Fate.TIME_BACKWARDS: "points that came after a later one of their series: sorted",
-    Fate.BAD_BROKER_ID: "broker ids that are no whole number: not used",
-    Fate.BROKER_UNKNOWN: "points of instances whose broker nothing identifies: refused",
-    Fate.UP_UNKNOWN: "scrapes (`up`) of targets that nothing identifies as a broker: not used",
-    Fate.UP_ALONE: "scrapes that succeeded of targets with a broker id that told nothing but `up`: not used",
-    Fate.BROKER_CHANGED: "points between two broker ids of one instance: refused, because either may be meant",
-    Fate.OTHER_REPLICA: "points of a replica of Prometheus that saw less of the broker in that hour",
-    Fate.OTHER_INSTANCE: "points of a second instance with the same broker id at the same time, which was seen less",
-    Fate.TWO_BROKERS: "points of instances that have one broker id and are not one broker: refused, all of them",
-    Fate.BORROWED: "points taken from another replica, because the chosen one lacks their series in that hour",
-    Fate.NO_UP: "instances without `up`: where any of their series has a point, they answered",
-    Fate.SCRAPE_FAILED: "points at a moment when the scrape failed: not used",
-    Fate.SNAPPED: "points beside a scrape, within half a step (without `up`: beside the first point of one): counted for it",
-    Fate.UNALIGNED: "points that no scrape is near: not used",
-    Fate.THINNED: "points of scrapes that came too soon after another (within 9.5 s): not used",
-    Fate.COUNTER_FIRST: "first points of counters: they give no rate",
-    Fate.COUNTER_RESET: "counters that began again: what they count since then is used",
-    Fate.COUNTER_GAP: "counters over a gap that is too long: they give no rate",
-    Fate.STANDBY_CONTROLLER: "points of controllers that were not the active one",
-    Fate.RATE_NOT_A_NUMBER: "rates that are not a number: a gap, and not zero",
-    Fate.RATE_BELOW_ZERO: "rates below zero (what the broker took back later): zero",
-    Fate.RATE_CLAMPED: "rates above 10^13 units: cut",
-    Fate.FILLED: "samples of zero: the broker answered and did not name the bucket",
-    Fate.MAYBE_LATE: "single moments without a known bucket, of instances without `up`: a gap, and not zero",
-    Fate.NOT_MEASURED: "moments of known buckets at which the broker counted nobody: a gap, and not zero",
-    Fate.QUOTA_CHANGED: "samples between two looks at the limits that differ: whether they are censored is unknown",
-    Fate.QUOTA_UNKNOWN: "samples before any look at the limits: whether throttled ones are censored is unknown",
+SENTENCES: Final[dict[DropReason, str]] = {
+    DropReason.TIME_BACKWARDS: "points that came after a later one of their series: sorted",
+    DropReason.BAD_BROKER_ID: "broker ids that are no whole number: not used",
+    DropReason.BROKER_UNKNOWN: "points of instances whose broker nothing identifies: refused",
+    DropReason.UP_UNKNOWN: "scrapes (`up`) of targets that nothing identifies as a broker: not used",
+    DropReason.UP_ALONE: "scrapes that succeeded of targets with a broker id that told nothing but `up`: not used",
+    DropReason.BROKER_CHANGED: "points between two broker ids of one instance: refused, because either may be meant",
+    DropReason.OTHER_REPLICA: "points of a replica of Prometheus that saw less of the broker in that hour",
+    DropReason.OTHER_INSTANCE: "points of a second instance with the same broker id at the same time, which was seen less",
+    DropReason.TWO_BROKERS: "points of instances that have one broker id and are not one broker: refused, all of them",
+    DropReason.BORROWED: "points taken from another replica, because the chosen one lacks their series in that hour",
+    DropReason.NO_UP: "instances without `up`: where any of their series has a point, they answered",
+    DropReason.SCRAPE_FAILED: "points at a moment when the scrape failed: not used",
+    DropReason.SNAPPED: "points beside a scrape, within half a step (without `up`: beside the first point of one): counted for it",
+    DropReason.UNALIGNED: "points that no scrape is near: not used",
+    DropReason.THINNED: "points of scrapes that came too soon after another (within 9.5 s): not used",
+    DropReason.COUNTER_FIRST: "first points of counters: they give no rate",
+    DropReason.COUNTER_RESET: "counters that began again: what they count since then is used",
+    DropReason.COUNTER_GAP: "counters over a gap that is too long: they give no rate",
+    DropReason.STANDBY_CONTROLLER: "points of controllers that were not the active one",
+    DropReason.RATE_NOT_A_NUMBER: "rates that are not a number: a gap, and not zero",
+    DropReason.RATE_BELOW_ZERO: "rates below zero (what the broker took back later): zero",
+    DropReason.RATE_CLAMPED: "rates above 10^13 units: cut",
+    DropReason.FILLED: "samples of zero: the broker answered and did not name the bucket",
+    DropReason.MAYBE_LATE: "single moments without a known bucket, of instances without `up`: a gap, and not zero",
+    DropReason.NOT_MEASURED: "moments of known buckets at which the broker counted nobody: a gap, and not zero",
+    DropReason.QUOTA_CHANGED: "samples between two looks at the limits that differ: whether they are censored is unknown",
+    DropReason.QUOTA_UNKNOWN: "samples before any look at the limits: whether throttled ones are censored is unknown",
 }
 """What each means, for outputs that explain their counts."""
 
 
-class Tally(Counter[Fate]):
+class DropCounts(Counter[DropReason]):
     """How often each was counted; nothing at all leaves no trace."""
 
-    def add(self, fate: Fate, number: int = 1) -> None:
+    def add(self, fate: DropReason, number: int = 1) -> None:
         """Count something."""
         if number:
             self[fate] += number
 
-    def named(self) -> dict[str, int]:
-        """By name, in the order of :class:`Fate`."""
-        return {fate.value: self[fate] for fate in Fate if self[fate]}
+    def by_name(self) -> dict[str, int]:
+        """By name, in the order of :class:`DropReason`."""
+        return {fate.value: self[fate] for fate in DropReason if self[fate]}

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import TelemetryError
-from reconciler.telemetry.dialects import Dialects
-from reconciler.telemetry.matchers import Matcher, selector
-from reconciler.telemetry.prometheus import Prometheus, TooLarge, TooSlow
-from reconciler.telemetry.series import PARTIAL, Counts, Series, Word
+from reconciler.telemetry.dialects import DialectTable
+from reconciler.telemetry.matchers import LabelMatcher, selector
+from reconciler.telemetry.prometheus import PrometheusClient, ResponseTooLarge, ResponseTooSlow
+from reconciler.telemetry.series import PARTIAL, OutcomeCounts, RecordedSeries, SeriesOutcome
 
 WINDOW_MS: Final = 7_200_000
 """What one chunk covers: a block of Prometheus' storage."""
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SeriesSelector:
     """Series that are asked for together.
 
     Attributes:
@@ -35,19 +35,19 @@ class Wanted:
     """
 
     metric: str
-    matchers: tuple[Matcher, ...] = ()
+    matchers: tuple[LabelMatcher, ...] = ()
     without: tuple[str, ...] = ()
 
     @property
     def selector(self) -> str:
         """As it stands in a query. The name is a label here, so that any name can be asked for."""
-        name = Matcher(label="__name__", operator="=", value=self.metric)
-        absent = (Matcher(label=one, operator="=", value="") for one in self.without)
+        name = LabelMatcher(label="__name__", operator="=", value=self.metric)
+        absent = (LabelMatcher(label=label, operator="=", value="") for label in self.without)
         return selector("", (name, *self.matchers, *absent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class FetchedChunk:
     """Everything of one window.
 
     Attributes:
@@ -59,12 +59,12 @@ class Chunk:
 
     from_ms: int
     to_ms: int
-    series: tuple[Series, ...]
+    series: tuple[RecordedSeries, ...]
     partial: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovered:
+class DiscoveredSeries:
     """What a source has that any dialect knows.
 
     Attributes:
@@ -79,75 +79,75 @@ class Discovered:
 
 
 async def discovered(
-    server: Prometheus,
-    dialects: Dialects,
-    matchers: tuple[Matcher, ...],
+    server: PrometheusClient,
+    dialects: DialectTable,
+    matchers: tuple[LabelMatcher, ...],
     from_ms: int,
     to_ms: int,
-) -> Discovered:
+) -> DiscoveredSeries:
     """Which known metrics there are, and with which labels.
 
     Raises:
         TelemetryError: The server refuses, or does not answer.
     """
-    warned = server.counts[Word.WARNINGS]
+    warned = server.counts[SeriesOutcome.WARNINGS]
     fitting = selector("", matchers) if matchers else '{__name__!=""}'
     names = await server.names([fitting], from_ms, to_ms)
-    known = [name for name in names if dialects.interesting(name)]
-    if not known:
-        return Discovered(
+    known_metrics = [name for name in names if dialects.interesting(name)]
+    if not known_metrics:
+        return DiscoveredSeries(
             labels={name: frozenset() for name in names}, series=(),
-            partial=server.counts[Word.WARNINGS] > warned,
+            partial=server.counts[SeriesOutcome.WARNINGS] > warned,
         )  # fmt: skip
-    asked = [
-        Wanted(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
-        for name in known
-        if any(one.wanted(name) for one in dialects.all)
+    selectors = [
+        SeriesSelector(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
+        for name in known_metrics
+        if any(dialect.is_needed(name) for dialect in dialects.all)
     ]
-    found: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
-    for at in range(0, len(asked), _AT_ONCE):
-        for one in await _series_of(server, asked[at : at + _AT_ONCE], from_ms, to_ms):
-            found[frozenset(one.items())] = one
-    labels: dict[str, set[str]] = {name: set() for name in known}
-    for one in found.values():
-        labels.setdefault(one.get("__name__", ""), set()).update(set(one) - {"__name__"})
-    return Discovered(
-        labels={name: frozenset(several) for name, several in labels.items()},
-        series=tuple(found.values()),
-        partial=server.counts[Word.WARNINGS] > warned,
+    series_by_labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
+    for at in range(0, len(selectors), _AT_ONCE):
+        for series_labels in await _series_of(server, selectors[at : at + _AT_ONCE], from_ms, to_ms):
+            series_by_labels[frozenset(series_labels.items())] = series_labels
+    labels: dict[str, set[str]] = {name: set() for name in known_metrics}
+    for series_labels in series_by_labels.values():
+        labels.setdefault(series_labels.get("__name__", ""), set()).update(set(series_labels) - {"__name__"})
+    return DiscoveredSeries(
+        labels={name: frozenset(label_names) for name, label_names in labels.items()},
+        series=tuple(series_by_labels.values()),
+        partial=server.counts[SeriesOutcome.WARNINGS] > warned,
     )
 
 
 async def _series_of(
-    server: Prometheus, asked: Sequence[str], from_ms: int, to_ms: int
+    server: PrometheusClient, selectors: Sequence[str], from_ms: int, to_ms: int
 ) -> list[dict[str, str]]:
     """Labels of series, some of them twice; in halves of the selectors, then of time, where that is too much at once."""
     try:
-        return list(await server.series(asked, from_ms, to_ms))
-    except TooLarge:
-        half, middle = len(asked) // 2, (from_ms + to_ms) // 2
+        return list(await server.series(selectors, from_ms, to_ms))
+    except ResponseTooLarge:
+        half, middle = len(selectors) // 2, (from_ms + to_ms) // 2
         if half:
-            parts = [(asked[:half], from_ms, to_ms), (asked[half:], from_ms, to_ms)]
+            parts = [(selectors[:half], from_ms, to_ms), (selectors[half:], from_ms, to_ms)]
         elif to_ms - from_ms >= 2 * LEAST_WINDOW_MS:
-            parts = [(asked, from_ms, middle), (asked, middle, to_ms)]
+            parts = [(selectors, from_ms, middle), (selectors, middle, to_ms)]
         else:
             raise
-    server.counts.add(Word.SPLITS)
-    found: list[dict[str, str]] = []
+    server.counts.add(SeriesOutcome.SPLITS)
+    label_sets: list[dict[str, str]] = []
     for part in parts:
-        found += await _series_of(server, *part)
-    return found
+        label_sets += await _series_of(server, *part)
+    return label_sets
 
 
 async def chunks(
-    server: Prometheus,
-    wanted: Sequence[Wanted],
+    server: PrometheusClient,
+    selectors: Sequence[SeriesSelector],
     from_ms: int,
     to_ms: int,
     *,
     window_ms: int = WINDOW_MS,
     parallel: int = PARALLEL,
-) -> AsyncGenerator[Chunk, None]:
+) -> AsyncGenerator[FetchedChunk, None]:
     """All samples of a span, in chunks in the order of time; the next is fetched while one is worked on.
 
     To go on after an interruption, begin at the ``to_ms`` of the last chunk that was kept: windows lie on multiples
@@ -157,16 +157,16 @@ async def chunks(
         TelemetryError: The server refuses; or one series alone is too large for it.
         TelemetryAway: It does not answer any more.
     """
-    fetch = _Fetch(server, asyncio.Semaphore(parallel))
+    fetch = _RangeFetch(server, asyncio.Semaphore(parallel))
     spans = list(_spans(from_ms, to_ms, window_ms))
-    ahead: asyncio.Task[Chunk] | None = None
+    ahead: asyncio.Task[FetchedChunk] | None = None
     try:
         for at, span in enumerate(spans):
-            task = ahead or asyncio.create_task(fetch.window(wanted, *span))
+            task = ahead or asyncio.create_task(fetch.window(selectors, *span))
             ahead = task
             chunk = await task
             following = spans[at + 1] if at + 1 < len(spans) else None
-            ahead = asyncio.create_task(fetch.window(wanted, *following)) if following else None
+            ahead = asyncio.create_task(fetch.window(selectors, *following)) if following else None
             yield chunk
     finally:
         if ahead is not None:
@@ -175,100 +175,100 @@ async def chunks(
 
 
 def _spans(from_ms: int, to_ms: int, window_ms: int) -> list[tuple[int, int]]:
-    found = []
+    window_spans = []
     while from_ms < to_ms:
         end = min(to_ms, (from_ms // window_ms + 1) * window_ms)
-        found.append((from_ms, end))
+        window_spans.append((from_ms, end))
         from_ms = end
-    return found
+    return window_spans
 
 
-class _Fetch:
-    def __init__(self, server: Prometheus, places: asyncio.Semaphore) -> None:
+class _RangeFetch:
+    def __init__(self, server: PrometheusClient, places: asyncio.Semaphore) -> None:
         self._server = server
         self._places = places
 
-    async def window(self, wanted: Sequence[Wanted], from_ms: int, to_ms: int) -> Chunk:
-        before = _missing(self._server.counts)
-        tasks = [asyncio.create_task(self._series(one, from_ms, to_ms)) for one in wanted]
+    async def window(self, selectors: Sequence[SeriesSelector], from_ms: int, to_ms: int) -> FetchedChunk:
+        before = _count_missing(self._server.counts)
+        tasks = [asyncio.create_task(self._series(selector, from_ms, to_ms)) for selector in selectors]
         try:
-            found = await asyncio.gather(*tasks)
+            series_lists = await asyncio.gather(*tasks)
         except BaseException:
-            for one in tasks:
-                one.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-        return Chunk(
-            from_ms=from_ms, to_ms=to_ms, series=tuple(one for part in found for one in part),
-            partial=_missing(self._server.counts) > before,
+        return FetchedChunk(
+            from_ms=from_ms, to_ms=to_ms, series=tuple(series for part in series_lists for series in part),
+            partial=_count_missing(self._server.counts) > before,
         )  # fmt: skip
 
-    async def _series(self, wanted: Wanted, from_ms: int, to_ms: int) -> list[Series]:
+    async def _series(self, selector: SeriesSelector, from_ms: int, to_ms: int) -> list[RecordedSeries]:
         """The series of one metric; in halves of time, then of a label's values, where that is too much at once."""
         try:
             async with self._places:
-                return list(await self._server.raw(wanted.selector, from_ms, to_ms))
-        except TooLarge as large:
+                return list(await self._server.raw(selector.selector, from_ms, to_ms))
+        except ResponseTooLarge as large:
             halved = to_ms - from_ms >= 2 * LEAST_WINDOW_MS
-            if isinstance(large, TooSlow) and not halved:
+            if isinstance(large, ResponseTooSlow) and not halved:
                 raise  # a server that cannot give one minute is away
-            self._server.counts.add(Word.SPLITS)
+            self._server.counts.add(SeriesOutcome.SPLITS)
             if halved:
                 middle = (from_ms + to_ms) // 2
-                parts = [(wanted, from_ms, middle), (wanted, middle, to_ms)]
+                parts = [(selector, from_ms, middle), (selector, middle, to_ms)]
             else:
                 parts = [
-                    (one, from_ms, to_ms)
-                    for one in await self._halves(wanted, from_ms, to_ms, large)
+                    (part_selector, from_ms, to_ms)
+                    for part_selector in await self._halves(selector, from_ms, to_ms, large)
                 ]
-        found: list[Series] = []
-        for one, start, end in parts:
-            found += await self._series(one, start, end)
-        return found
+        fetched_series: list[RecordedSeries] = []
+        for part_selector, start, end in parts:
+            fetched_series += await self._series(part_selector, start, end)
+        return fetched_series
 
     async def _halves(
-        self, wanted: Wanted, from_ms: int, to_ms: int, large: TooLarge
-    ) -> tuple[Wanted, Wanted]:
+        self, selector: SeriesSelector, from_ms: int, to_ms: int, large: ResponseTooLarge
+    ) -> tuple[SeriesSelector, SeriesSelector]:
         """The same series as two sets that nothing can fall between: those with one of some values, and all others.
 
         Raises:
             TelemetryError: There is only one series.
         """
         async with self._places:
-            labels = await self._server.series([wanted.selector], from_ms, to_ms)
+            labels = await self._server.series([selector.selector], from_ms, to_ms)
         values: dict[str, set[str]] = {}
-        for one in labels:
-            for name in one:
+        for series_labels in labels:
+            for name in series_labels:
                 values.setdefault(name, set())
-        for name, several in values.items():
-            several.update(one.get(name, "") for one in labels)
-        name = max(sorted(values), key=lambda one: len(values[one]), default="")
+        for name, label_values in values.items():
+            label_values.update(series_labels.get(name, "") for series_labels in labels)
+        name = max(sorted(values), key=lambda label_name: len(values[label_name]), default="")
         if not name or len(values[name]) < 2:
             raise TelemetryError(
-                f"a single series of {wanted.metric} over {(to_ms - from_ms) // 1000} s is more than the server gives"
+                f"a single series of {selector.metric} over {(to_ms - from_ms) // 1000} s is more than the server gives"
                 f" ({large.message})",
-                where=self._server.shown, status=large.status, hint=large.hint,
+                location=self._server.shown, status=large.status, hint=large.hint,
             ) from large  # fmt: skip
         several_values = sorted(values[name])
         first = several_values[: len(several_values) // 2]
-        expression = "|".join(_literal(one) for one in first)
+        expression = "|".join(_literal(label_value) for label_value in first)
         return (
             replace(
-                wanted,
-                matchers=(*wanted.matchers, Matcher(label=name, operator="=~", value=expression)),
+                selector,
+                matchers=(*selector.matchers, LabelMatcher(label=name, operator="=~", value=expression)),
             ),
             replace(
-                wanted,
-                matchers=(*wanted.matchers, Matcher(label=name, operator="!~", value=expression)),
+                selector,
+                matchers=(*selector.matchers, LabelMatcher(label=name, operator="!~", value=expression)),
             ),
         )
 
 
-def _missing(counts: Counts) -> int:
+def _count_missing(counts: OutcomeCounts) -> int:
     """How often something was there that could not be had."""
     return sum(counts[word] for word in PARTIAL)
 
 
 def _literal(text: str) -> str:
     """A text as an expression of RE2 that fits itself alone; ``re.escape`` escapes more than RE2 takes."""
-    return "".join(f"\\{one}" if one in r"\.+*?()|[]{}^$" else one for one in text)
+    return "".join(f"\\{character}" if character in r"\.+*?()|[]{}^$" else character for character in text)

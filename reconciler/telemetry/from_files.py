@@ -10,18 +10,18 @@ from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake.lake import Lake
 from reconciler.ports import Clock, Progress
 from reconciler.telemetry import columns, openmetrics, range_json
-from reconciler.telemetry.arriving import ALWAYS, Arrived, Gathering
-from reconciler.telemetry.dialects import Dialect, Dialects
-from reconciler.telemetry.fates import Tally
-from reconciler.telemetry.keeping import Reading, spoken
-from reconciler.telemetry.points import Collector
-from reconciler.telemetry.series import Counts, Series
-from reconciler.telemetry.settings import CLUSTER_LABELS, Clusters, Source
+from reconciler.telemetry.arriving import ALWAYS, ClusterArrivals, SeriesBuffer
+from reconciler.telemetry.dialects import Dialect, DialectTable
+from reconciler.telemetry.fates import DropCounts
+from reconciler.telemetry.keeping import PointSource, last_dialect
+from reconciler.telemetry.points import PointCollector
+from reconciler.telemetry.series import OutcomeCounts, RecordedSeries
+from reconciler.telemetry.settings import CLUSTER_LABELS, ClusterMatcher, ClusterSource
 from reconciler.telemetry.times import TimeUnit
 from reconciler.usage.tables import POINT
 
 
-class Form(StrEnum):
+class FileFormat(StrEnum):
     """How a file is written."""
 
     AUTO = "auto"
@@ -31,26 +31,26 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-_READERS: Final[dict[Form, Callable[[Path, Counts, TimeUnit], Iterator[Series]]]] = {
-    Form.PROMETHEUS_JSON: lambda path, counts, _: range_json.read(path, counts),
-    Form.OPENMETRICS: openmetrics.read,
-    Form.PARQUET: columns.parquet,
-    Form.CSV: columns.csv,
+_READERS: Final[dict[FileFormat, Callable[[Path, OutcomeCounts, TimeUnit], Iterator[RecordedSeries]]]] = {
+    FileFormat.PROMETHEUS_JSON: lambda path, counts, _: range_json.read(path, counts),
+    FileFormat.OPENMETRICS: openmetrics.read,
+    FileFormat.PARQUET: columns.parquet,
+    FileFormat.CSV: columns.csv,
 }
 _ENDINGS: Final = {
-    ".json": Form.PROMETHEUS_JSON,
-    ".jsonl": Form.PROMETHEUS_JSON,
-    ".parquet": Form.PARQUET,
-    ".csv": Form.CSV,
-    ".om": Form.OPENMETRICS,
-    ".openmetrics": Form.OPENMETRICS,
-    ".prom": Form.OPENMETRICS,
-    ".txt": Form.OPENMETRICS,
+    ".json": FileFormat.PROMETHEUS_JSON,
+    ".jsonl": FileFormat.PROMETHEUS_JSON,
+    ".parquet": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".om": FileFormat.OPENMETRICS,
+    ".openmetrics": FileFormat.OPENMETRICS,
+    ".prom": FileFormat.OPENMETRICS,
+    ".txt": FileFormat.OPENMETRICS,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class FileImportRequest:
     """What is to be read.
 
     Attributes:
@@ -63,15 +63,15 @@ class Files:
     """
 
     paths: tuple[Path, ...]
-    form: Form = Form.AUTO
-    dialects: Dialects
+    form: FileFormat = FileFormat.AUTO
+    dialects: DialectTable
     dialect: str = ""
     window: tuple[int, int] = ALWAYS
     unit: TimeUnit = TimeUnit.AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class FileImportResult:
     """What came of files.
 
     Attributes:
@@ -80,36 +80,36 @@ class Brought:
         failures: Which files, or parts of the lake, could not be used; of no single cluster.
     """
 
-    arrived: Mapping[str, Arrived]
-    counts: Counts
+    arrived: Mapping[str, ClusterArrivals]
+    counts: OutcomeCounts
     failures: tuple[str, ...] = ()
 
 
-def form_of(path: Path) -> Form:
+def form_of(path: Path) -> FileFormat:
     """How a file is written, by its ending.
 
     Raises:
         TelemetryError: The ending says nothing.
     """
     name = path.name.removesuffix(".gz")
-    found = _ENDINGS.get(Path(name).suffix.lower())
-    if found is None:
+    file_format = _ENDINGS.get(Path(name).suffix.lower())
+    if file_format is None:
         raise TelemetryError(
             f"its ending does not say how it is written ({', '.join(_ENDINGS)})",
-            where=str(path),
+            location=str(path),
             hint="say so with --input-format",
         )
-    return found
+    return file_format
 
 
 def read(
     lake: Lake,
-    sources: Sequence[Source],
-    files: Files,
+    sources: Sequence[ClusterSource],
+    files: FileImportRequest,
     *,
     clock: Clock,
     progress: Progress | None = None,
-) -> Brought:
+) -> FileImportResult:
     """Reads files into the lake.
 
     A file that cannot be read is a failure in the result, and the others are read all the same. Every day that the run
@@ -126,12 +126,12 @@ def read(
         TelemetryError: They speak no dialect that we know, or have several clusters that nothing tells apart.
         LakeError: The lake cannot be read.
     """
-    arrived = {one.cluster_id: Arrived() for one in sources}
-    clusters, failures = Clusters(sources), dict[Path, str]()
+    arrived = {source.cluster_id: ClusterArrivals() for source in sources}
+    clusters, failures = ClusterMatcher(sources), dict[Path, str]()
     dialect, idle = _dialect(files, clusters, failures, lambda: _spoken_before(lake, sources))
-    collector = Collector(clusters, dialect, read_ms=round(clock.now() * 1000))
+    collector = PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
     broken: tuple[str, ...] = ()
-    reading = _Reading(Gathering(lake, collector, arrived, files.window), files, dialect.name)
+    reading = _FileImport(SeriesBuffer(lake, collector, arrived, files.window), files, dialect.name)
     try:
         for number, path in enumerate(files.paths):
             if progress is not None:
@@ -142,20 +142,20 @@ def read(
         hint = f" ({error.hint})" if error.hint else ""
         broken = (f"{error.message}{hint}; what the lake took before is kept",)
     reading.counts.merge(collector.counts)
-    for one in arrived.values():
-        one.tally.update(reading.tally)
+    for cluster_arrivals in arrived.values():
+        cluster_arrivals.tally.update(reading.tally)
         if idle:
-            one.remarks.append(idle)
-        if not one.new:
-            one.remarks.append("nothing in the files is of this cluster and window")
-    return Brought(arrived=arrived, counts=reading.counts, failures=(*failures.values(), *broken))
+            cluster_arrivals.remarks.append(idle)
+        if not cluster_arrivals.new:
+            cluster_arrivals.remarks.append("nothing in the files is of this cluster and window")
+    return FileImportResult(arrived=arrived, counts=reading.counts, failures=(*failures.values(), *broken))
 
 
-class _Reading:
+class _FileImport:
     """Files, one after another, and which of them were read whole."""
 
-    def __init__(self, gathering: Gathering, files: Files, dialect: str) -> None:
-        self.counts, self.tally = Counts(), Tally()
+    def __init__(self, gathering: SeriesBuffer, files: FileImportRequest, dialect: str) -> None:
+        self.counts, self.tally = OutcomeCounts(), DropCounts()
         self._gathering, self._files, self._dialect = gathering, files, dialect
         self._whole: set[str] = set()
         self._cut: set[str] = set()
@@ -165,7 +165,7 @@ class _Reading:
         if path in failures:
             self._cut.add(path.name)
             return
-        counts = Counts()
+        counts = OutcomeCounts()
         try:
             for series in _series(path, self._files, counts):
                 self._gathering.add(series, self.tally)
@@ -184,29 +184,29 @@ class _Reading:
         """Keep the rest, and tell all days."""
         self._gathering.keep(self._so_far(), over=True)
 
-    def _so_far(self, *under_way: str) -> Reading:
+    def _so_far(self, *under_way: str) -> PointSource:
         cut = self._cut.union(under_way)
-        return Reading(
+        return PointSource(
             read_files=frozenset(self._whole - cut),
             cut_files=frozenset(cut),
             dialect=self._dialect,
         )
 
 
-def _series(path: Path, files: Files, counts: Counts) -> Iterator[Series]:
-    form = form_of(path) if files.form is Form.AUTO else files.form
+def _series(path: Path, files: FileImportRequest, counts: OutcomeCounts) -> Iterator[RecordedSeries]:
+    form = form_of(path) if files.form is FileFormat.AUTO else files.form
     return _READERS[form](path, counts, files.unit)
 
 
-def _spoken_before(lake: Lake, sources: Sequence[Source]) -> str:
+def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
     """The dialect in which these clusters were read last, if it is one."""
-    ids = [one.cluster_id for one in sources]
-    found = {spoken(lake.manifests(POINT, [one])) for one in ids} - {""}
-    return found.pop() if len(found) == 1 else ""
+    ids = [source.cluster_id for source in sources]
+    dialect_names = {last_dialect(lake.manifests(POINT, [cluster_id])) for cluster_id in ids} - {""}
+    return dialect_names.pop() if len(dialect_names) == 1 else ""
 
 
 def _dialect(
-    files: Files, clusters: Clusters, failures: dict[Path, str], before: Callable[[], str]
+    files: FileImportRequest, clusters: ClusterMatcher, failures: dict[Path, str], before: Callable[[], str]
 ) -> tuple[Dialect, str]:
     """Which dialect is spoken, from a first look at the names; whether several clusters are mixed; whether there is anything.
 
@@ -214,16 +214,16 @@ def _dialect(
         The dialect, and a remark where it is only remembered.
     """
     labels: dict[str, set[str]] = {}
-    told: set[tuple[tuple[str, str], ...]] = set()
-    counts = Counts()
+    seen_label_sets: set[tuple[tuple[str, str], ...]] = set()
+    counts = OutcomeCounts()
     for path in files.paths:
         try:
             for series in _series(path, files, counts):
                 if files.dialects.interesting(series.name):
                     labels.setdefault(series.name, set()).update(series.labels)
                     # Not `up`: other jobs are scraped, too.
-                    if any(one.speaks(series.name, series.labels) for one in files.dialects.all):
-                        told.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
+                    if any(dialect.speaks(series.name, series.labels) for dialect in files.dialects.all):
+                        seen_label_sets.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
                 else:
                     labels.setdefault(series.name, set())
         except TelemetryError as error:
@@ -231,11 +231,11 @@ def _dialect(
     if not labels and (failures or counts):
         raise TelemetryError("; ".join([*failures.values(), *counts.lines()]))
     if files.dialect:
-        found = files.dialects.named(files.dialect), ""
+        selected = files.dialects.get(files.dialect), ""
     else:
-        seen = {name: frozenset(several) for name, several in labels.items()}
+        labels_by_metric = {name: frozenset(label_names) for name, label_names in labels.items()}
         # Where something could not be read, clients may stand there.
-        whole = not failures and not counts.partial
-        found = files.dialects.spoken(seen, before if whole else str)
-    clusters.check(dict(one) for one in told)
-    return found
+        is_complete = not failures and not counts.partial
+        selected = files.dialects.select(labels_by_metric, before if is_complete else str)
+    clusters.check(dict(label_pairs) for label_pairs in seen_label_sets)
+    return selected

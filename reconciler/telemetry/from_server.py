@@ -11,16 +11,16 @@ from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake.lake import Lake
 from reconciler.ports import Clock, Progress
 from reconciler.render.units import instant
-from reconciler.telemetry.arriving import Arrived, Gathering
+from reconciler.telemetry.arriving import ClusterArrivals, SeriesBuffer
 from reconciler.telemetry.assembly import day_of
-from reconciler.telemetry.dialects import Dialect, Dialects
-from reconciler.telemetry.fetching import WINDOW_MS, Chunk, Discovered, Wanted, chunks, discovered
+from reconciler.telemetry.dialects import Dialect, DialectTable
+from reconciler.telemetry.fetching import WINDOW_MS, FetchedChunk, DiscoveredSeries, SeriesSelector, chunks, discovered
 from reconciler.telemetry.http_config import HttpConfig
-from reconciler.telemetry.keeping import REFETCH_MS, Reading, cursor, spoken
-from reconciler.telemetry.points import Collector, seen_labels
-from reconciler.telemetry.prometheus import BOUNDS, Bounds, Prometheus
+from reconciler.telemetry.keeping import REFETCH_MS, PointSource, cursor, last_dialect
+from reconciler.telemetry.points import PointCollector, seen_labels
+from reconciler.telemetry.prometheus import BOUNDS, PrometheusLimits, PrometheusClient
 from reconciler.telemetry.series import SENTENCES
-from reconciler.telemetry.settings import Clusters, Source
+from reconciler.telemetry.settings import ClusterMatcher, ClusterSource
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT
 
@@ -33,7 +33,7 @@ FIRST_MS: Final = 14 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class ServerImportOptions:
     """How a Prometheus is asked.
 
     Attributes:
@@ -45,16 +45,16 @@ class Asking:
         neighbours: Clusters that read from the same address: a series that is also one of theirs is nobody's.
     """
 
-    dialects: Dialects
+    dialects: DialectTable
     dialect: str = ""
     config: HttpConfig | None = None
-    bounds: Bounds = BOUNDS
+    bounds: PrometheusLimits = BOUNDS
     window_ms: int = WINDOW_MS
-    neighbours: tuple[Source, ...] = ()
+    neighbours: tuple[ClusterSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class FetchWindow:
     """What is to be fetched.
 
     Attributes:
@@ -72,7 +72,7 @@ class Stretch:
         return -(-(at_ms - self.from_ms) // MINUTE_MS), -(-(self.to_ms - self.from_ms) // MINUTE_MS)
 
 
-def stretch(lake: Lake, cluster_id: str, from_ms: int | None, to_ms: int) -> Stretch:
+def stretch(lake: Lake, cluster_id: str, from_ms: int | None, to_ms: int) -> FetchWindow:
     """What a run has to fetch: from where the last one ended, and what may have come late.
 
     Args:
@@ -87,19 +87,19 @@ def stretch(lake: Lake, cluster_id: str, from_ms: int | None, to_ms: int) -> Str
     reached = cursor(lake.manifests(POINT, [cluster_id]))
     if from_ms is None:
         begin = to_ms - FIRST_MS if reached is None else min(reached, to_ms) - REFETCH_MS
-        return Stretch(from_ms=max(0, begin), to_ms=to_ms, follows=True)
-    return Stretch(from_ms=from_ms, to_ms=to_ms, follows=reached is None or from_ms <= reached)
+        return FetchWindow(from_ms=max(0, begin), to_ms=to_ms, follows=True)
+    return FetchWindow(from_ms=from_ms, to_ms=to_ms, follows=reached is None or from_ms <= reached)
 
 
 async def fetched(
     lake: Lake,
-    source: Source,
-    span: Stretch,
-    asking: Asking,
+    source: ClusterSource,
+    span: FetchWindow,
+    asking: ServerImportOptions,
     *,
     clock: Clock,
     progress: Progress | None = None,
-) -> Arrived:
+) -> ClusterArrivals:
     """Fetches a span of a cluster into the lake.
 
     What came is kept, whatever happens later; a server that fails half-way, or a lake, is a failure in the result, and
@@ -111,40 +111,40 @@ async def fetched(
             clusters without matchers that tell them apart, or warns and has nothing.
         LakeError: The lake cannot be read.
     """
-    arrived = Arrived()
-    async with Prometheus(
+    arrived = ClusterArrivals()
+    async with PrometheusClient(
         source.address,
         clock=clock,
         config=asking.config,
         bounds=asking.bounds,
         counts=arrived.counts,
     ) as server:
-        found = await discovered(server, asking.dialects, source.matchers, span.from_ms, span.to_ms)
+        discovered_series = await discovered(server, asking.dialects, source.matchers, span.from_ms, span.to_ms)
         window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
-        if not found.labels and found.partial:
+        if not discovered_series.labels and discovered_series.partial:
             raise TelemetryError(
                 f"{server.shown} has no series of this cluster {window}, and warns that its answer is not complete",
                 hint="read again once all its stores answer",
             )
-        if not found.labels:
+        if not discovered_series.labels:
             arrived.remarks.append(
                 f"{server.shown} has no series of this cluster {window}: the window is empty"
             )
             return arrived
-        dialect = _dialect(lake, source, found, asking, arrived)
-        collector = _collector(source, found, dialect, asking, clock)
-        gathering = Gathering(lake, collector, {source.cluster_id: arrived})
-        work = _Fetching(gathering, span, dialect.name)
+        dialect = _dialect(lake, source, discovered_series, asking, arrived)
+        collector = _collector(source, discovered_series, dialect, asking, clock)
+        gathering = SeriesBuffer(lake, collector, {source.cluster_id: arrived})
+        work = _ServerImport(gathering, span, dialect.name)
         fetching = chunks(
             server,
-            _wanted(source, found, dialect),
+            _selectors(source, discovered_series, dialect),
             span.from_ms,
             span.to_ms,
             window_ms=asking.window_ms,
         )
         try:
             async with contextlib.aclosing(fetching):
-                await _kept(fetching, work, found, arrived, progress)
+                await _store_chunks(fetching, work, discovered_series, arrived, progress)
         except LakeError as error:
             hint = f" ({error.hint})" if error.hint else ""
             arrived.failures.append(
@@ -154,11 +154,11 @@ async def fetched(
     return arrived
 
 
-async def _kept(
-    fetching: AsyncIterator[Chunk],
-    work: "_Fetching",
-    found: Discovered,
-    arrived: Arrived,
+async def _store_chunks(
+    fetching: AsyncIterator[FetchedChunk],
+    work: "_ServerImport",
+    discovered_series: DiscoveredSeries,
+    arrived: ClusterArrivals,
     progress: Progress | None,
 ) -> None:
     """Takes chunk after chunk into the lake, until there are no more or the server fails."""
@@ -168,7 +168,7 @@ async def _kept(
             for series in chunk.series:
                 work.gathering.add(series, arrived.tally)
             # Series that were not discovered are not asked for: then every chunk lacks them.
-            await work.done(chunk.to_ms, partial=chunk.partial or found.partial)
+            await work.add_window(chunk.to_ms, partial=chunk.partial or discovered_series.partial)
             if progress is not None:
                 progress(FETCHED, *span.minutes_to(chunk.to_ms))
     except TelemetryError as error:
@@ -181,36 +181,36 @@ async def _kept(
 
 
 def _dialect(
-    lake: Lake, source: Source, found: Discovered, asking: Asking, arrived: Arrived
+    lake: Lake, source: ClusterSource, discovered_series: DiscoveredSeries, asking: ServerImportOptions, arrived: ClusterArrivals
 ) -> Dialect:
     """The dialect that is spoken; where brokers name nobody, the one of the last time."""
     if asking.dialect:
-        dialect = asking.dialects.named(asking.dialect)
-        arrived.remarks.extend(_refused(found, dialect))
+        dialect = asking.dialects.get(asking.dialect)
+        arrived.remarks.extend(_excluded_metrics_notes(discovered_series, dialect))
         return dialect
 
     def before() -> str:
         # While a store is away, nobody can tell rest from what is missing.
-        return "" if found.partial else spoken(lake.manifests(POINT, [source.cluster_id]))
+        return "" if discovered_series.partial else last_dialect(lake.manifests(POINT, [source.cluster_id]))
 
     try:
-        dialect, remark = asking.dialects.spoken(found.labels, before)
+        dialect, remark = asking.dialects.select(discovered_series.labels, before)
     except TelemetryError as error:
-        if not found.partial:
+        if not discovered_series.partial:
             raise
         raise TelemetryError(
             f"{error.message}; the server warns that its answer is not complete",
             hint="read again once all its stores answer",
         ) from error
-    arrived.remarks.extend([*([remark] if remark else []), *_refused(found, dialect)])
+    arrived.remarks.extend([*([remark] if remark else []), *_excluded_metrics_notes(discovered_series, dialect)])
     return dialect
 
 
-def _refused(found: Discovered, dialect: Dialect) -> list[str]:
+def _excluded_metrics_notes(discovered_series: DiscoveredSeries, dialect: Dialect) -> list[str]:
     """Which metrics have no series that is read. Those that are refused by a label are never fetched, nor counted."""
-    seen = {one.get("__name__", "") for one in found.series}
-    names = [name for name in sorted(found.labels) if dialect.wanted(name) and name not in seen]
-    if found.partial or not names:
+    read_metrics = {series_labels.get("__name__", "") for series_labels in discovered_series.series}
+    names = [name for name in sorted(discovered_series.labels) if dialect.is_needed(name) and name not in read_metrics]
+    if discovered_series.partial or not names:
         return []
     words = "; ".join(SENTENCES[word] for word in dict.fromkeys(dialect.refuse.values()))
     labels = ", ".join(dialect.excluded())
@@ -218,27 +218,27 @@ def _refused(found: Discovered, dialect: Dialect) -> list[str]:
 
 
 def _collector(
-    source: Source, found: Discovered, dialect: Dialect, asking: Asking, clock: Clock
-) -> Collector:
-    beside = [
-        one
-        for one in asking.neighbours
-        if one.cluster_id != source.cluster_id and one.prometheus == source.prometheus
+    source: ClusterSource, discovered_series: DiscoveredSeries, dialect: Dialect, asking: ServerImportOptions, clock: Clock
+) -> PointCollector:
+    neighbour_sources = [
+        neighbour
+        for neighbour in asking.neighbours
+        if neighbour.cluster_id != source.cluster_id and neighbour.prometheus == source.prometheus
     ]
-    clusters = Clusters([source, *beside])
-    clusters.check(seen_labels(found.series, dialect))
-    return Collector(clusters, dialect, read_ms=round(clock.now() * 1000))
+    clusters = ClusterMatcher([source, *neighbour_sources])
+    clusters.check(seen_labels(discovered_series.series, dialect))
+    return PointCollector(clusters, dialect, read_ms=round(clock.now() * 1000))
 
 
-def _wanted(source: Source, found: Discovered, dialect: Dialect) -> list[Wanted]:
+def _selectors(source: ClusterSource, discovered_series: DiscoveredSeries, dialect: Dialect) -> list[SeriesSelector]:
     return [
-        Wanted(metric=name, matchers=source.matchers, without=dialect.excluded())
-        for name in sorted(found.labels)
-        if dialect.wanted(name)
+        SeriesSelector(metric=name, matchers=source.matchers, without=dialect.excluded())
+        for name in sorted(discovered_series.labels)
+        if dialect.is_needed(name)
     ]
 
 
-class _Fetching:
+class _ServerImport:
     """What was fetched and not yet kept; a day is kept when it is over.
 
     Attributes:
@@ -246,14 +246,14 @@ class _Fetching:
         kept_to: Up to where they are in the lake.
     """
 
-    def __init__(self, gathering: Gathering, span: Stretch, dialect: str) -> None:
+    def __init__(self, gathering: SeriesBuffer, span: FetchWindow, dialect: str) -> None:
         self.gathering, self.span = gathering, span
         self.reached = self.kept_to = span.from_ms
         self._dialect = dialect
         self._hole: int | None = None
         self._missing: list[tuple[int, int]] = []
 
-    async def done(self, to_ms: int, *, partial: bool) -> None:
+    async def add_window(self, to_ms: int, *, partial: bool) -> None:
         """A chunk is there."""
         if partial:
             self._missing.append((self.reached, to_ms))
@@ -271,10 +271,10 @@ class _Fetching:
             missing: What is known not to come any more.
         """
         whole_to = self.reached if self._hole is None else self._hole
-        reading = Reading(
+        reading = PointSource(
             cursor_ms=whole_to if self.span.follows else None,
-            whole=(self.kept_to, self.reached),
-            missing=(*self._missing, *missing),
+            complete_span=(self.kept_to, self.reached),
+            missing_spans=(*self._missing, *missing),
             days=_days(self.kept_to, self.reached),
             dialect=self._dialect,
         )

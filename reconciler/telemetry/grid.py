@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import codes
-from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.limits import Limits
-from reconciler.telemetry.readings import Carry, Readings, Track, Values
+from reconciler.telemetry.fates import DropReason, DropCounts
+from reconciler.telemetry.limits import LimitHistory
+from reconciler.telemetry.readings import DayCarryover, BrokerReadings, BrokerBucket, TrackValues
 from reconciler.usage.samples import MAX_UNITS, SCALE, Cadence, QuotaType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class SampleGrid:
     """Samples but for their censoring, sorted by track and time.
 
     Attributes:
@@ -32,7 +32,7 @@ class Grid:
         size: How many rows there are: ``number * size + row`` is a key.
     """
 
-    tracks: tuple[Track, ...]
+    tracks: tuple[BrokerBucket, ...]
     number: pa.Int64Array
     rows: pa.Int64Array
     spans: pa.Int64Array
@@ -46,7 +46,7 @@ class Grid:
         return codes.paired(self.number, self.rows, self.size)
 
 
-def grid(found: Readings, before: Carry, limits: Limits, pace: Cadence, tally: Tally) -> Grid:
+def grid(day_readings: BrokerReadings, before: DayCarryover, limits: LimitHistory, pace: Cadence, tally: DropCounts) -> SampleGrid:
     """The samples of a day.
 
     A bucket is known from its first mention on that day, or from midnight if the day before named it on that broker.
@@ -58,58 +58,58 @@ def grid(found: Readings, before: Carry, limits: Limits, pace: Cadence, tally: T
     Where there is no ``up``, a single moment without the bucket is no silence: its series may only have come late.
 
     Args:
-        found: What was read.
+        day_readings: What was read.
         before: What the day before left.
         limits: In force, as far as looks tell.
         pace: How often brokers are read.
         tally: Where what is filled, cut or left out is counted.
     """
     tracks = tuple(
-        sorted({*found.carry.tracks, *(one for one in before.tracks if one.broker in found.rows)})
+        sorted({*day_readings.carry.tracks, *(track for track in before.tracks if track.broker in day_readings.rows)})
     )
-    size = max(1, len(found.moments))
-    place = {one: number for number, one in enumerate(tracks)}
-    renumber = pa.array([place.get(one) for one in found.tracks], pa.int64())
+    size = max(1, len(day_readings.moments))
+    place = {track: number for number, track in enumerate(tracks)}
+    renumber = pa.array([place.get(track) for track in day_readings.tracks], pa.int64())
 
-    def keys_of(values: Values) -> pa.Int64Array:
+    def keys_of(values: TrackValues) -> pa.Int64Array:
         return codes.paired(renumber.take(values.tracks), values.rows, size)
 
-    named = keys_of(found.named)
-    firsts = _firsts(found, renumber)
-    bases = _Bases(found, limits, tally)
+    named_keys = keys_of(day_readings.occurrences)
+    firsts = _firsts(day_readings, renumber)
+    bases = _MeasuredRows(day_readings, limits, tally)
     numbers: list[pa.Array] = []
     stretches: list[pa.Array] = []
     for number, track in enumerate(tracks):
-        begin = found.rows[track.broker].start if track in before.tracks else firsts[number]
+        begin = day_readings.rows[track.broker].start if track in before.tracks else firsts[number]
         rows = bases.rows(track, begin)
         numbers.append(pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
         stretches.append(rows)
     empty = codes.integers([])
     number, row = pa.concat_arrays([empty, *numbers]), pa.concat_arrays([empty, *stretches])
     key = codes.paired(number, row, size)
-    scales = pa.array([float(SCALE[QuotaType(one.quota_type)]) for one in tracks], pa.float64())
-    rate = found.rates.values.take(pc.index_in(key, value_set=keys_of(found.rates)))
-    is_named = pc.is_in(key, value_set=named)
-    late = _late(found, number, row, is_named)
+    scales = pa.array([float(SCALE[QuotaType(track.quota_type)]) for track in tracks], pa.float64())
+    rate = day_readings.rates.values.take(pc.index_in(key, value_set=keys_of(day_readings.rates)))
+    is_named = pc.is_in(key, value_set=named_keys)
+    late = _late(day_readings, number, row, is_named)
     scale = scales.take(number)
     units = codes.units(rate, scale, MAX_UNITS)
     absent = pc.and_not(pc.invert(is_named), late)
     usable = pc.or_(absent, pc.is_valid(units))
-    tally.add(Fate.FILLED, codes.count(absent))
-    tally.add(Fate.MAYBE_LATE, codes.count(late))
-    tally.add(Fate.RATE_NOT_A_NUMBER, codes.count(pc.is_nan(rate)))
-    tally.add(Fate.RATE_BELOW_ZERO, codes.count(pc.less(rate, 0.0)))
+    tally.add(DropReason.FILLED, codes.count(absent))
+    tally.add(DropReason.MAYBE_LATE, codes.count(late))
+    tally.add(DropReason.RATE_NOT_A_NUMBER, codes.count(pc.is_nan(rate)))
+    tally.add(DropReason.RATE_BELOW_ZERO, codes.count(pc.less(rate, 0.0)))
     tally.add(
-        Fate.RATE_CLAMPED, codes.count(pc.greater(pc.multiply(rate, scale), float(MAX_UNITS)))
+        DropReason.RATE_CLAMPED, codes.count(pc.greater(pc.multiply(rate, scale), float(MAX_UNITS)))
     )
-    delay = found.throttles.values.take(pc.index_in(key, value_set=keys_of(found.throttles)))
+    delay = day_readings.throttles.values.take(pc.index_in(key, value_set=keys_of(day_readings.throttles)))
     throttle = pc.if_else(absent, 0, _delays(delay))
     number, row = number.filter(usable), row.filter(usable)
-    return Grid(
+    return SampleGrid(
         tracks=tracks,
         number=number,
         rows=row,
-        spans=_spans(found, tracks, number, row, before=before, pace=pace),
+        spans=_spans(day_readings, tracks, number, row, before=before, pace=pace),
         units=pc.fill_null(units, 0).filter(usable),
         throttles=throttle.filter(usable),
         read=is_named.filter(usable),
@@ -117,134 +117,134 @@ def grid(found: Readings, before: Carry, limits: Limits, pace: Cadence, tally: T
     )
 
 
-def _firsts(found: Readings, renumber: pa.Array) -> Mapping[int, int]:
+def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, int]:
     """The first row at which each track was named."""
-    table = pa.table({"track": renumber.take(found.named.tracks), "row": found.named.rows})
+    table = pa.table({"track": renumber.take(day_readings.occurrences.tracks), "row": day_readings.occurrences.rows})
     least = table.group_by("track", use_threads=False).aggregate([("row", "min")])
     return dict(zip(least["track"].to_pylist(), least["row_min"].to_pylist(), strict=True))
 
 
-def _late(found: Readings, number: pa.Array, row: pa.Array, is_named: pa.Array) -> pa.BooleanArray:
+def _late(day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array) -> pa.BooleanArray:
     """Single moments without a bucket, where only points tell when the broker answered."""
-    if not found.surmised:
+    if not day_readings.surmised:
         return pa.repeat(pa.scalar(value=False), len(row))
-    surmised = pc.is_in(row, value_set=codes.integers(sorted(found.surmised)))
-    heard = []
+    surmised = pc.is_in(row, value_set=codes.integers(sorted(day_readings.surmised)))
+    named_neighbours = []
     for way in (1, -1):
-        beside, its = number[::way], is_named[::way]
-        same = codes.sure(pc.equal(beside, codes.shifted(beside)))
-        heard.append(pc.if_else(same, codes.shifted(its), True)[::way])  # noqa: FBT003 - a column's value
-    return pc.and_(pc.and_not(surmised, is_named), pc.and_(*heard))
+        ordered_numbers, its = number[::way], is_named[::way]
+        is_same_track = codes.sure(pc.equal(ordered_numbers, codes.shifted(ordered_numbers)))
+        named_neighbours.append(pc.if_else(is_same_track, codes.shifted(its), True)[::way])  # noqa: FBT003 - a column's value
+    return pc.and_(pc.and_not(surmised, is_named), pc.and_(*named_neighbours))
 
 
 def _delays(values: pa.Array) -> pa.Int64Array:
     """Whole ms: not a number is 0 (no request was throttled), and a delay that rounds to 0 is still one."""
-    known = pc.if_else(pc.is_nan(values), 0.0, values)
-    cut = pc.min_element_wise(known, pa.scalar(float(MAX_UNITS)), skip_nulls=False)
+    known_delays = pc.if_else(pc.is_nan(values), 0.0, values)
+    cut = pc.min_element_wise(known_delays, pa.scalar(float(MAX_UNITS)), skip_nulls=False)
     least = pc.if_else(pc.greater(cut, 0.0), pc.max_element_wise(cut, 1.0, skip_nulls=False), 0.0)
     return codes.half_up(least)
 
 
 def _spans(
-    found: Readings,
-    tracks: Sequence[Track],
+    day_readings: BrokerReadings,
+    tracks: Sequence[BrokerBucket],
     number: pa.Array,
     row: pa.Array,
     *,
-    before: Carry,
+    before: DayCarryover,
     pace: Cadence,
 ) -> pa.Int64Array:
-    ts = codes.integers([one.ts_ms for one in found.moments]).take(row)
-    carried = [before.last.get(one.broker) if one in before.tracks else None for one in tracks]
-    same = codes.sure(pc.equal(number, codes.shifted(number)))
-    old = pc.if_else(same, codes.shifted(ts), pa.array(carried, pa.int64()).take(number))
+    ts = codes.integers([moment.ts_ms for moment in day_readings.moments]).take(row)
+    carried = [before.last.get(track.broker) if track in before.tracks else None for track in tracks]
+    is_same_track = codes.sure(pc.equal(number, codes.shifted(number)))
+    old = pc.if_else(is_same_track, codes.shifted(ts), pa.array(carried, pa.int64()).take(number))
     distance = pc.subtract(ts, old)
     close = codes.sure(pc.less_equal(distance, pace.max_gap_ms))
     return pc.if_else(close, distance, pace.step_ms)
 
 
-class _Bases:
+class _MeasuredRows:
     """The rows at which each type was measured on each broker."""
 
-    def __init__(self, found: Readings, limits: Limits, tally: Tally) -> None:
-        self._found, self._limits, self._tally = found, limits, tally
-        self._span = [limits.at(one.ts_ms) for one in found.moments]
+    def __init__(self, day_readings: BrokerReadings, limits: LimitHistory, tally: DropCounts) -> None:
+        self._found, self._limits, self._tally = day_readings, limits, tally
+        self._span = [limits.at(moment.ts_ms) for moment in day_readings.moments]
         self._named: dict[tuple[str, str], set[int]] = {}
         self._used: dict[tuple[str, str], set[int]] = {}
-        self._of_track: dict[Track, set[int]] = {}
-        self._used_track: dict[Track, set[int]] = {}
+        self._of_track: dict[BrokerBucket, set[int]] = {}
+        self._used_track: dict[BrokerBucket, set[int]] = {}
         self._known: dict[tuple[str, str], tuple[list[int], pa.Int64Array]] = {}
-        kinds = sorted({(one.broker, one.quota_type) for one in found.tracks})
+        kinds = sorted({(track.broker, track.quota_type) for track in day_readings.tracks})
         kind_of = codes.integers(
-            [kinds.index((one.broker, one.quota_type)) for one in found.tracks]
+            [kinds.index((track.broker, track.quota_type)) for track in day_readings.tracks]
         )
-        size = max(1, len(found.moments))
-        busy = _busy(found.rates)
-        for values, where in ((found.named, self._named), (busy, self._used)):
+        size = max(1, len(day_readings.moments))
+        busy = _busy(day_readings.rates)
+        for values, rows_by_kind in ((day_readings.occurrences, self._named), (busy, self._used)):
             pairs = codes.paired(kind_of.take(values.tracks), values.rows, size)
             for pair in pc.unique(pairs).to_pylist():
                 kind, row = divmod(pair, size)
-                where.setdefault(kinds[kind], set()).add(row)
+                rows_by_kind.setdefault(kinds[kind], set()).add(row)
         of_ip = [
-            number for number, one in enumerate(found.tracks) if one.quota_type == QuotaType.IP
+            number for number, track in enumerate(day_readings.tracks) if track.quota_type == QuotaType.IP
         ]
         if of_ip:
-            self._ips(found.named, of_ip, self._of_track)
+            self._ips(day_readings.occurrences, of_ip, self._of_track)
             self._ips(busy, of_ip, self._used_track)
 
-    def rows(self, track: Track, begin: int) -> pa.Int64Array:
+    def rows(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
         """The rows from ``begin`` on at which a bucket would have been named, had it used anything."""
         if track.quota_type == QuotaType.IP:
             return self._of_ip(track, begin)
         kind = (track.broker, track.quota_type)
-        known = self._known.get(kind)
-        if known is None:
-            known = self._measured(*kind)
-            self._known[kind] = known
-        rows, column = known
+        cached = self._known.get(kind)
+        if cached is None:
+            cached = self._measured(*kind)
+            self._known[kind] = cached
+        rows, column = cached
         at = bisect_left(rows, begin)
         missed = self._found.rows[track.broker].stop - begin - (len(rows) - at)
-        self._tally.add(Fate.NOT_MEASURED, missed)
+        self._tally.add(DropReason.NOT_MEASURED, missed)
         return column.slice(at)
 
     def _measured(self, broker: str, kind: str) -> tuple[list[int], pa.Int64Array]:
-        named = self._named.get((broker, kind), set())
+        named_rows = self._named.get((broker, kind), set())
         used = self._used.get((broker, kind), set())
-        says = {span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)}
-        rows = [row for row in self._found.rows[broker] if self._is_known(row, says, named, used)]
+        is_measured_by_span = {span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)}
+        rows = [row for row in self._found.rows[broker] if self._is_known(row, is_measured_by_span, named_rows, used)]
         return rows, codes.integers(rows)
 
     def _is_known(
-        self, row: int, says: Mapping[int, bool | None], named: set[int], used: set[int]
+        self, row: int, is_measured_by_span: Mapping[int, bool | None], named_rows: set[int], used: set[int]
     ) -> bool:
         """Whether a zero at a row would be one, by what looks say of its time; ``None`` = nobody looked."""
-        said = says[self._span[row]]
-        return said or row in (named if said is None else used)
+        is_measured = is_measured_by_span[self._span[row]]
+        return is_measured or row in (named_rows if is_measured is None else used)
 
-    def _ips(self, values: Values, of_ip: Sequence[int], where: dict[Track, set[int]]) -> None:
+    def _ips(self, values: TrackValues, of_ip: Sequence[int], rows_by_track: dict[BrokerBucket, set[int]]) -> None:
         mask = pc.is_in(values.tracks, value_set=codes.integers(of_ip))
         for number, row in zip(
             values.tracks.filter(mask).to_pylist(),
             values.rows.filter(mask).to_pylist(),
             strict=True,
         ):
-            where.setdefault(self._found.tracks[number], set()).add(row)
+            rows_by_track.setdefault(self._found.tracks[number], set()).add(row)
 
-    def _of_ip(self, track: Track, begin: int) -> pa.Int64Array:
+    def _of_ip(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
         """An address is counted only while it has a limit of its own or the default's."""
-        named = self._of_track.get(track, set())
+        named_rows = self._of_track.get(track, set())
         used = self._used_track.get(track, set())
-        says = {span: self._limits.counted(span, track.bucket) for span in set(self._span)}
+        is_counted_by_span = {span: self._limits.is_ip_counted(span, track.bucket) for span in set(self._span)}
         rows = [
             row
             for row in range(begin, self._found.rows[track.broker].stop)
-            if self._is_known(row, says, named, used)
+            if self._is_known(row, is_counted_by_span, named_rows, used)
         ]
-        self._tally.add(Fate.NOT_MEASURED, self._found.rows[track.broker].stop - begin - len(rows))
+        self._tally.add(DropReason.NOT_MEASURED, self._found.rows[track.broker].stop - begin - len(rows))
         return codes.integers(rows)
 
 
-def _busy(rates: Values) -> Values:
+def _busy(rates: TrackValues) -> TrackValues:
     """Those rates that are above zero."""
     mask = codes.sure(pc.greater(rates.values, 0.0))
-    return Values(*(one.filter(mask) for one in rates))
+    return TrackValues(*(column.filter(mask) for column in rates))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reconciler.errors import ManifestErrors, Problem, TelemetryError
 from reconciler.manifest import yaml_files
 from reconciler.manifest.nodes import Node, to_json
-from reconciler.redaction import Scrubber, redact_urls, remember
+from reconciler.redaction import SecretScrubber, redact_urls, remember
 
 _TOP: Final = (
     "basic_auth", "authorization", "bearer_token", "bearer_token_file", "tls_config", "headers", "proxy_url",
@@ -54,7 +54,7 @@ class HttpConfig:
 
     def hidden_in(self, text: str) -> str:
         """A text without our secrets."""
-        scrub = Scrubber(one for one in self.secrets if len(one) >= _LEAST_SECRET)
+        scrub = SecretScrubber(secret for secret in self.secrets if len(secret) >= _LEAST_SECRET)
         return redact_urls(scrub(text))
 
 
@@ -67,7 +67,7 @@ def read(path: Path) -> HttpConfig:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as wrong:
-        raise TelemetryError(f"cannot be read: {type(wrong).__name__}", where=str(path)) from None
+        raise TelemetryError(f"cannot be read: {type(wrong).__name__}", location=str(path)) from None
     problems: list[Problem] = []
     nodes: list[Node] = [
         node
@@ -77,34 +77,34 @@ def read(path: Path) -> HttpConfig:
     if problems:
         raise TelemetryError(str(ManifestErrors(problems)))
     if len(nodes) > 1:
-        raise TelemetryError("has more than one document", where=str(path))
-    return _Reading(path).config(to_json(nodes[0]) if nodes else {})
+        raise TelemetryError("has more than one document", location=str(path))
+    return _ConfigReader(path).config(to_json(nodes[0]) if nodes else {})
 
 
-class _Reading:
+class _ConfigReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._secrets: list[str] = []
 
     def wrong(self, message: str) -> TelemetryError:
         return TelemetryError(
-            message, where=str(self._path), hint="the words are those of Prometheus' http_config"
+            message, location=str(self._path), hint="the words are those of Prometheus' http_config"
         )
 
     def config(self, value: object) -> HttpConfig:
         top = self._table(value, _TOP, "the file")
         headers = {
-            name: self._text(one, f"headers.{name}")
-            for name, one in self._table(top.get("headers", {}), None, "headers").items()
+            name: self._text(header_value, f"headers.{name}")
+            for name, header_value in self._table(top.get("headers", {}), None, "headers").items()
         }
-        for name, one in headers.items():
-            if not _HEADER.fullmatch(name) or not one.isprintable():
+        for name, header_value in headers.items():
+            if not _HEADER.fullmatch(name) or not header_value.isprintable():
                 raise self.wrong(f"headers: {name!r} has a character that no header can carry")
         self._secrets.extend(headers.values())
         ways = [
-            one
-            for one in ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
-            if one in top
+            method_name
+            for method_name in ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
+            if method_name in top
         ]
         if len(ways) > 1:
             raise self.wrong(f"{ways[0]} and {ways[1]} exclude each other")
@@ -130,34 +130,34 @@ class _Reading:
             self._secrets.append(encoded)
             return f"Basic {encoded}"
         if way == "authorization":
-            own = self._table(top[way], _AUTHORIZATION, way)
-            kind = self._optional(own, "type") or "Bearer"
-            return f"{kind} {self._value(own, 'credentials', way)}"
+            authorization_table = self._table(top[way], _AUTHORIZATION, way)
+            kind = self._optional(authorization_table, "type") or "Bearer"
+            return f"{kind} {self._value(authorization_table, 'credentials', way)}"
         return f"Bearer {self._value(top, 'bearer_token', 'the file')}"
 
-    def _value(self, table: Mapping[str, Any], name: str, what: str) -> str:
+    def _value(self, table: Mapping[str, Any], name: str, description: str) -> str:
         """A value that stands there or in a file of its own."""
         file = self._optional(table, f"{name}_file")
         if name in table and file:
-            raise self.wrong(f"{what}: {name} and {name}_file exclude each other")
+            raise self.wrong(f"{description}: {name} and {name}_file exclude each other")
         if file:
             try:
-                found = (self._path.parent / file).read_text(encoding="utf-8").strip()
+                file_value = (self._path.parent / file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as wrong:
                 raise self.wrong(
-                    f"{what}: {name}_file cannot be read: {type(wrong).__name__}"
+                    f"{description}: {name}_file cannot be read: {type(wrong).__name__}"
                 ) from None
         elif name in table:
-            found = self._text(table[name], f"{what}.{name}")
+            file_value = self._text(table[name], f"{description}.{name}")
         else:
-            raise self.wrong(f"{what} has neither {name} nor {name}_file")
-        if not found.isprintable():
+            raise self.wrong(f"{description} has neither {name} nor {name}_file")
+        if not file_value.isprintable():
             raise self.wrong(
-                f"{what}: {name} has a line break or another character that no header can carry"
+                f"{description}: {name} has a line break or another character that no header can carry"
             )
         if name != "username":
-            self._secrets.append(found)
-        return found
+            self._secrets.append(file_value)
+        return file_value
 
     def _tls(self, tls: Mapping[str, Any]) -> ssl.SSLContext:
         skip = tls.get("insecure_skip_verify", False)
@@ -166,11 +166,11 @@ class _Reading:
         ca, cert, key = (self._optional(tls, name) for name in ("ca_file", "cert_file", "key_file"))
         if bool(cert) is not bool(key):
             raise self.wrong("tls_config: cert_file and key_file belong together")
-        beside = self._path.parent
+        config_folder = self._path.parent
         try:
-            context = ssl.create_default_context(cafile=str(beside / ca) if ca else None)
+            context = ssl.create_default_context(cafile=str(config_folder / ca) if ca else None)
             if cert:
-                context.load_cert_chain(str(beside / cert), str(beside / key))
+                context.load_cert_chain(str(config_folder / cert), str(config_folder / key))
         except (OSError, ssl.SSLError) as wrong:
             raise self.wrong(f"tls_config: a file cannot be used: {type(wrong).__name__}") from None
         if skip:
@@ -181,15 +181,15 @@ class _Reading:
     def _optional(self, table: Mapping[str, Any], name: str) -> str:
         return self._text(table[name], name) if name in table else ""
 
-    def _text(self, value: object, what: str) -> str:
+    def _text(self, value: object, description: str) -> str:
         if not isinstance(value, str) or not value:
-            raise self.wrong(f"{what} must be a text; put it in quotes")
+            raise self.wrong(f"{description} must be a text; put it in quotes")
         return value
 
-    def _table(self, value: object, known: tuple[str, ...] | None, what: str) -> Mapping[str, Any]:
+    def _table(self, value: object, known_words: tuple[str, ...] | None, description: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise self.wrong(f"{what} is no mapping")
-        unknown = sorted(set(value) - set(known)) if known is not None else []
+            raise self.wrong(f"{description} is no mapping")
+        unknown = sorted(set(value) - set(known_words)) if known_words is not None else []
         if unknown:
-            raise self.wrong(f"{what} has {unknown[0]!r}; known are {', '.join(known or ())}")
+            raise self.wrong(f"{description} has {unknown[0]!r}; known are {', '.join(known_words or ())}")
         return value

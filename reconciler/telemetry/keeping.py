@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler import foreign_json
-from reconciler.lake.lake import Lake, Made
+from reconciler.lake.lake import Lake, UnitContent
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.lake.mending import BEGAN, regained, sentences
 from reconciler.render.units import instant
-from reconciler.telemetry.appending import NothingNewError
+from reconciler.telemetry.appending import NoNewRowsError
 from reconciler.telemetry.assembly import split, start_of
 from reconciler.telemetry.doubles import merged
-from reconciler.telemetry.series import Counts
+from reconciler.telemetry.series import OutcomeCounts
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT
 
@@ -41,13 +41,13 @@ _Spans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PointSource:
     """How points were come by.
 
     Attributes:
         cursor_ms: Up to where everything was fetched once these points are kept; ``None`` = they come from files.
-        whole: The span that was given whole.
-        missing: Spans that were not.
+        complete_span: The span that was given whole.
+        missing_spans: Spans that were not.
         read_files: Files that were read whole.
         cut_files: Files that were not: they end too early, are damaged, or hold lines that cannot be read.
         days: Days that have to be told of it, points or none. A unit is made only where something is missing.
@@ -55,8 +55,8 @@ class Reading:
     """
 
     cursor_ms: int | None = None
-    whole: tuple[int, int] = (0, 0)
-    missing: _Spans = ()
+    complete_span: tuple[int, int] = (0, 0)
+    missing_spans: _Spans = ()
     read_files: frozenset[str] = frozenset()
     cut_files: frozenset[str] = frozenset()
     days: frozenset[date] = frozenset()
@@ -64,7 +64,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredPoints:
     """What became of points.
 
     Attributes:
@@ -73,22 +73,22 @@ class Kept:
     """
 
     new: Mapping[date, int] = field(default_factory=dict[date, int])
-    counts: Counts = field(default_factory=Counts)
+    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
 
 
 def cursor(manifests: Iterable[Manifest]) -> int | None:
     """Up to where a cluster was fetched without a hole; ``None`` = it never was."""
-    found = [int(one.inputs[CURSOR]) for one in manifests if CURSOR in one.inputs]
-    return max(found, default=None)
+    cursors = [int(manifest.inputs[CURSOR]) for manifest in manifests if CURSOR in manifest.inputs]
+    return max(cursors, default=None)
 
 
-def spoken(manifests: Iterable[Manifest]) -> str:
+def last_dialect(manifests: Iterable[Manifest]) -> str:
     """The dialect in which a cluster was read last; "" = it never was."""
-    found = [(one.unit.day, one.inputs[DIALECT]) for one in manifests if DIALECT in one.inputs]
-    return max(found, default=(None, ""))[1]
+    dialects_by_day = [(manifest.unit.day, manifest.inputs[DIALECT]) for manifest in manifests if DIALECT in manifest.inputs]
+    return max(dialects_by_day, default=(None, ""))[1]
 
 
-def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kept:
+def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: PointSource) -> StoredPoints:
     """Merges points into the units of their days, oldest first.
 
     The same point again changes nothing. Another value for the same moment is counted, and the larger stays: so the
@@ -105,7 +105,7 @@ def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kep
         LakeError: The lake cannot be read or written.
     """
     new: dict[date, int] = {}
-    counts = Counts()
+    counts = OutcomeCounts()
     parts = split(points)
     for day in sorted(parts.keys() | reading.days):
         unit = Unit(table=POINT, cluster_id=cluster_id, day=day)
@@ -113,33 +113,33 @@ def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kep
         counts.merge(doubles)
         if day in parts:
             new[day] = added
-    return Kept(new=new, counts=counts)
+    return StoredPoints(new=new, counts=counts)
 
 
-def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[int, Counts]:
-    added, counts = 0, Counts()
+def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: PointSource) -> tuple[int, OutcomeCounts]:
+    added, counts = 0, OutcomeCounts()
 
-    def make(after: Manifest | None) -> Made:
+    def make(after: Manifest | None) -> UnitContent:
         nonlocal added, counts
-        counts, added = Counts(), 0
+        counts, added = OutcomeCounts(), 0
         inputs = _inputs(after, unit.day, reading)
         if after is None:
             inputs[BEGAN] = lake.new_name()
         if not rows.num_rows and not _has_news(after, inputs):
-            raise NothingNewError
+            raise NoNewRowsError
         if after is not None and not rows.num_rows:
-            return _told(after, inputs)
-        there = lake.read([after] if after else [], table=POINT)
-        whole = merged([there, rows], counts)
-        added = whole.num_rows - there.num_rows
-        inputs = regained(POINT, inputs, whole)
-        is_same = not added and _is_same(whole, there)
+            return _content_with_inputs(after, inputs)
+        existing_rows = lake.read([after] if after else [], table=POINT)
+        merged_rows = merged([existing_rows, rows], counts)
+        added = merged_rows.num_rows - existing_rows.num_rows
+        inputs = regained(POINT, inputs, merged_rows)
+        is_same = not added and _is_same(merged_rows, existing_rows)
         if is_same and not _has_news(after, inputs):
-            raise NothingNewError
+            raise NoNewRowsError
         if after is not None and is_same:
-            return _told(after, inputs)
-        return Made(
-            rows=whole,
+            return _content_with_inputs(after, inputs)
+        return UnitContent(
+            rows=merged_rows,
             counts={word.value: number for word, number in counts.items()},
             inputs=inputs,
             partial=_sentences(inputs),
@@ -147,7 +147,7 @@ def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[in
 
     try:
         _ = lake.update(unit, make)
-    except NothingNewError:
+    except NoNewRowsError:
         return 0, counts
     return added, counts
 
@@ -157,19 +157,19 @@ def _has_news(after: Manifest | None, inputs: Mapping[str, str]) -> bool:
     return inputs != dict(after.inputs) if after else bool(_sentences(inputs))
 
 
-def _told(after: Manifest, inputs: Mapping[str, str]) -> Made:
+def _content_with_inputs(after: Manifest, inputs: Mapping[str, str]) -> UnitContent:
     """The same points, of which something else is known now."""
-    return Made(files=after.files, counts=after.counts, inputs=inputs, partial=_sentences(inputs))
+    return UnitContent(files=after.files, counts=after.counts, inputs=inputs, partial=_sentences(inputs))
 
 
-def _is_same(one: pa.Table, other: pa.Table) -> bool:
+def _is_same(first: pa.Table, second: pa.Table) -> bool:
     """Whether the values of two tables with the same keys agree; not a number agrees with itself."""
-    mine, its = one["value"].combine_chunks(), other["value"].combine_chunks()
-    agree = pc.or_(pc.equal(mine, its), pc.and_(pc.is_nan(mine), pc.is_nan(its)))
+    first_values, its = first["value"].combine_chunks(), second["value"].combine_chunks()
+    agree = pc.or_(pc.equal(first_values, its), pc.and_(pc.is_nan(first_values), pc.is_nan(its)))
     return bool(pc.all(agree).as_py() in {True, None})
 
 
-def _inputs(after: Manifest | None, day: date, reading: Reading) -> dict[str, str]:
+def _inputs(after: Manifest | None, day: date, reading: PointSource) -> dict[str, str]:
     old = dict(after.inputs) if after else {}
     begin = start_of(day)
     if reading.cursor_ms is not None:
@@ -178,16 +178,16 @@ def _inputs(after: Manifest | None, day: date, reading: Reading) -> dict[str, st
         old[CURSOR] = str(max(reached, int(old.get(CURSOR, 0))))
     if reading.dialect:
         old[DIALECT] = reading.dialect
-    known: _Spans = tuple(
+    missing_spans: _Spans = tuple(
         (begin_, end)
         for begin_, end in foreign_json.parse(
             old.pop(MISSING, "[]"), most_bytes=foreign_json.ANSWER
         )
     )
     missing = [
-        (max(one, begin), min(end, begin + DAY_MS))
-        for one, end in (*without(known, reading.whole), *reading.missing)
-        if one < begin + DAY_MS and end > begin
+        (max(span_begin, begin), min(end, begin + DAY_MS))
+        for span_begin, end in (*without(missing_spans, reading.complete_span), *reading.missing_spans)
+        if span_begin < begin + DAY_MS and end > begin
     ]
     cut = (
         set(foreign_json.parse(old.pop(CUT, "[]"), most_bytes=foreign_json.ANSWER))
@@ -204,25 +204,25 @@ def content(manifest: Manifest | None) -> str:
     """A short name of what a unit of points holds; "" = there is none. Generations that only say more have the same."""
     if manifest is None:
         return ""
-    told = json.dumps([[one.sha256 for one in manifest.files], manifest.partial])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    digest_input = json.dumps([[file.sha256 for file in manifest.files], manifest.partial])
+    return hashlib.sha256(digest_input.encode()).hexdigest()[:16]
 
 
-def without(spans: Iterable[tuple[int, int]], whole: tuple[int, int]) -> _Spans:
+def without(spans: Iterable[tuple[int, int]], complete_span: tuple[int, int]) -> _Spans:
     """The parts of some spans that lie outside of another."""
-    begin, end = whole
-    found: list[tuple[int, int]] = []
-    for one, other in spans:
-        found += (
+    begin, end = complete_span
+    remaining_spans: list[tuple[int, int]] = []
+    for span_begin, span_end in spans:
+        remaining_spans += (
             [
                 part
-                for part in ((one, min(other, begin)), (max(one, end), other))
+                for part in ((span_begin, min(span_end, begin)), (max(span_begin, end), span_end))
                 if part[0] < part[1]
             ]
             if begin < end
-            else [(one, other)]
+            else [(span_begin, span_end)]
         )
-    return tuple(found)
+    return tuple(remaining_spans)
 
 
 def _sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:

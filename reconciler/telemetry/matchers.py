@@ -25,7 +25,7 @@ _HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matcher:
+class LabelMatcher:
     """One condition on one label.
 
     Attributes:
@@ -52,13 +52,13 @@ class Matcher:
 
     def fits(self, labels: Mapping[str, str]) -> bool:
         """Whether a series with these labels fits."""
-        found = labels.get(self.label, "")
-        same = (
-            self._pattern.fullmatch(found) is not None
+        actual_value = labels.get(self.label, "")
+        is_match = (
+            self._pattern.fullmatch(actual_value) is not None
             if self._pattern is not None
-            else found == self.value
+            else actual_value == self.value
         )
-        return same is not self.operator.startswith("!")
+        return is_match is not self.operator.startswith("!")
 
     def __str__(self) -> str:
         return f"{self.label}{self.operator}{quoted(self.value)}"
@@ -70,17 +70,17 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def fits(matchers: tuple[Matcher, ...], labels: Mapping[str, str]) -> bool:
+def fits(matchers: tuple[LabelMatcher, ...], labels: Mapping[str, str]) -> bool:
     """Whether a series fits all of them; none at all fits everything."""
-    return all(one.fits(labels) for one in matchers)
+    return all(matcher.fits(labels) for matcher in matchers)
 
 
-def selector(metric: str, matchers: tuple[Matcher, ...]) -> str:
+def selector(metric: str, matchers: tuple[LabelMatcher, ...]) -> str:
     """A metric with matchers, as it stands in a query."""
-    return f"{metric}{{{','.join(str(one) for one in matchers)}}}"
+    return f"{metric}{{{','.join(str(matcher) for matcher in matchers)}}}"
 
 
-def parsed(text: str) -> tuple[Matcher, ...]:
+def parsed(text: str) -> tuple[LabelMatcher, ...]:
     """The matchers in a text such as ``cluster="orders",job=~"kafka.*"``, with or without braces.
 
     Raises:
@@ -89,36 +89,36 @@ def parsed(text: str) -> tuple[Matcher, ...]:
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1]
-    found: list[Matcher] = []
+    matchers: list[LabelMatcher] = []
     at = 0
     while inner[at:].strip():
-        named = _NAME.match(inner, at)
-        value = named and _QUOTED.match(inner, named.end())
-        if named is None or value is None:
+        name_match = _NAME.match(inner, at)
+        value = name_match and _QUOTED.match(inner, name_match.end())
+        if name_match is None or value is None:
             raise TelemetryError(
                 f"label matchers cannot be read from {inner[at : at + 40]!r} on", hint=_HINT
             )
         raw = value[3] if value[3] is not None else _unescaped(value[1] or value[2] or "")
-        found.append(Matcher(label=named[1], operator=named[2], value=raw))
-        rest = inner[value.end() :]
-        stripped = rest.lstrip()
+        matchers.append(LabelMatcher(label=name_match[1], operator=name_match[2], value=raw))
+        remaining_text = inner[value.end() :]
+        stripped = remaining_text.lstrip()
         if stripped and not stripped.startswith(","):
             raise TelemetryError(
                 f"between two matchers stands {stripped[:20]!r} and no comma", hint=_HINT
             )
         at = len(inner) - len(stripped) + (1 if stripped else 0)
-    return tuple(found)
+    return tuple(matchers)
 
 
 def _unescaped(text: str) -> str:
-    def plain(found: re.Match[str]) -> str:
-        letter, *codes = found.groups()
+    def plain(match: re.Match[str]) -> str:
+        letter, *codes = match.groups()
         if letter is not None:
             return _PLAIN_ESCAPES.get(letter, letter)
-        hexadecimal = next((one for one in codes[:3] if one is not None), None)
+        hexadecimal = next((digits for digits in codes[:3] if digits is not None), None)
         code = int(hexadecimal, 16) if hexadecimal is not None else int(codes[3], 8)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise TelemetryError(f"{found[0]} in a label matcher is no character", hint=_HINT)
+            raise TelemetryError(f"{match[0]} in a label matcher is no character", hint=_HINT)
         return chr(code)
 
     if _ESCAPE.sub("", text).count("\\"):

@@ -41,10 +41,10 @@ def unquoted(text: str) -> str | None:
     """
     if _PLAIN_CLIENT_ID.fullmatch(text):
         return text
-    found = _QUOTED.fullmatch(text)
-    if found is None:
+    match = _QUOTED.fullmatch(text)
+    if match is None:
         return None
-    name = _ESCAPED.sub(lambda one: "\n" if one[1] == "n" else one[1], found[1])
+    name = _ESCAPED.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], match[1])
     return None if _PLAIN_CLIENT_ID.fullmatch(name) else name
 
 

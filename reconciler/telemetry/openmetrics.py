@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.answers import number_of
-from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
 from reconciler.telemetry.text_files import TextFile
 from reconciler.telemetry.times import TimeUnit, moment
 
@@ -36,7 +36,7 @@ _SECONDS: Final = 100_000_000_000
 """Seconds reach this in the year 5138, milliseconds did in 1973."""
 
 
-def read(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+def read(path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[RecordedSeries]:
     """The series of a file; a long one comes in stretches.
 
     Args:
@@ -48,56 +48,56 @@ def read(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator
     Raises:
         TelemetryError: The file cannot be read, or nothing in it is a sample.
     """
-    gathered = _Gathered(str(path), counts, unit)
+    gathered = _SeriesBuilder(str(path), counts, unit)
     with TextFile(path) as file:
-        rest, number = "", 0
+        pending_text, number = "", 0
         while block := file.read():
-            *lines, rest = (rest + block).split("\n")
+            *lines, pending_text = (pending_text + block).split("\n")
             for line in lines:
                 number += 1
                 _check_length(line, path, number)
                 gathered.line(line.rstrip("\r"), number)
                 if gathered.is_full:
-                    yield from gathered.given()
-            _check_length(rest, path, number + 1)
-        if rest.strip() == "# EOF":
+                    yield from gathered.take_series()
+            _check_length(pending_text, path, number + 1)
+        if pending_text.strip() == "# EOF":
             gathered.line("# EOF", number + 1)
-        elif rest or file.truncated:
-            counts.add(Word.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line")
+        elif pending_text or file.truncated:
+            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line")
         elif gathered.seconds and not gathered.ended:
-            counts.add(Word.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
-    if not gathered.samples and not gathered.ended and number + bool(rest):
-        first = counts.examples(Word.BAD_LINE) or counts.examples(Word.TRUNCATED)
+            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
+    if not gathered.samples and not gathered.ended and number + bool(pending_text):
+        first = counts.examples(SeriesOutcome.BAD_LINE) or counts.examples(SeriesOutcome.TRUNCATED)
         raise TelemetryError(
             "holds no sample in OpenMetrics or the classic text format"
             + (f" ({first[0]})" if first else ""),
-            where=str(path),
+            location=str(path),
         )
-    yield from gathered.given()
+    yield from gathered.take_series()
 
 
 def _check_length(line: str, path: Path, number: int) -> None:
     if len(line) > LONGEST_LINE:
         raise TelemetryError(
             f"line {number:,} has more than {LONGEST_LINE:,} characters",
-            where=str(path),
+            location=str(path),
             hint="is it a file of metrics? A line is one sample",
         )
 
 
-class _Gathered:
+class _SeriesBuilder:
     """Points by series, while lines come in."""
 
-    def __init__(self, where: str, counts: Counts, unit: TimeUnit) -> None:
+    def __init__(self, source: str, counts: OutcomeCounts, unit: TimeUnit) -> None:
         self.points = 0
         self.samples = 0
         self.seconds = False
         self.ended = False
-        self._where = where
+        self._where = source
         self._counts = counts
         self._unit = unit
         self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
-        self._heads: dict[str, tuple[str, dict[str, str], Points]] = {}
+        self._heads: dict[str, tuple[str, dict[str, str], PointArray]] = {}
         self._characters = 0
 
     @property
@@ -105,11 +105,11 @@ class _Gathered:
         """Whether it is time to give away what was gathered."""
         return self.points >= _MANY or self._characters >= _MANY_CHARACTERS
 
-    def given(self) -> Iterator[Series]:
+    def take_series(self) -> Iterator[RecordedSeries]:
         heads, self._heads, self.points, self._characters = self._heads, {}, 0, 0
         for head in heads.values():
             if head[2]:
-                yield Series(name=head[0], labels=head[1], points=head[2])
+                yield RecordedSeries(name=head[0], labels=head[1], points=head[2])
 
     def line(self, line: str, number: int) -> None:
         if not line or line.startswith("#"):
@@ -120,19 +120,19 @@ class _Gathered:
             return
         if line.isspace():
             return
-        found = None if self.ended else self._sample(line)
-        head = None if found is None else self._head(found["head"])
-        value = None if found is None else number_of(found["value"])
-        if found is None or head is None or value is None:
+        match = None if self.ended else self._sample(line)
+        head = None if match is None else self._head(match["head"])
+        value = None if match is None else number_of(match["value"])
+        if match is None or head is None or value is None:
             self._bad(line, number)
             return
-        at = self._moment(found["at"])
-        if at is None and found["at"] is not None:
+        at = self._moment(match["at"])
+        if at is None and match["at"] is not None:
             self._bad(line, number)
             return
         self.samples += 1
         if at is None:
-            self._counts.add(Word.NO_TIME)
+            self._counts.add(SeriesOutcome.NO_TIME)
             return
         head[2].append(at, value)
         self.points += 1
@@ -153,9 +153,9 @@ class _Gathered:
         return True
 
     def _sample(self, line: str) -> re.Match[str] | None:
-        found = _SIMPLE.fullmatch(line)
-        if found is not None and self._head(found["head"]) is not None:
-            return found
+        match = _SIMPLE.fullmatch(line)
+        if match is not None and self._head(match["head"]) is not None:
+            return match
         cut = _EXEMPLAR.fullmatch(line)
         return None if cut is None else _SIMPLE.fullmatch(cut["sample"])
 
@@ -167,40 +167,40 @@ class _Gathered:
             self.seconds = True
         return moment(number, self._unit)
 
-    def _head(self, text: str) -> tuple[str, dict[str, str], Points] | None:
+    def _head(self, text: str) -> tuple[str, dict[str, str], PointArray] | None:
         try:
             return self._heads[text]
         except KeyError:
             parsed = labels_of(text)
             if parsed is None:
                 return None
-            self._heads[text] = (*parsed, Points())
+            self._heads[text] = (*parsed, PointArray())
             self._characters += len(text)
             return self._heads[text]
 
     def _bad(self, line: str, number: int) -> None:
-        told = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
-        self._counts.add(Word.BAD_LINE, 1, f"{self._where}:{number}: {told}")
+        problem = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
+        self._counts.add(SeriesOutcome.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
 
 
 def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
     """Name and labels of what stands before a value; ``None`` = it cannot be read."""
-    named = _NAME.match(head)
-    name = named[0] if named else ""
-    rest = head[len(name) :]
-    if not rest:
+    name_match = _NAME.match(head)
+    name = name_match[0] if name_match else ""
+    remaining_text = head[len(name) :]
+    if not remaining_text:
         return (name, {}) if name else None
-    if not (rest.startswith("{") and rest.endswith("}")):
+    if not (remaining_text.startswith("{") and remaining_text.endswith("}")):
         return None
-    inner = rest[1:-1]
+    inner = remaining_text[1:-1]
     labels: dict[str, str] = {}
     at = 0
     while at < len(inner) and not _is_blank(inner, at):
-        found = _LABEL.match(inner, at)
-        if found is None:
+        label_match = _LABEL.match(inner, at)
+        if label_match is None:
             return None
-        value = _unescaped(found["value"])
-        label = found["label"]
+        value = _unescaped(label_match["value"])
+        label = label_match["label"]
         if label is not None and label.startswith('"'):
             label = _unescaped(label[1:-1])
         if value is None or (label is None and name) or label in labels:
@@ -211,18 +211,18 @@ def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
             name = value
         else:
             labels[label] = value
-        at = found.end()
+        at = label_match.end()
     return (name, labels) if name else None
 
 
 def _is_blank(text: str, at: int) -> bool:
-    found = _REST.match(text, at)
-    return found is not None and found.end() == len(text)
+    match = _REST.match(text, at)
+    return match is not None and match.end() == len(text)
 
 
 def _unescaped(text: str) -> str | None:
     if "\\" not in text:
         return text
-    if any(one not in _ESCAPES for one in _ESCAPE.findall(text)):
+    if any(escape not in _ESCAPES for escape in _ESCAPE.findall(text)):
         return None
-    return _ESCAPE.sub(lambda one: _ESCAPES[one[1]], text)
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[1]], text)

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import doubles
-from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, Meaning
-from reconciler.telemetry.series import Counts, Points, Series, Word
-from reconciler.telemetry.settings import Clusters, Source, broker_id
-from reconciler.telemetry.targets import Target
+from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, SeriesMeaning
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
+from reconciler.telemetry.settings import ClusterMatcher, ClusterSource, broker_id
+from reconciler.telemetry.targets import ScrapeTarget
 from reconciler.usage.tables import POINT, Measure
 
 REPLICA_LABELS: Final = ("prometheus_replica", "__replica__", "replica")
@@ -34,10 +34,10 @@ _Key = tuple[str, ...]
 _PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms")
 
 
-class Collector:
+class PointCollector:
     """Takes series in and gives the rows of each cluster.
 
-    What a point was scraped from is kept whole, its job too (:class:`Target`): an instance alone may be a host with
+    What a point was scraped from is kept whole, its job too (:class:`ScrapeTarget`): an instance alone may be a host with
     other exporters, or a federation with several brokers behind it.
 
     With ``telemetry.brokerId`` set, and where it gives an id, the id is part of that, and rows of
@@ -52,39 +52,39 @@ class Collector:
 
     def __init__(
         self,
-        clusters: Clusters,
+        clusters: ClusterMatcher,
         dialect: Dialect,
         *,
         read_ms: int,
         replica_labels: Sequence[str] = REPLICA_LABELS,
     ) -> None:
-        self.counts = Counts()
+        self.counts = OutcomeCounts()
         self._clusters = clusters
         self._dialect = dialect
         self._latest_ms = read_ms + AHEAD_MS
         self._replica_labels = tuple(replica_labels)
         self._keys: dict[_Key, int] = {}
-        self._rows = _Rows()
+        self._rows = _PointColumns()
         self._slots: set[tuple[int, int]] = set()
 
-    def add(self, series: Series) -> None:
+    def add(self, series: RecordedSeries) -> None:
         """Take a series, or count why not."""
-        self.counts.add(Word.SERIES)
+        self.counts.add(SeriesOutcome.SERIES)
         meaning = self._dialect.meaning(series.name, series.labels)
-        if isinstance(meaning, Word):
+        if isinstance(meaning, SeriesOutcome):
             self.counts.add(meaning)
             return
         source = self._clusters.of(series.labels)
-        if isinstance(source, Word):
+        if isinstance(source, SeriesOutcome):
             self.counts.add(source)
             return
         target = _target(source, series)
         if not _is_text(meaning.user, meaning.client_id, target.text, self._replica(series)):
-            self.counts.add(Word.NOT_TEXT)
+            self.counts.add(SeriesOutcome.NOT_TEXT)
             return
-        points = Points.of(series.points)
+        points = PointArray.of(series.points)
         if not target.instance:
-            self.counts.add(Word.NO_INSTANCE)
+            self.counts.add(SeriesOutcome.NO_INSTANCE)
             return
         if meaning.measure is Measure.BROKER_ID:
             self._identity(source, target, meaning, series)
@@ -93,7 +93,7 @@ class Collector:
             self._say_broker(source, target, points)
         values = points.values
         if meaning.factor != 1.0:
-            values = array("d", (one * meaning.factor for one in values))
+            values = array("d", (value * meaning.factor for value in values))
         replica = self._replica(series)
         self._rows.add(self._key(source, target, replica, meaning), points.times, values)
 
@@ -106,64 +106,64 @@ class Collector:
         keys = sorted(self._keys, key=_in_order)
         rank = {self._keys[key]: at for at, key in enumerate(keys)}
         rows = self._in_time(self._rows.table())
-        self._rows, self._keys, self._slots = _Rows(), {}, set()
+        self._rows, self._keys, self._slots = _PointColumns(), {}, set()
         ranks = pa.array([rank[at] for at in range(len(keys))], pa.int64())
         rows = rows.append_column("code", ranks.take(rows["key"]))
         rows = doubles.once(rows, self.counts)
-        self.counts.add(Word.POINTS, rows.num_rows)
+        self.counts.add(SeriesOutcome.POINTS, rows.num_rows)
         names = [pa.array([key[at] for key in keys], pa.string()) for at in range(len(_KEYS))]
-        whole = pa.table(names, names=list(_KEYS)).take(rows["code"])
+        key_rows = pa.table(names, names=list(_KEYS)).take(rows["code"])
         for name in ("ts_ms", "value"):
-            whole = whole.append_column(name, rows[name])
-        found = sorted({key[0] for key in keys})
-        parts = {one: whole.filter(pc.equal(whole["cluster_id"], one)) for one in found}
-        return {one: doubles.finished(part) for one, part in parts.items() if part.num_rows}
+            key_rows = key_rows.append_column(name, rows[name])
+        cluster_ids = sorted({key[0] for key in keys})
+        parts = {cluster_id: key_rows.filter(pc.equal(key_rows["cluster_id"], cluster_id)) for cluster_id in cluster_ids}
+        return {cluster_id: doubles.finished(part) for cluster_id, part in parts.items() if part.num_rows}
 
     def _in_time(self, rows: pa.Table) -> pa.Table:
         ahead = pc.greater(rows["ts_ms"], self._latest_ms)
         early = pc.less(rows["ts_ms"], EARLIEST_MS)
-        self.counts.add(Word.CLOCK_AHEAD, _true(ahead))
-        self.counts.add(Word.NOT_A_TIME, _true(early))
+        self.counts.add(SeriesOutcome.CLOCK_AHEAD, _true(ahead))
+        self.counts.add(SeriesOutcome.NOT_A_TIME, _true(early))
         return rows.filter(pc.invert(pc.or_(ahead, early)))
 
-    def _replica(self, series: Series) -> str:
-        return next((one for name in self._replica_labels if (one := series.label(name))), "")
+    def _replica(self, series: RecordedSeries) -> str:
+        return next((replica for name in self._replica_labels if (replica := series.label(name))), "")
 
-    def _key(self, source: Source, target: Target, replica: str, meaning: Meaning) -> int:
+    def _key(self, source: ClusterSource, target: ScrapeTarget, replica: str, meaning: SeriesMeaning) -> int:
         key = (
             source.cluster_id, target.text, replica, meaning.measure.value, meaning.quota_type, meaning.user,
             meaning.client_id, meaning.ip,
         )  # fmt: skip
         return self._keys.setdefault(key, len(self._keys))
 
-    def _say_broker(self, source: Source, target: Target, points: Points) -> None:
+    def _say_broker(self, source: ClusterSource, target: ScrapeTarget, points: PointArray) -> None:
         """That this target told more than `up`, and which broker the rule says it is."""
         if not target.broker:
             return
-        key = self._key(source, target, "", Meaning(measure=Measure.BROKER_ID))
+        key = self._key(source, target, "", SeriesMeaning(measure=Measure.BROKER_ID))
         slots = {(key, at - at % SLOT_MS) for at in points.times} - self._slots
         self._slots |= slots
         times = array("q", (at for _, at in sorted(slots)))
         self._rows.add(key, times, array("d", [float(target.broker)]) * len(times))
 
-    def _identity(self, source: Source, target: Target, meaning: Meaning, series: Series) -> None:
-        points = Points.of(series.points)
+    def _identity(self, source: ClusterSource, target: ScrapeTarget, meaning: SeriesMeaning, series: RecordedSeries) -> None:
+        points = PointArray.of(series.points)
         values = points.values
         self._say_broker(source, target, points)
         if meaning.broker_id:
             values = array("d", [float(meaning.broker_id)]) * len(points)
-        elif any(_id_of(one) is None for one in values) or _ABOUT_SOFTWARE & series.labels.keys():
-            self.counts.add(Word.BAD_BROKER_ID)
+        elif any(_id_of(value) is None for value in values) or _ABOUT_SOFTWARE & series.labels.keys():
+            self.counts.add(SeriesOutcome.BAD_BROKER_ID)
             return
         if target.broker:
-            same = all(_id_of(one) == target.broker for one in values)
-            self.counts.add(Word.APP_INFO_UNUSED if same else Word.BROKER_CONFLICT)
+            is_same_broker = all(_id_of(value) == target.broker for value in values)
+            self.counts.add(SeriesOutcome.APP_INFO_UNUSED if is_same_broker else SeriesOutcome.BROKER_CONFLICT)
             return
         replica = self._replica(series)
         self._rows.add(self._key(source, target, replica, meaning), points.times, values)
 
 
-class _Rows:
+class _PointColumns:
     """Columns that grow: which key, when, what."""
 
     def __init__(self) -> None:
@@ -184,10 +184,10 @@ class _Rows:
         )
 
 
-def _target(source: Source, series: Series) -> Target:
-    named = None if source.broker_rule is None else source.broker_rule.of(series.labels)
-    instance = series.label("instance") or (f"broker {named}" if named else "")
-    return Target(instance, series.label("job"), named or "")
+def _target(source: ClusterSource, series: RecordedSeries) -> ScrapeTarget:
+    broker_name = None if source.broker_rule is None else source.broker_rule.of(series.labels)
+    instance = series.label("instance") or (f"broker {broker_name}" if broker_name else "")
+    return ScrapeTarget(instance, series.label("job"), broker_name or "")
 
 
 def _in_order(key: _Key) -> _Key:
@@ -213,9 +213,9 @@ def _id_of(value: float) -> str | None:
 
 def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[Mapping[str, str]]:
     """Those label sets (``__name__`` included) that say something of quotas: what :meth:`Clusters.check` looks at."""
-    found = []
+    label_sets = []
     for labels in series:
         meaning = dialect.meaning(labels.get("__name__", ""), labels)
-        if isinstance(meaning, Meaning) and meaning.measure in ABOUT_QUOTAS:
-            found.append(labels)
-    return found
+        if isinstance(meaning, SeriesMeaning) and meaning.measure in ABOUT_QUOTAS:
+            label_sets.append(labels)
+    return label_sets

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from reconciler import foreign_json
-from reconciler.errors import TelemetryAway, TelemetryError
+from reconciler.errors import TelemetryUnavailable, TelemetryError
 from reconciler.ports import Clock
 from reconciler.telemetry.answers import series_of
 from reconciler.telemetry.http_config import HttpConfig
 from reconciler.telemetry.proxies import proxy_for
-from reconciler.telemetry.series import Counts, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, RecordedSeries, SeriesOutcome
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",
@@ -36,20 +36,20 @@ _BREATHERS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 _MOST_WORDS: Final = 300
 
 
-class TooLarge(TelemetryError):
+class ResponseTooLarge(TelemetryError):
     """The answer, or the work for it, is more than the server or we allow: ask for less at once."""
 
 
-class TooSlow(TooLarge, TelemetryAway):
+class ResponseTooSlow(ResponseTooLarge, TelemetryUnavailable):
     """It took longer than the server or we wait, again and again: ask for less at once, or later."""
 
 
-class _Late(TelemetryAway):
+class _AttemptTimeout(TelemetryUnavailable):
     """One try took too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class PrometheusLimits:
     """What one client may cost.
 
     Attributes:
@@ -67,17 +67,17 @@ class Bounds:
     answer_items: int = 10_000_000
 
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = PrometheusLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reply:
+class _PrometheusResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-class Prometheus:
+class PrometheusClient:
     """A server between ``__aenter__`` and ``__aexit__``. Thanos, Mimir, Cortex and VictoriaMetrics speak the same.
 
     Args:
@@ -94,17 +94,17 @@ class Prometheus:
         *,
         clock: Clock,
         config: HttpConfig | None = None,
-        bounds: Bounds = BOUNDS,
-        counts: Counts | None = None,
+        bounds: PrometheusLimits = BOUNDS,
+        counts: OutcomeCounts | None = None,
     ) -> None:
-        self.counts = Counts() if counts is None else counts
+        self.counts = OutcomeCounts() if counts is None else counts
         self._config = HttpConfig() if config is None else config
         self._address = _checked(address, self._config)
         self.shown = urlsplit(self._address).netloc
         self._clock = clock
         self._bounds = bounds
-        own = _loopback(urlsplit(self._address).hostname or "")
-        self._proxy = self._config.proxy or ("" if own else proxy_for(self._address))
+        is_loopback = _loopback(urlsplit(self._address).hostname or "")
+        self._proxy = self._config.proxy or ("" if is_loopback else proxy_for(self._address))
         login = urlsplit(self._proxy).password
         if login:
             self._config = replace(self._config, secrets=(*self._config.secrets, login))
@@ -139,21 +139,21 @@ class Prometheus:
             from_ms: Inclusive.
             to_ms: Exclusive.
         """
-        found = await self._list("label/__name__/values", matches, from_ms, to_ms)
-        return tuple(sorted(one for one in found if isinstance(one, str)))
+        raw_names = await self._list("label/__name__/values", matches, from_ms, to_ms)
+        return tuple(sorted(name for name in raw_names if isinstance(name, str)))
 
     async def series(
         self, matches: Sequence[str], from_ms: int, to_ms: int
     ) -> tuple[dict[str, str], ...]:
         """Labels of all series that fit one of the selectors, ``__name__`` included."""
-        found = await self._list("series", matches, from_ms, to_ms)
+        raw_series = await self._list("series", matches, from_ms, to_ms)
         return tuple(
-            {str(name): str(value) for name, value in one.items()}
-            for one in found
-            if isinstance(one, dict)
+            {str(name): str(value) for name, value in label_set.items()}
+            for label_set in raw_series
+            if isinstance(label_set, dict)
         )
 
-    async def raw(self, selector: str, from_ms: int, to_ms: int) -> tuple[Series, ...]:
+    async def raw(self, selector: str, from_ms: int, to_ms: int) -> tuple[RecordedSeries, ...]:
         """The samples as they are stored, ``from_ms <= time < to_ms``.
 
         An instant query with a range selector, because a range query makes up values where there are none. Ranges
@@ -161,44 +161,44 @@ class Prometheus:
         take it off here.
 
         Raises:
-            TooLarge: It is too much for one query, or takes too long (:class:`TooSlow`).
+            TooLarge: It is too much for one query, or takes too long (:class:`ResponseTooSlow`).
             TelemetryError: The server refuses.
             TelemetryAway: It does not answer.
         """
         query = f"{selector}[{to_ms - from_ms}ms]"
-        answer = await self._asked("query", {"query": query, "time": _seconds(to_ms - 1)})
+        answer = await self._query("query", {"query": query, "time": _seconds(to_ms - 1)})
         match answer.get("data"):
             case {"resultType": "matrix", "result": list() as result}:
                 pass
             case _:
                 raise self._wrong("query", "answered with something that is no matrix")
-        found = []
+        all_series = []
         for element in result:
-            one = series_of(element, self.counts)
-            if one is not None:
-                found.append(_within(one, from_ms, to_ms))
-        return tuple(one for one in found if one.points)
+            series = series_of(element, self.counts)
+            if series is not None:
+                all_series.append(_within(series, from_ms, to_ms))
+        return tuple(series for series in all_series if series.points)
 
     async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
-        asked: dict[str, str | Sequence[str]] = {
+        parameters: dict[str, str | Sequence[str]] = {
             "match[]": tuple(matches), "start": _seconds(from_ms), "end": _seconds(to_ms - 1),
         }  # fmt: skip
         # Label values cannot be asked for by POST.
         method = "GET" if path.startswith("label/") else "POST"
-        answer = await self._asked(path, asked, method=method)
-        found = answer.get("data")
-        if not isinstance(found, list):
+        answer = await self._query(path, parameters, method=method)
+        elements = answer.get("data")
+        if not isinstance(elements, list):
             raise self._wrong(path, "answered with something that is no list")
-        return found
+        return elements
 
-    async def _asked(
-        self, path: str, asked: Mapping[str, str | Sequence[str]], *, method: str = "POST"
+    async def _query(
+        self, path: str, parameters: Mapping[str, str | Sequence[str]], *, method: str = "POST"
     ) -> dict[str, Any]:
         """The decoded answer; warnings and remarks counted."""
         pairs = [
-            (name, one)
-            for name, value in asked.items()
-            for one in ((value,) if isinstance(value, str) else value)
+            (name, element)
+            for name, value in parameters.items()
+            for element in ((value,) if isinstance(value, str) else value)
         ]
         breathers = iter(_BREATHERS)
         while True:
@@ -206,16 +206,16 @@ class Prometheus:
             if isinstance(wrong, dict):
                 self._late = 0
                 return wrong
-            if not isinstance(wrong, TelemetryAway):
+            if not isinstance(wrong, TelemetryUnavailable):
                 raise wrong
-            if isinstance(wrong, _Late):
+            if isinstance(wrong, _AttemptTimeout):
                 self._late += 1
                 if self._late >= _SLOW_TRIES:
-                    raise TooSlow(wrong.message, status=wrong.status, hint=wrong.hint)
+                    raise ResponseTooSlow(wrong.message, status=wrong.status, hint=wrong.hint)
             breather = next(breathers, None)
             if breather is None or pause > self._bounds.wait_seconds:
                 raise wrong
-            self.counts.add(Word.RETRIES)
+            self.counts.add(SeriesOutcome.RETRIES)
             await self._clock.sleep(max(breather, pause))
 
     async def _tried(
@@ -223,26 +223,26 @@ class Prometheus:
     ) -> tuple[dict[str, Any] | TelemetryError, float]:
         """An answer or why there is none, and how long the server wants us to wait."""
         try:
-            reply = await self._sent(path, pairs, method)
-        except TooLarge as large:
+            reply = await self._send(path, pairs, method)
+        except ResponseTooLarge as large:
             return large, 0.0
         except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
             return self._unsent(path, error), 0.0
         if 200 <= reply.status < 300:
             try:
                 if foreign_json.items(reply.body) > self._bounds.answer_items:
-                    return TooLarge(
+                    return ResponseTooLarge(
                         f"{path}: the answer has more than {self._bounds.answer_items:,} items",
-                        where=self.shown,
+                        location=self.shown,
                     ), 0.0
                 decoded = foreign_json.parse(reply.body, most_bytes=foreign_json.DOCUMENT)
-            except foreign_json.UnreadableJson:
+            except foreign_json.InvalidJson:
                 # A proxy that loses its upstream ends the body and calls it whole.
                 return self._away(
                     path, "answered with a body that is no JSON or ends too early"
                 ), 0.0
             return self._accepted(path, decoded), 0.0
-        return self._refused(path, reply), _retry_after(reply, self._clock.now())
+        return self._response_error(path, reply), _retry_after(reply, self._clock.now())
 
     def _unsent(self, path: str, error: Exception) -> TelemetryError:
         """Why there is no reply at all."""
@@ -251,11 +251,11 @@ class Prometheus:
             case aiohttp.ClientSSLError() | aiohttp.InvalidURL():
                 return self._wrong(path, words, hint="see tls_config of --http-config")
             case aiohttp.ConnectionTimeoutError():
-                told = f"was not connected to within {self._bounds.connect_seconds:.0f} s"
-                return self._away(path, told)
+                problem = f"was not connected to within {self._bounds.connect_seconds:.0f} s"
+                return self._away(path, problem)
             case TimeoutError():
-                told = f"did not answer within {self._bounds.total_seconds:.0f} s"
-                return self._away(path, told, late=True)
+                problem = f"did not answer within {self._bounds.total_seconds:.0f} s"
+                return self._away(path, problem, late=True)
             case aiohttp.ClientError() | OSError() | EOFError():
                 return self._away(path, words)
             case _:  # what aiohttp finds wrong with a request before it leaves
@@ -266,37 +266,37 @@ class Prometheus:
             return self._wrong(
                 path, "answered with something else than Prometheus' JSON", hint=_HINTS[404]
             )
-        for field, word in (("warnings", Word.WARNINGS), ("infos", Word.INFOS)):
-            told = decoded.get(field)
-            self.counts.add(word, len(told) if isinstance(told, list) else 0)
+        for field, word in (("warnings", SeriesOutcome.WARNINGS), ("infos", SeriesOutcome.INFOS)):
+            messages = decoded.get(field)
+            self.counts.add(word, len(messages) if isinstance(messages, list) else 0)
         partial = decoded.get("partial_response", decoded.get("isPartial", False))
-        self.counts.add(Word.WARNINGS, 1 if partial is True else 0)
+        self.counts.add(SeriesOutcome.WARNINGS, 1 if partial is True else 0)
         return decoded
 
-    def _refused(self, path: str, reply: _Reply) -> TelemetryError:
+    def _response_error(self, path: str, reply: _PrometheusResponse) -> TelemetryError:
         words = _server_words(reply.body)
-        told = f"answered {reply.status}" + (f": {self._config.hidden_in(words)}" if words else "")
+        problem = f"answered {reply.status}" + (f": {self._config.hidden_in(words)}" if words else "")
         if 300 <= reply.status < 400:
             return self._wrong(
-                path, f"{told}, a redirect", status=reply.status,
+                path, f"{problem}, a redirect", status=reply.status,
                 hint="write the address that it leads to; is there a login page in front?",
             )  # fmt: skip
         large = reply.status == 413 or (
-            reply.status in {400, 422} and any(one in words.lower() for one in _SPLIT_WORDS)
+            reply.status in {400, 422} and any(phrase in words.lower() for phrase in _SPLIT_WORDS)
         )
         if large:
-            return TooLarge(
-                f"{path} {told}", where=self.shown, status=reply.status,
+            return ResponseTooLarge(
+                f"{path} {problem}", location=self.shown, status=reply.status,
                 hint="narrower telemetry.matchers, or a higher --query.max-samples on the server",
             )  # fmt: skip
         slow = reply.status in _SLOW_STATUSES or (
-            reply.status in {*_LATER, 422} and any(one in words.lower() for one in _SLOW_WORDS)
+            reply.status in {*_LATER, 422} and any(phrase in words.lower() for phrase in _SLOW_WORDS)
         )
         if slow or reply.status in _LATER:
-            return self._away(path, told, status=reply.status, late=slow)
-        return self._wrong(path, told, status=reply.status, hint=_HINTS.get(reply.status, ""))
+            return self._away(path, problem, status=reply.status, late=slow)
+        return self._wrong(path, problem, status=reply.status, hint=_HINTS.get(reply.status, ""))
 
-    async def _sent(self, path: str, pairs: list[tuple[str, str]], method: str) -> _Reply:
+    async def _send(self, path: str, pairs: list[tuple[str, str]], method: str) -> _PrometheusResponse:
         assert self._session is not None, "used outside its context"  # noqa: S101 - our own slip
         address = f"{self._address}/api/v1/{path}"
         async with self._session.request(
@@ -309,20 +309,20 @@ class Prometheus:
             async for part in response.content.iter_chunked(262_144):
                 size += len(part)
                 if size > self._bounds.answer_bytes:
-                    raise TooLarge(
+                    raise ResponseTooLarge(
                         f"{path}: the answer is larger than {self._bounds.answer_bytes:,} bytes",
-                        where=self.shown,
+                        location=self.shown,
                     )
                 parts.append(part)
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return _Reply(status=response.status, headers=lower, body=b"".join(parts))
+            return _PrometheusResponse(status=response.status, headers=lower, body=b"".join(parts))
 
-    def _wrong(self, path: str, told: str, *, status: int = 0, hint: str = "") -> TelemetryError:
-        return TelemetryError(f"{path} {told}", where=self.shown, status=status, hint=hint)
+    def _wrong(self, path: str, problem: str, *, status: int = 0, hint: str = "") -> TelemetryError:
+        return TelemetryError(f"{path} {problem}", location=self.shown, status=status, hint=hint)
 
-    def _away(self, path: str, told: str, *, status: int = 0, late: bool = False) -> TelemetryAway:
-        return (_Late if late else TelemetryAway)(
-            f"{path} {told}", where=self.shown, status=status,
+    def _away(self, path: str, problem: str, *, status: int = 0, late: bool = False) -> TelemetryUnavailable:
+        return (_AttemptTimeout if late else TelemetryUnavailable)(
+            f"{path} {problem}", location=self.shown, status=status,
             hint="check telemetry.prometheus, the network and the load of the server",
         )  # fmt: skip
 
@@ -364,29 +364,29 @@ def _seconds(at_ms: int) -> str:
     return f"{at_ms // 1000}.{at_ms % 1000:03d}"
 
 
-def _within(series: Series, from_ms: int, to_ms: int) -> Series:
+def _within(series: RecordedSeries, from_ms: int, to_ms: int) -> RecordedSeries:
     """The series without the millisecond that Prometheus 2 gives in addition."""
     times = [at for at, _ in series.points]
     if times and from_ms <= min(times) and max(times) < to_ms:
         return series
-    kept = [(at, one) for at, one in series.points if from_ms <= at < to_ms]
-    return Series(name=series.name, labels=series.labels, points=kept)
+    points_in_window = [(at, value) for at, value in series.points if from_ms <= at < to_ms]
+    return RecordedSeries(name=series.name, labels=series.labels, points=points_in_window)
 
 
 def _server_words(body: bytes) -> str:
     """What the server says is wrong, on one line; "" where it answers with a page for people."""
     try:
-        found = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
-    except foreign_json.UnreadableJson:
+        parsed_body = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
+    except foreign_json.InvalidJson:
         text = body[: 4 * _MOST_WORDS].decode("utf-8", "replace")
-        found = "" if "<" in text else text
-    if isinstance(found, dict):
-        found = found.get("error") or found.get("message") or ""
-    words = " ".join(str(found).split())
-    return "".join(one for one in words if one.isprintable())[:_MOST_WORDS]
+        parsed_body = "" if "<" in text else text
+    if isinstance(parsed_body, dict):
+        parsed_body = parsed_body.get("error") or parsed_body.get("message") or ""
+    words = " ".join(str(parsed_body).split())
+    return "".join(character for character in words if character.isprintable())[:_MOST_WORDS]
 
 
-def _retry_after(reply: _Reply, now: float) -> float:
+def _retry_after(reply: _PrometheusResponse, now: float) -> float:
     text = reply.headers.get("retry-after", "")
     if text.isdecimal():
         return float(text[:9])

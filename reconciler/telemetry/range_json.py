@@ -9,7 +9,7 @@ from typing import Any, Final
 from reconciler import foreign_json
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.answers import series_of
-from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
 from reconciler.telemetry.text_files import BLOCK, TextFile
 
 _BLANKS: Final = " \t\r\n"
@@ -26,11 +26,11 @@ _SHORT: Final = 12
 """Longer than any literal or number that the end of a file may have cut."""
 
 
-class _Cut(Exception):
+class _TruncatedFile(Exception):
     """The file ends in the middle."""
 
 
-def read(path: Path, counts: Counts) -> Iterator[Series]:
+def read(path: Path, counts: OutcomeCounts) -> Iterator[RecordedSeries]:
     """The series of a file, as they come.
 
     The file holds answers (``{"status": …, "data": {"result": […]}}``), or only results, or one element per line.
@@ -44,36 +44,36 @@ def read(path: Path, counts: Counts) -> Iterator[Series]:
     Raises:
         TelemetryError: It is no JSON, no answer of Prometheus, or the answer is an error.
     """
-    grid = _Grid()
+    grid = _GridCheck()
     with TextFile(path) as file:
-        reading = _Reading(file, str(path), counts)
-        found = False
+        reading = _ResponseReader(file, str(path), counts)
+        has_document = False
         try:
             for element in reading.elements():
-                found = True
+                has_document = True
                 series = series_of(element, counts)
                 if series is not None:
-                    grid.see(Points.of(series.points))
+                    grid.see(PointArray.of(series.points))
                     yield series
-        except _Cut:
-            counts.add(Word.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
+        except _TruncatedFile:
+            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
         else:
             if file.truncated:
-                counts.add(Word.TRUNCATED, 1, f"{path}: ends in the middle of a character")
-            elif not found and not reading.answers:
-                raise TelemetryError("holds no answer of Prometheus", where=str(path))
-    counts.add(Word.WARNINGS, reading.warnings)
-    counts.add(Word.RESAMPLED, grid.repeats)
+                counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}: ends in the middle of a character")
+            elif not has_document and not reading.answers:
+                raise TelemetryError("holds no answer of Prometheus", location=str(path))
+    counts.add(SeriesOutcome.WARNINGS, reading.warnings)
+    counts.add(SeriesOutcome.RESAMPLED, grid.repeats)
 
 
-class _Reading:
+class _ResponseReader:
     """Pulls elements out of a file whose documents may be larger than memory."""
 
-    def __init__(self, file: TextFile, where: str, counts: Counts) -> None:
+    def __init__(self, file: TextFile, source: str, counts: OutcomeCounts) -> None:
         self.answers = 0
         self.warnings = 0
         self._file = file
-        self._where = where
+        self._where = source
         self._counts = counts
         self._decoder = json.JSONDecoder()
         self._text = ""
@@ -124,7 +124,7 @@ class _Reading:
         if fields.get("status") == "error":
             raise TelemetryError(
                 f"holds an error and no samples: {str(fields.get('error'))[:300]}",
-                where=self._where,
+                location=self._where,
             )
         warnings = fields.get("warnings")
         self.warnings += len(warnings) if isinstance(warnings, list) else 0
@@ -160,7 +160,7 @@ class _Reading:
                     self._at = end
                     return value
             if self._ended:
-                raise _Cut
+                raise _TruncatedFile
             self._read_on(size)
             size = min(size * 2, _MOST)
 
@@ -175,8 +175,8 @@ class _Reading:
     def _may_be_cut(self, wrong: json.JSONDecodeError) -> bool:
         if wrong.msg.startswith("Unterminated string") or wrong.pos >= len(self._text):
             return True
-        rest = self._text[wrong.pos :]
-        return len(rest) < _SHORT and not any(one in rest for one in '"{}[],:')
+        remaining_text = self._text[wrong.pos :]
+        return len(remaining_text) < _SHORT and not any(mark in remaining_text for mark in '"{}[],:')
 
     def _peek(self) -> str:
         """The next character that is no blank; "" at the end."""
@@ -190,10 +190,10 @@ class _Reading:
             self._more(BLOCK)
 
     def _need(self) -> str:
-        found = self._peek()
-        if not found:
-            raise _Cut
-        return found
+        next_character = self._peek()
+        if not next_character:
+            raise _TruncatedFile
+        return next_character
 
     def _take(self, character: str) -> None:
         if self._need() != character:
@@ -209,10 +209,10 @@ class _Reading:
 
     def _wrong(self, message: str, at: int | None = None) -> TelemetryError:
         place = self._gone + (self._at if at is None else at)
-        return TelemetryError(f"{message} (at character {place + 1:,})", where=self._where)
+        return TelemetryError(f"{message} (at character {place + 1:,})", location=self._where)
 
 
-class _Grid:
+class _GridCheck:
     """Whether all points of a file lie on one even grid of whole seconds, and how many repeat the one before.
 
     Scrapes have an offset of their own per target, in milliseconds; a range query has one grid for everything.
@@ -224,7 +224,7 @@ class _Grid:
         self._origin: int | None = None
         self._repeats = 0
 
-    def see(self, points: Points) -> None:
+    def see(self, points: PointArray) -> None:
         times, values = points.times, points.values
         if not self._even or len(times) < 2:
             return
@@ -237,7 +237,7 @@ class _Grid:
             step <= 0
             or step % 1000
             or times[0] % 1000
-            or any(one % step for one in steps)
+            or any(step_ms % step for step_ms in steps)
             or (times[0] - self._origin) % step
         ):
             self._even = False

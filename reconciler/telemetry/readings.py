@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import codes, controller, counters, placing
-from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.placing import Placed
-from reconciler.telemetry.scrapes import Moment
+from reconciler.telemetry.fates import DropReason, DropCounts
+from reconciler.telemetry.placing import AssignedPoints
+from reconciler.telemetry.scrapes import ScrapeTime
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 
 
-class Track(NamedTuple):
+class BrokerBucket(NamedTuple):
     """A bucket on a broker, in the order of the key of ``usage_sample``; without a type it is the broker itself."""
 
     quota_type: str
@@ -33,7 +33,7 @@ class Track(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carry:
+class DayCarryover:
     """What a day leaves to the next one. It depends on the points of that day alone, never on the day before it.
 
     Attributes:
@@ -43,13 +43,13 @@ class Carry:
     """
 
     last: Mapping[str, int] = field(default_factory=dict[str, int])
-    tracks: frozenset[Track] = frozenset()
-    counters: Mapping[tuple[str, Track], tuple[int, float]] = field(
-        default_factory=dict[tuple[str, Track], tuple[int, float]]
+    tracks: frozenset[BrokerBucket] = frozenset()
+    counters: Mapping[tuple[str, BrokerBucket], tuple[int, float]] = field(
+        default_factory=dict[tuple[str, BrokerBucket], tuple[int, float]]
     )
 
 
-class Values(NamedTuple):
+class TrackValues(NamedTuple):
     """Readings of some tracks: which, at which row, what."""
 
     tracks: pa.Int64Array
@@ -58,7 +58,7 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
+class BrokerReadings:
     """What was read at the moments that count.
 
     Attributes:
@@ -67,7 +67,7 @@ class Readings:
         rows: The rows of each broker.
         failed: Scrapes that failed, by broker.
         tracks: Buckets on brokers; the place is their number.
-        named: Where a track was named at all.
+        occurrences: Where a track was named at all.
         rates: In Kafka's own units per second.
         throttles: Mean delays in ms; not a number = none was throttled.
         totals: Of brokers, per second: rows and values by gauge's measure.
@@ -76,15 +76,15 @@ class Readings:
         contested: Broker ids that several brokers have, and the instances of these.
     """
 
-    moments: tuple[Moment, ...]
+    moments: tuple[ScrapeTime, ...]
     rows: Mapping[str, range]
     failed: Mapping[str, tuple[int, ...]]
-    tracks: tuple[Track, ...]
-    named: Values
-    rates: Values
-    throttles: Values
+    tracks: tuple[BrokerBucket, ...]
+    occurrences: TrackValues
+    rates: TrackValues
+    throttles: TrackValues
     totals: Mapping[Measure, tuple[pa.Int64Array, pa.DoubleArray]]
-    carry: Carry
+    carry: DayCarryover
     surmised: frozenset[int] = frozenset()
     contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -101,7 +101,7 @@ _GAUGES: Final = (
 )  # fmt: skip
 
 
-def readings(points: pa.Table, pace: Cadence, before: Carry, tally: Tally) -> Readings:
+def readings(points: pa.Table, pace: Cadence, before: DayCarryover, tally: DropCounts) -> BrokerReadings:
     """The readings of one cluster and day.
 
     Args:
@@ -110,76 +110,76 @@ def readings(points: pa.Table, pace: Cadence, before: Carry, tally: Tally) -> Re
         before: What the day before left.
         tally: Where everything that is not used is counted.
     """
-    found = placing.placed(points, pace.step_ms, tally)
-    lines = _Lines(found)
-    times = [one.ts_ms for one in found.scrapes.moments]
-    last: dict[tuple[str, Track], tuple[int, float]] = {}
+    assigned = placing.placed(points, pace.step_ms, tally)
+    lines = _BrokerSeries(assigned)
+    times = [moment.ts_ms for moment in assigned.scrapes.moments]
+    last: dict[tuple[str, BrokerBucket], tuple[int, float]] = {}
 
-    def counted(measure: Measure) -> tuple[Values, Values]:
+    def counted(measure: Measure) -> tuple[TrackValues, TrackValues]:
         """Rates, and growth, of the counters of a measure."""
         these = lines.of(measure)
-        known = {
+        readings_before = {
             number: before.counters[measure, track]
             for number, track in enumerate(lines.tracks)
             if (measure, track) in before.counters
         }
-        made = counters.rates(
-            *these, times=times, max_gap_ms=pace.max_gap_ms, before=known, tally=tally
+        measured_rates = counters.rates(
+            *these, times=times, max_gap_ms=pace.max_gap_ms, before=readings_before, tally=tally
         )
-        last.update(((measure, lines.tracks[one]), read) for one, read in made.last.items())
-        return Values(made.series, made.rows, made.values), Values(
-            made.series, made.rows, made.grown
+        last.update(((measure, lines.tracks[track_number]), read) for track_number, read in measured_rates.last.items())
+        return TrackValues(measured_rates.series, measured_rates.rows, measured_rates.values), TrackValues(
+            measured_rates.series, measured_rates.rows, measured_rates.grown
         )
 
     totals = {
         gauge: _either(counted(total)[0] if total else None, lines.of(gauge))
         for gauge in _GAUGES
-        for total in (next((one for one, rate in _RATE_OF.items() if rate is gauge), None),)
+        for total in (next((counter_measure for counter_measure, rate in _RATE_OF.items() if rate is gauge), None),)
     }
     rates = _either(counted(Measure.RATE_TOTAL)[0], lines.of(Measure.RATE))
     throttles = _either(counted(Measure.THROTTLE_TOTAL)[1], lines.of(Measure.THROTTLE))
-    throne = _Throne(found, lines, rates, pace.step_ms)
-    named = throne.moved(lines.named())
-    tally.add(Fate.STANDBY_CONTROLLER, throne.passed_over)
-    seen = pc.unique(named.tracks).to_pylist()
-    return Readings(
+    throne = _ActiveController(assigned, lines, rates, pace.step_ms)
+    occurrences = throne.moved(lines.bucket_points())
+    tally.add(DropReason.STANDBY_CONTROLLER, throne.passed_over)
+    track_numbers = pc.unique(occurrences.tracks).to_pylist()
+    return BrokerReadings(
         moments=throne.moments,
         rows=throne.rows,
-        failed=found.scrapes.failed,
+        failed=assigned.scrapes.failed,
         tracks=throne.tracks,
-        named=named,
+        occurrences=occurrences,
         rates=throne.moved(rates),
         throttles=throne.moved(throttles),
-        totals={gauge: (one.rows, one.values) for gauge, one in totals.items()},
-        carry=Carry(
+        totals={gauge: (total_values.rows, total_values.values) for gauge, total_values in totals.items()},
+        carry=DayCarryover(
             last={broker: throne.moments[rows[-1]].ts_ms for broker, rows in throne.rows.items()},
-            tracks=frozenset(throne.tracks[one] for one in seen),
+            tracks=frozenset(throne.tracks[track_number] for track_number in track_numbers),
             counters=last,
         ),
         surmised=throne.surmised,
-        contested=found.scrapes.contested,
+        contested=assigned.scrapes.contested,
     )
 
 
-def _either(first: Values | None, other: Values) -> Values:
+def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
     """Both; where a counter and a gauge tell the same, the counter comes first and counts."""
     if first is None or not len(first.tracks):
-        return other
-    return Values(*(pa.concat_arrays([mine, its]) for mine, its in zip(first, other, strict=True)))
+        return second
+    return TrackValues(*(pa.concat_arrays([first_column, its]) for first_column, its in zip(first, second, strict=True)))
 
 
-class _Lines:
+class _BrokerSeries:
     """Series of brokers: which track and measure each point has."""
 
-    def __init__(self, found: Placed) -> None:
-        moments = found.scrapes.moments
-        brokers = {broker: number for number, broker in enumerate(found.scrapes.rows)}
-        of_row = codes.integers([brokers[one.broker] for one in moments])
-        broker = of_row.take(found.rows)
-        lines = codes.coded([broker, *found.names])
-        texts = [one.take(lines.firsts).to_pylist() for one in found.names]
+    def __init__(self, assigned: AssignedPoints) -> None:
+        moments = assigned.scrapes.moments
+        brokers = {broker: number for number, broker in enumerate(assigned.scrapes.rows)}
+        of_row = codes.integers([brokers[moment.broker] for moment in moments])
+        broker = of_row.take(assigned.rows)
+        lines = codes.coded([broker, *assigned.names])
+        texts = [column.take(lines.firsts).to_pylist() for column in assigned.names]
         names = list(brokers)
-        numbers: dict[Track, int] = {}
+        numbers: dict[BrokerBucket, int] = {}
         self._measures: list[str] = []
         of_line: list[int] = []
         for at, measure, kind, user, client_id, ip in zip(
@@ -187,70 +187,70 @@ class _Lines:
         ):
             bucket = bucket_of(user, client_id, ip)
             group = bucket.kind if kind else GroupKind.NONE
-            track = Track(kind, group.value, bucket.user, bucket.client_id, bucket.ip, names[at])
+            track = BrokerBucket(kind, group.value, bucket.user, bucket.client_id, bucket.ip, names[at])
             self._measures.append(measure)
             of_line.append(numbers.setdefault(track, len(numbers)))
         self.tracks = tuple(numbers)
         self._lines = lines.codes
-        self._rows, self._values = found.rows, found.values
+        self._rows, self._values = assigned.rows, assigned.values
         self._tracks = codes.integers(of_line).take(lines.codes)
 
-    def of(self, measure: Measure) -> Values:
+    def of(self, measure: Measure) -> TrackValues:
         """The points of a measure."""
-        return self._where([one == measure for one in self._measures])
+        return self._select([name == measure for name in self._measures])
 
-    def named(self) -> Values:
+    def bucket_points(self) -> TrackValues:
         """All points of buckets."""
-        of_bucket = [one not in _OF_BROKER for one in self._measures]
-        return self._where(of_bucket)
+        of_bucket = [name not in _OF_BROKER for name in self._measures]
+        return self._select(of_bucket)
 
-    def _where(self, wanted: Sequence[bool]) -> Values:
-        if all(wanted):
-            return Values(self._tracks, self._rows, self._values)
-        mask = pa.array(wanted, pa.bool_()).take(self._lines)
-        return Values(*(one.filter(mask) for one in (self._tracks, self._rows, self._values)))
+    def _select(self, is_selected: Sequence[bool]) -> TrackValues:
+        if all(is_selected):
+            return TrackValues(self._tracks, self._rows, self._values)
+        mask = pa.array(is_selected, pa.bool_()).take(self._lines)
+        return TrackValues(*(column.filter(mask) for column in (self._tracks, self._rows, self._values)))
 
 
 _OF_BROKER: Final = frozenset(
-    str(one) for one in (*_GAUGES, *_RATE_OF) if one is not Measure.RATE_TOTAL
+    str(measure) for measure in (*_GAUGES, *_RATE_OF) if measure is not Measure.RATE_TOTAL
 )
 
 
-class _Throne:
+class _ActiveController:
     """Moves the mutations of the active controller to a broker of their own, and drops those of the others."""
 
-    def __init__(self, found: Placed, lines: _Lines, rates: Values, step_ms: int) -> None:
-        scrapes = found.scrapes
+    def __init__(self, assigned: AssignedPoints, lines: _BrokerSeries, rates: TrackValues, step_ms: int) -> None:
+        scrapes = assigned.scrapes
         self.moments, self.rows, self.tracks = scrapes.moments, dict(scrapes.rows), lines.tracks
         self.passed_over = 0
         self.surmised = scrapes.surmised
         mutation = QuotaType.CONTROLLER_MUTATION.value
-        self._moves = [one.quota_type == mutation for one in lines.tracks]
+        self._moves = [track.quota_type == mutation for track in lines.tracks]
         if not any(self._moves):
             return
-        times = [one.ts_ms for one in scrapes.moments]
-        nodes = sorted({one.broker for one in lines.tracks if one.quota_type == mutation})
+        times = [moment.ts_ms for moment in scrapes.moments]
+        nodes = sorted({track.broker for track in lines.tracks if track.quota_type == mutation})
         order = controller.reign(
             controller.sights(
-                self._totals(rates), {one: scrapes.rows[one] for one in nodes}, times
+                self._totals(rates), {node: scrapes.rows[node] for node in nodes}, times
             ),
             step_ms,
         )
         begin = len(self.moments)
-        self.moments += tuple(Moment(CONTROLLER, times[row]) for row in order)
+        self.moments += tuple(ScrapeTime(CONTROLLER, times[row]) for row in order)
         self.rows[CONTROLLER] = range(begin, begin + len(order))
         new_row = {row: begin + at for at, row in enumerate(order)}
         self.surmised |= {new for row, new in new_row.items() if row in scrapes.surmised}
         self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
-        numbers = {one: number for number, one in enumerate(lines.tracks)}
-        moved = []
-        for one, moves in zip(lines.tracks, self._moves, strict=True):
-            target = one._replace(broker=CONTROLLER) if moves else one
-            moved.append(numbers.setdefault(target, len(numbers)))
+        numbers = {track: number for number, track in enumerate(lines.tracks)}
+        moved_tracks = []
+        for track, moves in zip(lines.tracks, self._moves, strict=True):
+            target = track._replace(broker=CONTROLLER) if moves else track
+            moved_tracks.append(numbers.setdefault(target, len(numbers)))
         self.tracks = tuple(numbers)
-        self._track = codes.integers(moved)
+        self._track = codes.integers(moved_tracks)
 
-    def moved(self, values: Values) -> Values:
+    def moved(self, values: TrackValues) -> TrackValues:
         """The readings with those of the active controller as the cluster's."""
         if not any(self._moves):
             return values
@@ -258,10 +258,10 @@ class _Throne:
         rows = pc.if_else(moves, self._row.take(values.rows), values.rows)
         stays = pc.is_valid(rows)
         self.passed_over = max(self.passed_over, len(rows) - codes.count(stays))
-        made = (self._track.take(values.tracks), rows, values.values)
-        return Values(*(one.filter(stays) for one in made))
+        columns = (self._track.take(values.tracks), rows, values.values)
+        return TrackValues(*(column.filter(stays) for column in columns))
 
-    def _totals(self, rates: Values) -> dict[int, float]:
+    def _totals(self, rates: TrackValues) -> dict[int, float]:
         mask = pa.array(self._moves, pa.bool_()).take(rates.tracks)
         table = pa.table({"row": rates.rows.filter(mask), "value": rates.values.filter(mask)})
         table = table.filter(pc.is_finite(table["value"]))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.telemetry import codes
-from reconciler.telemetry.targets import Origin
+from reconciler.telemetry.targets import SampleOrigin
 from reconciler.usage.tables import Measure
 
 HOUR_MS: Final = 3_600_000
@@ -20,7 +20,7 @@ other readings each time, and nearly the same mean."""
 _Line = tuple[str, str, str, str, str]
 
 
-class Rivals:
+class DuplicateBrokerCheck:
     """Readings of a day by who made them; looked at only where two instances have one id.
 
     Args:
@@ -33,7 +33,7 @@ class Rivals:
 
     def __init__(
         self,
-        origins: Sequence[Origin],
+        origins: Sequence[SampleOrigin],
         numbers: pa.Int64Array,
         names: tuple[pa.Array, ...],
         times: pa.Int64Array,
@@ -42,29 +42,29 @@ class Rivals:
         self._origins, self._numbers, self._names = origins, numbers, names
         self._times, self._values = times, values
 
-    def alike(self, one: Origin, other: Origin, hour: int) -> bool | None:
+    def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
         """Whether at least half of what was used by the first or the second of them has the same mean with both.
 
         Only types of quota that both tell are compared, because one broker may have two exporters; and only what was
         used at all. ``None`` = there is nothing of that.
 
         Args:
-            one: An origin.
-            other: Another one.
+            first: An origin.
+            second: Another one.
             hour: Since the epoch.
         """
-        mine, its = self._means.get((one, hour), {}), self._means.get((other, hour), {})
-        kinds = {line[:2] for line in mine} & {line[:2] for line in its}
-        same = different = 0
-        for line in mine.keys() | its.keys():
-            high = max(mine.get(line, 0.0), its.get(line, 0.0))
+        first_means, its = self._means.get((first, hour), {}), self._means.get((second, hour), {})
+        kinds = {line[:2] for line in first_means} & {line[:2] for line in its}
+        same_count = different = 0
+        for line in first_means.keys() | its.keys():
+            high = max(first_means.get(line, 0.0), its.get(line, 0.0))
             if line[:2] in kinds and high > 0:
-                apart = LIKE * abs(mine.get(line, 0.0) - its.get(line, 0.0)) > high
-                same, different = same + (not apart), different + apart
-        return None if not same and not different else same >= different
+                apart = LIKE * abs(first_means.get(line, 0.0) - its.get(line, 0.0)) > high
+                same_count, different = same_count + (not apart), different + apart
+        return None if not same_count and not different else same_count >= different
 
     @cached_property
-    def _means(self) -> Mapping[tuple[Origin, int], Mapping[_Line, float]]:
+    def _means(self) -> Mapping[tuple[SampleOrigin, int], Mapping[_Line, float]]:
         used = pc.and_(pc.equal(self._names[0], Measure.RATE.value), pc.is_finite(self._values))
         names = tuple(column.filter(used) for column in self._names)
         hours = pc.divide(self._times.filter(used), HOUR_MS)
@@ -73,11 +73,11 @@ class Rivals:
         table = pa.table({"line": lines.codes, "value": self._values.filter(used)})
         means = table.group_by("line", use_threads=False).aggregate([("value", "mean")])
         firsts = lines.firsts.take(means["line"].combine_chunks())
-        found: dict[tuple[Origin, int], dict[_Line, float]] = {}
-        columns = [one.take(firsts).to_pylist() for one in (numbers, hours, *names)]
+        means_by_origin: dict[tuple[SampleOrigin, int], dict[_Line, float]] = {}
+        columns = [column.take(firsts).to_pylist() for column in (numbers, hours, *names)]
         for number, hour, measure, kind, user, client_id, ip, mean in zip(
             *columns, means["value_mean"].to_pylist(), strict=True
         ):
-            whose = found.setdefault((self._origins[number], hour), {})
+            whose = means_by_origin.setdefault((self._origins[number], hour), {})
             whose[measure, kind, user, client_id, ip] = mean
-        return found
+        return means_by_origin

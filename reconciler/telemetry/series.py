@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, overload
 
 
-class Word(StrEnum):
+class SeriesOutcome(StrEnum):
     """What can become of a series or a point: every one that is not used is counted under one of these."""
 
     SERIES = "series"
@@ -44,43 +44,43 @@ class Word(StrEnum):
     SPLITS = "splits"
 
 
-SENTENCES: Final[dict[Word, str]] = {
-    Word.SERIES: "series that were read",
-    Word.POINTS: "points that were kept",
-    Word.OTHER_METRIC: "series whose metric says nothing of quotas or brokers in this dialect",
-    Word.OTHER_CLUSTER: "series that fit no cluster's telemetry.matchers",
-    Word.TWO_CLUSTERS: "series that fit the telemetry.matchers of two clusters: neither got them",
-    Word.PER_TOPIC: "series of single topics: the broker's total is what counts",
-    Word.PER_SHARD: "series of single cores: scrape Redpanda's /public_metrics, which adds them up",
-    Word.NO_INSTANCE: "series without an instance label, whose broker nothing can tell",
-    Word.BROKER_CONFLICT: "app-info series that name another broker than telemetry.brokerId, which was believed",
-    Word.APP_INFO_UNUSED: "app-info series that were not needed, because telemetry.brokerId says who is who",
-    Word.UNKNOWN_TYPE: "series of a quota type that we do not know",
-    Word.BAD_USER: "series whose user is not percent-encoded as Kafka does it",
-    Word.BAD_CLIENT_ID: "series whose client id is not quoted as JMX does it: cut by a greedy exporter rule, or forged",
-    Word.BAD_IP: "series whose ip is no address",
-    Word.BAD_BROKER_ID: "app-info series without a broker id, or with one that is no whole number",
-    Word.NAME_LOST: "series whose client is spelled out in the metric's name, where it cannot be read back",
-    Word.GROUP_ENTITY: "series of groups of client id prefixes, which are no bucket of Kafka's",
-    Word.NOT_TEXT: "series with a name that is no Unicode text",
-    Word.CLOCK_AHEAD: "points from the future: some clock is wrong",
-    Word.NOT_A_TIME: "points whose time is before 2010 or absurd: seconds and milliseconds confused?",
-    Word.NO_TIME: "points without a time of their own",
-    Word.DUPLICATES: "points that were there twice, with the same value: one was kept",
-    Word.CONTRADICTIONS: "points that were there twice, with different values: the larger was kept",
-    Word.RESAMPLED: "points that repeat the one before on an even grid: a range query's look-back, not a reading",
-    Word.HISTOGRAMS: "series of native histograms",
-    Word.BAD_VALUE: "points whose value is no number",
-    Word.BAD_LINE: "lines or rows that could not be read",
-    Word.TRUNCATED: "files or answers that end too early: what came before was read",
-    Word.WARNINGS: "warnings of the server: its answer is not complete",
-    Word.INFOS: "remarks of the server about a query",
-    Word.RETRIES: "requests that had to be sent again",
-    Word.SPLITS: "queries that were too large and were asked in parts",
+SENTENCES: Final[dict[SeriesOutcome, str]] = {
+    SeriesOutcome.SERIES: "series that were read",
+    SeriesOutcome.POINTS: "points that were kept",
+    SeriesOutcome.OTHER_METRIC: "series whose metric says nothing of quotas or brokers in this dialect",
+    SeriesOutcome.OTHER_CLUSTER: "series that fit no cluster's telemetry.matchers",
+    SeriesOutcome.TWO_CLUSTERS: "series that fit the telemetry.matchers of two clusters: neither got them",
+    SeriesOutcome.PER_TOPIC: "series of single topics: the broker's total is what counts",
+    SeriesOutcome.PER_SHARD: "series of single cores: scrape Redpanda's /public_metrics, which adds them up",
+    SeriesOutcome.NO_INSTANCE: "series without an instance label, whose broker nothing can tell",
+    SeriesOutcome.BROKER_CONFLICT: "app-info series that name another broker than telemetry.brokerId, which was believed",
+    SeriesOutcome.APP_INFO_UNUSED: "app-info series that were not needed, because telemetry.brokerId says who is who",
+    SeriesOutcome.UNKNOWN_TYPE: "series of a quota type that we do not know",
+    SeriesOutcome.BAD_USER: "series whose user is not percent-encoded as Kafka does it",
+    SeriesOutcome.BAD_CLIENT_ID: "series whose client id is not quoted as JMX does it: cut by a greedy exporter rule, or forged",
+    SeriesOutcome.BAD_IP: "series whose ip is no address",
+    SeriesOutcome.BAD_BROKER_ID: "app-info series without a broker id, or with one that is no whole number",
+    SeriesOutcome.NAME_LOST: "series whose client is spelled out in the metric's name, where it cannot be read back",
+    SeriesOutcome.GROUP_ENTITY: "series of groups of client id prefixes, which are no bucket of Kafka's",
+    SeriesOutcome.NOT_TEXT: "series with a name that is no Unicode text",
+    SeriesOutcome.CLOCK_AHEAD: "points from the future: some clock is wrong",
+    SeriesOutcome.NOT_A_TIME: "points whose time is before 2010 or absurd: seconds and milliseconds confused?",
+    SeriesOutcome.NO_TIME: "points without a time of their own",
+    SeriesOutcome.DUPLICATES: "points that were there twice, with the same value: one was kept",
+    SeriesOutcome.CONTRADICTIONS: "points that were there twice, with different values: the larger was kept",
+    SeriesOutcome.RESAMPLED: "points that repeat the one before on an even grid: a range query's look-back, not a reading",
+    SeriesOutcome.HISTOGRAMS: "series of native histograms",
+    SeriesOutcome.BAD_VALUE: "points whose value is no number",
+    SeriesOutcome.BAD_LINE: "lines or rows that could not be read",
+    SeriesOutcome.TRUNCATED: "files or answers that end too early: what came before was read",
+    SeriesOutcome.WARNINGS: "warnings of the server: its answer is not complete",
+    SeriesOutcome.INFOS: "remarks of the server about a query",
+    SeriesOutcome.RETRIES: "requests that had to be sent again",
+    SeriesOutcome.SPLITS: "queries that were too large and were asked in parts",
 }
 """What each word means, for outputs that explain their counts."""
 
-PARTIAL: Final = frozenset({Word.TRUNCATED, Word.WARNINGS, Word.BAD_LINE})
+PARTIAL: Final = frozenset({SeriesOutcome.TRUNCATED, SeriesOutcome.WARNINGS, SeriesOutcome.BAD_LINE})
 """Words that make a result partial: something was there that we could not get."""
 
 
@@ -88,18 +88,18 @@ EXAMPLES: Final = 5
 """So many places are remembered per word."""
 
 
-class Counts(Mapping[Word, int]):
+class OutcomeCounts(Mapping[SeriesOutcome, int]):
     """How often each word was counted; it grows while a reader works, and is read when that has ended."""
 
     __slots__ = ("_counted", "_examples")
 
-    def __init__(self, counted: Mapping[Word, int] | None = None) -> None:
-        self._counted: dict[Word, int] = {}
-        self._examples: dict[Word, list[str]] = {}
-        for word, number in (counted or {}).items():
+    def __init__(self, initial_counts: Mapping[SeriesOutcome, int] | None = None) -> None:
+        self._counted: dict[SeriesOutcome, int] = {}
+        self._examples: dict[SeriesOutcome, list[str]] = {}
+        for word, number in (initial_counts or {}).items():
             self.add(word, number)
 
-    def add(self, word: Word, number: int = 1, example: str = "") -> None:
+    def add(self, word: SeriesOutcome, number: int = 1, example: str = "") -> None:
         """Count something; nothing at all leaves no trace.
 
         Args:
@@ -112,15 +112,15 @@ class Counts(Mapping[Word, int]):
             if example and len(self._examples.setdefault(word, [])) < EXAMPLES:
                 self._examples[word].append(example)
 
-    def merge(self, others: Mapping[Word, int]) -> None:
+    def merge(self, more_counts: Mapping[SeriesOutcome, int]) -> None:
         """Add what others counted, with their examples."""
-        for word, number in others.items():
+        for word, number in more_counts.items():
             self.add(word, number)
-            for example in others.examples(word) if isinstance(others, Counts) else ():
+            for example in more_counts.examples(word) if isinstance(more_counts, OutcomeCounts) else ():
                 if len(self._examples.setdefault(word, [])) < EXAMPLES:
                     self._examples[word].append(example)
 
-    def examples(self, word: Word) -> tuple[str, ...]:
+    def examples(self, word: SeriesOutcome) -> tuple[str, ...]:
         """The first few places where it was counted, as far as they were told."""
         return tuple(self._examples.get(word, ()))
 
@@ -130,19 +130,19 @@ class Counts(Mapping[Word, int]):
         return any(word in PARTIAL for word in self._counted)
 
     def lines(self) -> tuple[str, ...]:
-        """One line for people per word, in the order of :class:`Word`: ``12 bad_user: series whose …``."""
+        """One line for people per word, in the order of :class:`SeriesOutcome`: ``12 bad_user: series whose …``."""
         return tuple(
             f"{self._counted[word]} {word}: {SENTENCES[word]}"
-            for word in Word
+            for word in SeriesOutcome
             if word in self._counted
         )
 
-    def __getitem__(self, word: Word) -> int:
+    def __getitem__(self, word: SeriesOutcome) -> int:
         """How often; a word that was never counted is 0, and is not among the keys."""
         return self._counted.get(word, 0)
 
-    def __iter__(self) -> Iterator[Word]:
-        return (word for word in Word if word in self._counted)
+    def __iter__(self) -> Iterator[SeriesOutcome]:
+        return (word for word in SeriesOutcome if word in self._counted)
 
     def __len__(self) -> int:
         return len(self._counted)
@@ -154,7 +154,7 @@ class Counts(Mapping[Word, int]):
         return f"Counts({ {str(word): self._counted[word] for word in self} })"
 
 
-class Points(Sequence[tuple[int, float]]):
+class PointArray(Sequence[tuple[int, float]]):
     """Points as two columns: a tenth of the memory that a list of tuples takes.
 
     Attributes:
@@ -169,9 +169,9 @@ class Points(Sequence[tuple[int, float]]):
         self.values = values if isinstance(values, array) else array("d", values)
 
     @classmethod
-    def of(cls, points: Sequence[tuple[int, float]]) -> "Points":
+    def of(cls, points: Sequence[tuple[int, float]]) -> "PointArray":
         """These points as columns."""
-        if isinstance(points, Points):
+        if isinstance(points, PointArray):
             return points
         return cls((at for at, _ in points), (value for _, value in points))
 
@@ -186,10 +186,10 @@ class Points(Sequence[tuple[int, float]]):
     @overload
     def __getitem__(self, at: int) -> tuple[int, float]: ...
     @overload
-    def __getitem__(self, at: slice) -> "Points": ...
-    def __getitem__(self, at: int | slice) -> "tuple[int, float] | Points":
+    def __getitem__(self, at: slice) -> "PointArray": ...
+    def __getitem__(self, at: int | slice) -> "tuple[int, float] | PointArray":
         if isinstance(at, slice):
-            return Points(self.times[at], self.values[at])
+            return PointArray(self.times[at], self.values[at])
         return self.times[at], self.values[at]
 
     def __iter__(self) -> Iterator[tuple[int, float]]:
@@ -207,7 +207,7 @@ class Points(Sequence[tuple[int, float]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class RecordedSeries:
     """One recorded series, or a stretch of it.
 
     Attributes:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from reconciler.errors import KquotaError, TelemetryError
 from reconciler.manifest.cluster import QuotaCluster, seconds
 from reconciler.telemetry import matchers
-from reconciler.telemetry.matchers import Matcher
-from reconciler.telemetry.series import Word
+from reconciler.telemetry.matchers import LabelMatcher
+from reconciler.telemetry.series import SeriesOutcome
 from reconciler.usage import samples
 from reconciler.usage.samples import Cadence
 
@@ -32,7 +32,7 @@ def broker_id(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRule:
+class BrokerIdRule:
     """How a broker's id is read from the labels of its series: ``label:NAME`` or ``regex:NAME:PATTERN``.
 
     Nothing is evaluated. The pattern must fit the whole value and has one group, which is the id.
@@ -46,14 +46,14 @@ class BrokerRule:
     pattern: re.Pattern[str] | None = None
 
     @classmethod
-    def parsed(cls, text: str) -> "BrokerRule":
+    def parsed(cls, text: str) -> "BrokerIdRule":
         """The rule that was written.
 
         Raises:
             TelemetryError: It is none.
         """
-        kind, _, rest = text.strip().partition(":")
-        label, _, pattern = rest.partition(":")
+        kind, _, rule_argument = text.strip().partition(":")
+        label, _, pattern = rule_argument.partition(":")
         hint = r"write label:broker, or regex:pod:.*-([0-9]+)"
         if not _LABEL.fullmatch(label) or kind not in {"label", "regex"}:
             raise TelemetryError(
@@ -84,12 +84,12 @@ class BrokerRule:
         value = labels.get(self.label, "")
         if self.pattern is None:
             return broker_id(value)
-        found = self.pattern.fullmatch(value)
-        return None if found is None else broker_id(found[1] or "")
+        match = self.pattern.fullmatch(value)
+        return None if match is None else broker_id(match[1] or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ClusterSource:
     """Where the recorded use of one cluster comes from.
 
     Attributes:
@@ -107,8 +107,8 @@ class Source:
     cluster: str
     cluster_id: str
     prometheus: str = field(default="", repr=False)
-    matchers: tuple[Matcher, ...] = ()
-    broker_rule: BrokerRule | None = None
+    matchers: tuple[LabelMatcher, ...] = ()
+    broker_rule: BrokerIdRule | None = None
     scrape_ms: int | None = None
     max_gap_ms: int | None = None
     evidence_uri: str = ""
@@ -149,7 +149,7 @@ class Source:
         return self.prometheus
 
 
-def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> Source:
+def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> ClusterSource:
     """What a QuotaCluster says of its telemetry.
 
     Args:
@@ -159,8 +159,8 @@ def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> Source:
     Raises:
         TelemetryError: A value cannot be read, or no cluster id is known.
     """
-    found = cluster_id or cluster.expected_cluster_id
-    if not found:
+    resolved_id = cluster_id or cluster.expected_cluster_id
+    if not resolved_id:
         raise TelemetryError(
             f"the cluster id of {cluster.name} is not known, and recorded use is kept by it",
             hint="write expectedClusterId (`kquota doctor` shows it)",
@@ -168,12 +168,12 @@ def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> Source:
     spec: Mapping[str, Any] = cluster.telemetry
     age = _milliseconds(spec, "maxEvidenceAge")
     rule = spec.get("brokerId")
-    return Source(
+    return ClusterSource(
         cluster=cluster.name,
-        cluster_id=found,
+        cluster_id=resolved_id,
         prometheus=str(spec.get("prometheus", "")),
         matchers=matchers.parsed(str(spec.get("matchers", ""))),
-        broker_rule=None if rule is None else BrokerRule.parsed(str(rule)),
+        broker_rule=None if rule is None else BrokerIdRule.parsed(str(rule)),
         scrape_ms=_milliseconds(spec, "scrapeStep"),
         max_gap_ms=_milliseconds(spec, "maxGap"),
         evidence_uri=str(spec.get("evidenceUri", "")),
@@ -185,7 +185,7 @@ def _milliseconds(spec: Mapping[str, Any], name: str) -> int | None:
     return round(seconds(str(spec[name])) * 1000) if name in spec else None
 
 
-class Clusters:
+class ClusterMatcher:
     """Whose a series is, among the clusters whose series may be mixed in one place.
 
     Args:
@@ -195,31 +195,31 @@ class Clusters:
         TelemetryError: There are several, and one has no matchers: everything would be its own.
     """
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[ClusterSource]) -> None:
         self.sources = tuple(sources)
-        open_ones = [one.cluster for one in self.sources if not one.matchers]
+        open_ones = [source.cluster for source in self.sources if not source.matchers]
         if len(self.sources) > 1 and open_ones:
             raise TelemetryError(
                 f"{len(self.sources)} clusters are read from one place, and {', '.join(open_ones)} has no telemetry.matchers",
                 hint='write what tells its series apart, such as matchers: cluster="orders"',
             )
 
-    def of(self, labels: Mapping[str, str]) -> Source | Word:
+    def of(self, labels: Mapping[str, str]) -> ClusterSource | SeriesOutcome:
         """The cluster of a series, or why it has none."""
-        found = [one for one in self.sources if matchers.fits(one.matchers, labels)]
-        match found:
-            case [one]:
-                return one
+        matching_sources = [source for source in self.sources if matchers.fits(source.matchers, labels)]
+        match matching_sources:
+            case [source]:
+                return source
             case []:
-                return Word.OTHER_CLUSTER
+                return SeriesOutcome.OTHER_CLUSTER
             case _:
-                return Word.TWO_CLUSTERS
+                return SeriesOutcome.TWO_CLUSTERS
 
-    def check(self, seen: Iterable[Mapping[str, str]]) -> None:
+    def check(self, label_sets: Iterable[Mapping[str, str]]) -> None:
         """Whether series of brokers can all be of the one cluster that takes everything.
 
         Args:
-            seen: Labels of the series that say something of quotas or brokers.
+            label_sets: Labels of the series that say something of quotas or brokers.
 
         Raises:
             TelemetryError: They look like several clusters, and no matchers tell which is meant.
@@ -227,16 +227,16 @@ class Clusters:
         if len(self.sources) != 1 or self.sources[0].matchers:
             return
         values: dict[str, set[str]] = {}
-        for labels in seen:
+        for labels in label_sets:
             for name in CLUSTER_LABELS:
                 if labels.get(name):
                     values.setdefault(name, set()).add(labels[name])
         for name in CLUSTER_LABELS:
-            several = sorted(values.get(name, ()))
-            if len(several) > 1:
-                more = ", …" if len(several) > 3 else ""
+            examples = sorted(values.get(name, ()))
+            if len(examples) > 1:
+                suffix = ", …" if len(examples) > 3 else ""
                 raise TelemetryError(
-                    f"series of several clusters seem to be there ({name} is {', '.join(several[:3])}{more}),"
+                    f"series of several clusters seem to be there ({name} is {', '.join(examples[:3])}{suffix}),"
                     f" and telemetry.matchers of {self.sources[0].cluster} does not say which are its own",
-                    hint=f"write matchers: {Matcher(label=name, operator='=', value=several[0])}",
+                    hint=f"write matchers: {LabelMatcher(label=name, operator='=', value=examples[0])}",
                 )

@@ -16,10 +16,10 @@ from reconciler.lake.looks import begin_ms, day_of, state_of
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, set_values
+from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.json_state import read_state
 from reconciler.telemetry.appending import added
-from reconciler.telemetry.limits import Look
+from reconciler.telemetry.limits import LimitSnapshot
 from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table, entity_text, named_text
 
@@ -28,7 +28,7 @@ _FOREIGN: Final = ("foreign", "foreign", "foreign")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SnapshotDocument:
     """One look, as ``kquota snapshot --taken-at`` wrote it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Taken:
 
     cluster_id: str
     observed_ms: int
-    state: State = field(repr=False)
+    state: QuotaState = field(repr=False)
 
     @property
     def snapshot_id(self) -> str:
@@ -54,39 +54,39 @@ class Taken:
         return day_of(self.observed_ms)
 
 
-def read(text: str, *, where: str) -> Taken:
+def read(text: str, *, source: str) -> SnapshotDocument:
     """The look that a document holds.
 
     Args:
         text: The document.
-        where: Its name, for errors.
+        source: Its name, for errors.
 
     Raises:
         ConfigError: It is no whole document of ``kquota snapshot``.
         TelemetryError: It does not say when it was taken, or which cluster it is of. A filtered answer
             (``kquota describe``) never says when: it would look as if all other limits were gone.
     """
-    cluster_id, taken_at, state = read_state(text, where=where)
+    cluster_id, taken_at, state = read_state(text, location=source)
     if not taken_at:
         raise TelemetryError(
             "does not say when it was taken, so nobody knows since when its limits hold",
-            where=where,
+            location=source,
             hint="take it with kquota snapshot --taken-at; what describe writes may be filtered and is no snapshot",
         )
     try:
         moment = datetime.fromisoformat(taken_at)
     except ValueError as wrong:
-        raise TelemetryError(f"takenAt {taken_at!r} is no time", where=where) from wrong
+        raise TelemetryError(f"takenAt {taken_at!r} is no time", location=source) from wrong
     if moment.tzinfo is None or moment.timestamp() < 0 or not cluster_id:
         raise TelemetryError(
             "needs a takenAt with a time zone and a clusterId",
-            where=where,
+            location=source,
             hint="take it with kquota snapshot --taken-at",
         )
-    return Taken(cluster_id=cluster_id, observed_ms=round(moment.timestamp() * 1000), state=state)
+    return SnapshotDocument(cluster_id=cluster_id, observed_ms=round(moment.timestamp() * 1000), state=state)
 
 
-def keep(lake: Lake, looks: Iterable[Taken]) -> int:
+def keep(lake: Lake, looks: Iterable[SnapshotDocument]) -> int:
     """Brings looks of any clusters into the lake; those that are there already change nothing.
 
     Entries are committed before the row that says they are complete, so a look that was cut short is none.
@@ -97,23 +97,23 @@ def keep(lake: Lake, looks: Iterable[Taken]) -> int:
     Raises:
         LakeError: The lake cannot be read or written.
     """
-    units: dict[tuple[str, date], dict[str, Taken]] = {}
-    for one in looks:
-        units.setdefault((one.cluster_id, one.day), {})[one.snapshot_id] = one
+    units: dict[tuple[str, date], dict[str, SnapshotDocument]] = {}
+    for snapshot in looks:
+        units.setdefault((snapshot.cluster_id, snapshot.day), {})[snapshot.snapshot_id] = snapshot
     new = 0
-    for (cluster_id, day), taken in sorted(units.items(), key=lambda one: one[0]):
-        entries = {name: _entry_rows(name, one) for name, one in taken.items()}
+    for (cluster_id, day), snapshots_by_name in sorted(units.items(), key=lambda unit_snapshots: unit_snapshots[0]):
+        entries = {name: _entry_rows(name, snapshot) for name, snapshot in snapshots_by_name.items()}
         _ = _add(lake, Unit(table=QUOTA_ENTRY, cluster_id=cluster_id, day=day), entries)
-        rows = {name: _snapshot_rows(name, one) for name, one in taken.items()}
+        rows = {name: _snapshot_rows(name, snapshot) for name, snapshot in snapshots_by_name.items()}
         new += _add(lake, Unit(table=SNAPSHOT, cluster_id=cluster_id, day=day), rows)
     return new
 
 
 def _add(lake: Lake, unit: Unit, parts: Mapping[str, pa.Table]) -> int:
-    def missing(there: pa.Table) -> pa.Table:
-        known = set(pc.unique(there["snapshot_id"]).to_pylist())
-        new = [rows for name, rows in parts.items() if name not in known]
-        return pa.concat_tables([there.slice(0, 0), *new])
+    def missing(existing_rows: pa.Table) -> pa.Table:
+        known_ids = set(pc.unique(existing_rows["snapshot_id"]).to_pylist())
+        new = [rows for name, rows in parts.items() if name not in known_ids]
+        return pa.concat_tables([existing_rows.slice(0, 0), *new])
 
     return added(lake, unit, missing)
 
@@ -122,24 +122,24 @@ def _rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=arrow.schema(table))
 
 
-def _snapshot_rows(name: str, taken: Taken) -> pa.Table:
+def _snapshot_rows(name: str, snapshot: SnapshotDocument) -> pa.Table:
     row = {
-        "cluster_id": taken.cluster_id,
+        "cluster_id": snapshot.cluster_id,
         "snapshot_id": name,
-        "observed_at_ms": taken.observed_ms,
+        "observed_at_ms": snapshot.observed_ms,
         "complete": True,
-        "entries": sum(1 for _ in _entries(taken.state)),
-        "day": taken.day,
+        "entries": sum(1 for _ in _entries(snapshot.state)),
+        "day": snapshot.day,
     }
     return _rows(SNAPSHOT, [row])
 
 
-def _entry_rows(name: str, taken: Taken) -> pa.Table:
-    made = [
+def _entry_rows(name: str, snapshot: SnapshotDocument) -> pa.Table:
+    entry_rows = [
         {
-            "cluster_id": taken.cluster_id,
+            "cluster_id": snapshot.cluster_id,
             "snapshot_id": name,
-            "observed_at_ms": taken.observed_ms,
+            "observed_at_ms": snapshot.observed_ms,
             "user_kind": slots[0],
             "client_kind": slots[1],
             "ip_kind": slots[2],
@@ -150,28 +150,28 @@ def _entry_rows(name: str, taken: Taken) -> pa.Table:
             "quota_key": key,
             "value": value,
             "source": SOURCE,
-            "day": taken.day,
+            "day": snapshot.day,
             **_meaning(key, value),
         }
-        for slots, names, text, key, value in _entries(taken.state)
+        for slots, names, text, key, value in _entries(snapshot.state)
     ]
-    return _rows(QUOTA_ENTRY, made)
+    return _rows(QUOTA_ENTRY, entry_rows)
 
 
 _Slots = tuple[str, str, str]
 _Entry = tuple[_Slots, _Slots, str, str, float]
 
 
-def _entries(state: State) -> Iterable[_Entry]:
+def _entries(state: QuotaState) -> Iterable[_Entry]:
     """Every pair, also of keys and types that we do not know."""
     for subject in state.entities():
         foreign = state.foreign_values.get(subject, ())
-        known = [(key.value, value) for key, value in set_values(state.limits[subject])]
-        for key, value in (*known, *foreign):
+        known_values = [(key.value, value) for key, value in set_values(state.limits[subject])]
+        for key, value in (*known_values, *foreign):
             yield kinds(subject), _names(subject), entity_text(subject), key, value
-    for named, values in state.foreign_entities:
+    for entity_parts, values in state.foreign_entities:
         for key, value in values:
-            yield _FOREIGN, ("", "", ""), named_text(named), key, value
+            yield _FOREIGN, ("", "", ""), named_text(entity_parts), key, value
 
 
 def _names(subject: Entity) -> _Slots:
@@ -189,7 +189,7 @@ def _meaning(key: str, value: float) -> dict[str, object]:
     return {"quota_units": units, "value_state": state.value}
 
 
-def looks(lake: Lake, cluster_id: str, since: date | None = None) -> tuple[Look, ...]:
+def limit_snapshots(lake: Lake, cluster_id: str, since: date | None = None) -> tuple[LimitSnapshot, ...]:
     """The complete looks at a cluster, in order of time; equal neighbours share one state.
 
     Args:
@@ -202,31 +202,31 @@ def looks(lake: Lake, cluster_id: str, since: date | None = None) -> tuple[Look,
         LakeError: A table cannot be read.
     """
     begin = None if since is None else begin_ms(since)
-    taken, entries = _taken(lake, cluster_id, begin)
-    found: list[Look] = []
+    snapshot_rows, entries = _select_snapshots(lake, cluster_id, begin)
+    snapshots: list[LimitSnapshot] = []
     rows: tuple[date, pa.Table] | None = None
     latest: pa.Table | None = None
-    for observed, name, count in taken:
+    for observed, name, count in snapshot_rows:
         day = day_of(observed)
         if rows is None or rows[0] != day:
             of_day = [entries[day]] if day in entries else []
             rows = day, lake.read(of_day, _VALUES, table=QUOTA_ENTRY)
-        own = rows[1].filter(pc.equal(rows[1]["snapshot_id"], name)).drop_columns(["snapshot_id"])
-        if own.num_rows != count:
+        snapshot_entries = rows[1].filter(pc.equal(rows[1]["snapshot_id"], name)).drop_columns(["snapshot_id"])
+        if snapshot_entries.num_rows != count:
             continue  # its entries are not all there: it is none
-        own = own.combine_chunks()
-        same = latest is not None and found and own.equals(latest)
-        state = found[-1].state if same else state_of(own)
-        found.append(Look(observed_ms=observed, snapshot_id=name, state=state))
-        latest = own
-    return tuple(found)
+        snapshot_entries = snapshot_entries.combine_chunks()
+        is_same_state = latest is not None and snapshots and snapshot_entries.equals(latest)
+        state = snapshots[-1].state if is_same_state else state_of(snapshot_entries)
+        snapshots.append(LimitSnapshot(observed_ms=observed, snapshot_id=name, state=state))
+        latest = snapshot_entries
+    return tuple(snapshots)
 
 
 _Row = tuple[int, str, int]
 """When, which look, how many entries it has: in this order looks are sorted."""
 
 
-def _taken(
+def _select_snapshots(
     lake: Lake, cluster_id: str, begin: int | None
 ) -> tuple[Sequence[_Row], Mapping[date, Manifest]]:
     """What is said of the looks that count, in order, and where their entries are.
@@ -235,28 +235,28 @@ def _taken(
     a whole look from before the begin. It is mostly found within a week, or else among all.
     """
     if begin is not None:
-        found, entries, is_enough = _since(lake, cluster_id, begin, day_of(begin) - _MOSTLY)
+        snapshot_rows, entries, is_enough = _since(lake, cluster_id, begin, day_of(begin) - _MOSTLY)
         if is_enough:
-            return found, entries
-    found, entries, _ = _since(lake, cluster_id, begin, None)
-    return found, entries
+            return snapshot_rows, entries
+    snapshot_rows, entries, _ = _since(lake, cluster_id, begin, None)
+    return snapshot_rows, entries
 
 
 def _since(
     lake: Lake, cluster_id: str, begin: int | None, first: date | None
 ) -> tuple[Sequence[_Row], Mapping[date, Manifest], bool]:
     """The same of days from ``first`` on; and whether the look before the begin is among them."""
-    taken = lake.manifests(SNAPSHOT, [cluster_id], first)
-    entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id], first)}
-    found: list[_Row] = []
-    for one in reversed(taken):
-        of_day = _complete(lake.read([one], table=SNAPSHOT))
+    manifests = lake.manifests(SNAPSHOT, [cluster_id], first)
+    entries = {manifest.unit.day: manifest for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first)}
+    snapshot_rows: list[_Row] = []
+    for manifest in reversed(manifests):
+        of_day = _complete(lake.read([manifest], table=SNAPSHOT))
         before = [row for row in of_day if begin is not None and row[0] <= begin]
         last = next((row for row in reversed(before) if _is_whole(lake, row, entries)), None)
         if last is not None:
-            return [*of_day[of_day.index(last) :], *found], entries, True
-        found = [*of_day, *found]
-    return found, entries, False
+            return [*of_day[of_day.index(last) :], *snapshot_rows], entries, True
+        snapshot_rows = [*of_day, *snapshot_rows]
+    return snapshot_rows, entries, False
 
 
 def _complete(rows: pa.Table) -> list[_Row]:
@@ -271,8 +271,8 @@ def _is_whole(lake: Lake, row: _Row, entries: Mapping[date, Manifest]) -> bool:
     """Whether all entries of a look are there."""
     observed, name, count = row
     of_day = [entries[day_of(observed)]] if day_of(observed) in entries else []
-    found = lake.read(of_day, ["snapshot_id"], table=QUOTA_ENTRY)
-    return int(pc.sum(pc.equal(found["snapshot_id"], name)).as_py() or 0) == count
+    entry_rows = lake.read(of_day, ["snapshot_id"], table=QUOTA_ENTRY)
+    return int(pc.sum(pc.equal(entry_rows["snapshot_id"], name)).as_py() or 0) == count
 
 
 _MOSTLY: Final = timedelta(days=7)

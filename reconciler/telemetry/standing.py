@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from reconciler.errors import LakeDamaged
 from reconciler.lake import arrow
-from reconciler.lake.lake import Lake, Made
+from reconciler.lake.lake import Lake, UnitContent
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.lake.mending import BEGAN
 from reconciler.usage.tables import Table
@@ -31,38 +31,38 @@ SENTENCE: Final = (
 
 def beginnings(points: Manifest | None, before: Manifest | None) -> dict[str, str]:
     """Which beginnings of units of points a day goes back to, as inputs of its manifests."""
-    found = {_BEGINNINGS[POINTS]: points, _BEGINNINGS[BEFORE]: before}
-    return {name: one.inputs[BEGAN] for name, one in found.items() if one and BEGAN in one.inputs}
+    manifests_by_name = {_BEGINNINGS[POINTS]: points, _BEGINNINGS[BEFORE]: before}
+    return {name: manifest.inputs[BEGAN] for name, manifest in manifests_by_name.items() if manifest and BEGAN in manifest.inputs}
 
 
-def has_lost(made_from: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def has_lost(made_from: Mapping[str, str], expected_inputs: Mapping[str, str]) -> bool:
     """Whether rows were made from points that are gone.
 
     A unit of points only grows, unless it expires or is given up; what is there afterwards has another beginning.
 
     Args:
         made_from: Inputs of the rows that stand.
-        wanted: What they would be made from now.
+        expected_inputs: What they would be made from now.
     """
     return any(
         made_from.get(name)
-        and (not wanted[name] or made_from.get(began, "") != wanted.get(began, ""))
+        and (not expected_inputs[name] or made_from.get(began, "") != expected_inputs.get(began, ""))
         for name, began in _BEGINNINGS.items()
     )
 
 
-def is_left(made_from: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def is_left(made_from: Mapping[str, str], expected_inputs: Mapping[str, str]) -> bool:
     """Whether a day was left as it was for just these inputs."""
-    return made_from.get(LEFT_FOR) == _name(wanted)
+    return made_from.get(LEFT_FOR) == _name(expected_inputs)
 
 
-def left(after: Manifest, wanted: Mapping[str, str]) -> Made:
+def retain_rows(after: Manifest, expected_inputs: Mapping[str, str]) -> UnitContent:
     """The rows that stand, and that they were left."""
-    return Made(
+    return UnitContent(
         files=after.files,
         counts=after.counts,
-        inputs={**after.inputs, LEFT_FOR: _name(wanted)},
-        partial=(*(one for one in after.partial if one != SENTENCE), SENTENCE),
+        inputs={**after.inputs, LEFT_FOR: _name(expected_inputs)},
+        partial=(*(sentence for sentence in after.partial if sentence != SENTENCE), SENTENCE),
     )
 
 
@@ -71,7 +71,7 @@ def _name(inputs: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Series:
+class _SeriesExtent:
     """How much there is of one series of a day."""
 
     count: int
@@ -79,30 +79,30 @@ class _Series:
     last: int
     covered_ms: int
 
-    def has(self, other: "_Series") -> bool:
+    def has(self, reference: "_SeriesExtent") -> bool:
         return (
-            self.count >= other.count
-            and self.covered_ms >= other.covered_ms
-            and self.first <= other.first
-            and self.last >= other.last
+            self.count >= reference.count
+            and self.covered_ms >= reference.covered_ms
+            and self.first <= reference.first
+            and self.last >= reference.last
         )
 
 
-def would_lose(lake: Lake, cluster_id: str, day: date, made: Mapping[Table, pa.Table]) -> bool:
+def would_lose(lake: Lake, cluster_id: str, day: date, rows_by_table: Mapping[Table, pa.Table]) -> bool:
     """Whether any series that stands in the lake has fewer samples, covers less time, begins later or ends earlier in new rows.
 
     Args:
         lake: Where rows stand. Those that cannot be read are no reason to keep them.
         cluster_id: Of which cluster.
         day: Of which day.
-        made: The new rows, by table.
+        rows_by_table: The new rows, by table.
 
     Raises:
         LakeError: The lake cannot be read.
     """
     return any(
         _lacks(lake, Unit(table=table, cluster_id=cluster_id, day=day), rows)
-        for table, rows in made.items()
+        for table, rows in rows_by_table.items()
     )
 
 
@@ -116,15 +116,15 @@ def _lacks(lake: Lake, unit: Unit, rows: pa.Table) -> bool:
     except LakeDamaged:
         return False
     new = _series(unit.table, arrow.conformed(unit.table, rows).select(names))
-    return any(name not in new or not new[name].has(one) for name, one in old.items())
+    return any(name not in new or not new[name].has(extent) for name, extent in old.items())
 
 
-def _series(table: Table, rows: pa.Table) -> dict[tuple[str, ...], _Series]:
-    names = [one for one in table.key if one != "ts_ms"]
-    found = rows.group_by(names).aggregate(
+def _series(table: Table, rows: pa.Table) -> dict[tuple[str, ...], _SeriesExtent]:
+    names = [key_name for key_name in table.key if key_name != "ts_ms"]
+    grouped = rows.group_by(names).aggregate(
         [("ts_ms", "count"), ("ts_ms", "min"), ("ts_ms", "max"), ("dt_ms", "sum")]
     )
-    keys = zip(*(found.column(one).to_pylist() for one in names), strict=True)
+    keys = zip(*(grouped.column(column_name).to_pylist() for column_name in names), strict=True)
     sums = ("ts_ms_count", "ts_ms_min", "ts_ms_max", "dt_ms_sum")
-    values = zip(*(found.column(one).to_pylist() for one in sums), strict=True)
-    return {key: _Series(*value) for key, value in zip(keys, values, strict=True)}
+    values = zip(*(grouped.column(column_name).to_pylist() for column_name in sums), strict=True)
+    return {key: _SeriesExtent(*value) for key, value in zip(keys, values, strict=True)}

@@ -24,25 +24,25 @@ def reach(series: pa.Array, times: pa.Array, step_ms: int) -> int:
         times: Milliseconds.
         step_ms: Usual distance of two scrapes.
     """
-    most = max(step_ms // 2, LEAST_STEP_MS)
+    longest_reach_ms = max(step_ms // 2, LEAST_STEP_MS)
     table = pa.table({"series": series, "ts": times})
     table = table.sort_by([("series", "ascending"), ("ts", "ascending")]).combine_chunks()
-    which, ts = codes.whole(table["series"]), codes.whole(table["ts"])
+    which, ts = codes.combine_column(table["series"]), codes.combine_column(table["ts"])
     passed = pc.subtract(ts, codes.shifted(ts)).filter(
         codes.sure(pc.equal(which, codes.shifted(which)))
     )
     if not len(passed):
-        return most
+        return longest_reach_ms
     usual = int(pc.quantile(passed, 0.5, interpolation="lower")[0].as_py())
-    return min(most, usual - max(1, usual // _PARTS))
+    return min(longest_reach_ms, usual - max(1, usual // _PARTS))
 
 
 def gathered(times: Iterable[int], reach_ms: int) -> dict[int, int]:
     """The scrape of each time: the first of those that lie within reach of it."""
-    found: dict[int, int] = {}
+    scrape_by_time: dict[int, int] = {}
     first: int | None = None
     for ts in sorted(times):
         if first is None or ts - first > reach_ms:
             first = ts
-        found[ts] = first
-    return found
+        scrape_by_time[ts] = first
+    return scrape_by_time

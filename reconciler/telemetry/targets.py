@@ -7,7 +7,7 @@ _JOB: Final = "job "
 _BROKER: Final = "broker "
 
 
-class Target(NamedTuple):
+class ScrapeTarget(NamedTuple):
     """What Prometheus scraped. Several may share an instance: two jobs on one host, or brokers behind one federation.
 
     Attributes:
@@ -31,16 +31,16 @@ class Target(NamedTuple):
         return _APART.join(parts)
 
     @classmethod
-    def read(cls, text: str) -> "Target":
+    def read(cls, text: str) -> "ScrapeTarget":
         """The inverse of :attr:`text`."""
-        instance, *rest = text.split(_APART)
-        job = next((one for one in rest if one.startswith(_JOB)), "")
-        broker = next((one for one in rest if one.startswith(_BROKER)), "")
+        instance, *fields = text.split(_APART)
+        job = next((target_field for target_field in fields if target_field.startswith(_JOB)), "")
+        broker = next((target_field for target_field in fields if target_field.startswith(_BROKER)), "")
         return cls(instance, job.removeprefix(_JOB), broker.removeprefix(_BROKER))
 
 
-class Origin(NamedTuple):
+class SampleOrigin(NamedTuple):
     """Who saw what: a target as one replica of Prometheus scraped it."""
 
-    target: Target
+    target: ScrapeTarget
     replica: str

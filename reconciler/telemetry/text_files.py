@@ -62,7 +62,7 @@ class TextFile:
             try:
                 text = self._decoder.decode(block, final=False)
             except UnicodeDecodeError as wrong:
-                raise TelemetryError("is no UTF-8 text", where=str(self._path)) from wrong
+                raise TelemetryError("is no UTF-8 text", location=str(self._path)) from wrong
             if text:
                 return text
         pending, _ = self._decoder.getstate()
@@ -70,4 +70,4 @@ class TextFile:
         return ""
 
     def _unreadable(self, wrong: BaseException) -> TelemetryError:
-        return TelemetryError(f"cannot be read: {wrong}", where=str(self._path))
+        return TelemetryError(f"cannot be read: {wrong}", location=str(self._path))

@@ -35,8 +35,8 @@ def moment(number: float, unit: TimeUnit) -> int | None:
     if unit is TimeUnit.SECONDS:
         return milliseconds(number)
     per_ms = _PER_MS[unit]
-    found = number // int(per_ms) if isinstance(number, int) else math.floor(number / per_ms)
-    return found if abs(found) < 2**62 else None
+    time_ms = number // int(per_ms) if isinstance(number, int) else math.floor(number / per_ms)
+    return time_ms if abs(time_ms) < 2**62 else None
 
 
 def _by_size(number: float) -> TimeUnit:

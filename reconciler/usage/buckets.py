@@ -18,10 +18,10 @@ from itertools import chain
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
-from reconciler.usage.tags import Book, Bucket, GroupKind, bucket_of, limit_of, tags_of
+from reconciler.usage.tags import KeyLimits, Bucket, GroupKind, bucket_of, limit_of, tags_of
 
 
-class Answer(StrEnum):
+class Identifiability(StrEnum):
     """How much the recorded series say about a bucket."""
 
     EXACT = "exact"
@@ -31,7 +31,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
+class MappedBucket:
     """One bucket after the change, on one broker.
 
     Attributes:
@@ -43,22 +43,22 @@ class Mapped:
         source: Whose limit that is.
         changed: Whether clients in it get another limit or other company than before.
         relieved: Whether all of the change is that clients may leave it: same limit, nobody comes, never worse.
-        why: One sentence, "" where the answer is exact.
+        reason: One sentence, "" where the answer is exact.
     """
 
     bucket: Bucket
     any_name: bool
-    answer: Answer
+    answer: Identifiability
     parts: tuple[Bucket, ...]
     limit: float | None
     source: Entity | None
     changed: bool
     relieved: bool
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regrouping:
+class BucketRegrouping:
     """What a change of limits of one key does to the buckets of one broker.
 
     Attributes:
@@ -68,17 +68,17 @@ class Regrouping:
             before 4.2 remembers, a clock. Whatever may share a client with them is not identifiable.
     """
 
-    mapped: tuple[Mapped, ...]
+    mapped: tuple[MappedBucket, ...]
     flipped: tuple[Bucket, ...]
     unexplained: tuple[Bucket, ...]
 
     @property
-    def changed(self) -> tuple[Mapped, ...]:
+    def changed(self) -> tuple[MappedBucket, ...]:
         """The buckets that a preview has to speak of; their parts are the series that it has to read.
 
         Without those that are only relieved: one user who is taken out of a crowd relieves every client id.
         """
-        return tuple(one for one in self.mapped if one.changed and not one.relieved)
+        return tuple(mapped_bucket for mapped_bucket in self.mapped if mapped_bucket.changed and not mapped_bucket.relieved)
 
 
 UNKNOWN_USERS: Final = "the users behind the client ids are not recorded"
@@ -90,61 +90,61 @@ CUSTOM_CALLBACK: Final = "a custom quota callback decides what is counted togeth
 FOREIGN_ENTITIES: Final = "entities of an unknown type may decide what is counted together"
 
 
-def regroup(before: Book, after: Book, seen: Iterable[Bucket], *, blind: str = "") -> Regrouping:
+def regroup(before: KeyLimits, after: KeyLimits, seen_buckets: Iterable[Bucket], *, blind: str = "") -> BucketRegrouping:
     """Where the traffic of each bucket goes.
 
     Args:
         before: The limits of one key under which the series were recorded, all through.
         after: The limits to come.
-        seen: Buckets with any sample on this broker.
+        seen_buckets: Buckets with any sample on this broker.
         blind: Why no mapping holds at all (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it does.
     """
-    old = sorted(set(seen))
-    crowd = _Crowd(before, after, old)
+    old = sorted(set(seen_buckets))
+    crowd = _ClientPopulation(before, after, old)
     fed: defaultdict[Bucket, dict[Bucket, bool]] = defaultdict(dict)
     flipped: list[Bucket] = []
     unexplained: list[Bucket] = []
-    for one in old:
-        images = crowd.images(one)
+    for bucket in old:
+        images = crowd.images(bucket)
         if not images:
-            unexplained.append(one)
+            unexplained.append(bucket)
             continue
-        whole = len(images) == 1 and not any(map(crowd.is_open, images))
+        is_complete = len(images) == 1 and not any(map(crowd.is_open, images))
         for image in images:
-            fed[image][one] = whole
-        if images != {one} and not any(
-            limit_of(*pair) for pair in [(before, one), *((after, image) for image in images)]
+            fed[image][bucket] = is_complete
+        if images != {bucket} and not any(
+            limit_of(*pair) for pair in [(before, bucket), *((after, image) for image in images)]
         ):
-            flipped.append(one)
-    heard = {found[0] for one in old if (found := limit_of(before, one))}
-    heard |= {found[0] for image in fed if (found := limit_of(after, image))}
+            flipped.append(bucket)
+    limited_entities = {effective_limit[0] for bucket in old if (effective_limit := limit_of(before, bucket))}
+    limited_entities |= {effective_limit[0] for image in fed if (effective_limit := limit_of(after, image))}
     for subject in crowd.changed:  # a limit that changes is spoken of, seen or not
         image = crowd.meeting(subject)
-        found = limit_of(after, image)
-        if not crowd.is_open(image) or heard.isdisjoint((subject, found[0] if found else subject)):
+        effective_limit = limit_of(after, image)
+        if not crowd.is_open(image) or limited_entities.isdisjoint((subject, effective_limit[0] if effective_limit else subject)):
             _ = fed[image]
     for image, parts in fed.items():
         crowd.add_strangers(image, parts, fed)
-    judge = _Judge(before, after, crowd, tuple(unexplained), blind)
+    judge = _EvidenceJudge(before, after, crowd, tuple(unexplained), blind)
     mapped = (judge.mapped(image, parts) for image, parts in fed.items())
-    return Regrouping(
-        mapped=tuple(sorted(mapped, key=lambda one: (one.any_name, one.bucket))),
+    return BucketRegrouping(
+        mapped=tuple(sorted(mapped, key=lambda mapped_bucket: (mapped_bucket.any_name, mapped_bucket.bucket))),
         flipped=tuple(flipped),
         unexplained=tuple(unexplained),
     )
 
 
-class _Crowd:
+class _ClientPopulation:
     """The clients that a bucket can hold: those that some entity names, and a stranger for all others."""
 
-    def __init__(self, before: Book, after: Book, old: Collection[Bucket]) -> None:
+    def __init__(self, before: KeyLimits, after: KeyLimits, old: Collection[Bucket]) -> None:
         self.before, self.after = before, after
         entities = before.limits.keys() | after.limits.keys()
-        self.user = _stranger(chain((one[0] for one in entities), (one.user for one in old)))
-        self.client = _stranger(chain((one[1] for one in entities), (one.client_id for one in old)))
-        self.address = _stranger(chain((one[2] for one in entities), (one.ip for one in old)))
+        self.user = _stranger(chain((entity[0] for entity in entities), (bucket.user for bucket in old)))
+        self.client = _stranger(chain((entity[1] for entity in entities), (bucket.client_id for bucket in old)))
+        self.address = _stranger(chain((entity[2] for entity in entities), (bucket.ip for bucket in old)))
         self.changed = sorted(
-            (one for one in entities if before.limits.get(one) != after.limits.get(one)),
+            (entity for entity in entities if before.limits.get(entity) != after.limits.get(entity)),
             key=sort_key,
         )
         self.clients_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -161,8 +161,8 @@ class _Crowd:
 
     def clients(self, user: str) -> set[str]:
         """Client ids of a user that may be counted unlike those of no name."""
-        own = Entity((user, ABSENT, ABSENT))
-        if own in self.before.limits and own in self.after.limits:
+        user_entity = Entity((user, ABSENT, ABSENT))
+        if user_entity in self.before.limits and user_entity in self.after.limits:
             return self.clients_of[user]
         return self.clients_of[user] | self.clients_of_all
 
@@ -176,11 +176,11 @@ class _Crowd:
             return {old}
         return {
             tags_of(self.after, user, client)
-            for user, client in self._held(old)
+            for user, client in self._clients_in(old)
             if tags_of(self.before, user, client) == old
         }
 
-    def _held(self, old: Bucket) -> Iterator[tuple[str, str]]:
+    def _clients_in(self, old: Bucket) -> Iterator[tuple[str, str]]:
         match old.kind:
             case GroupKind.USER:
                 for client in (self.client, "", *self.clients(old.user)):
@@ -228,7 +228,7 @@ class _Crowd:
         return image.user in self.users(old.client_id)
 
 
-def _wide(rules: Book) -> set[str]:
+def _wide(rules: KeyLimits) -> set[str]:
     return {
         user
         for user, client, _ in rules.limits
@@ -238,29 +238,29 @@ def _wide(rules: Book) -> set[str]:
 
 def _stranger(names: Iterable[object]) -> str:
     """A name that nobody has."""
-    taken = set(names)
-    found = "\0"
-    while found in taken:
-        found += "\0"
-    return found
+    used_names = set(names)
+    placeholder = "\0"
+    while placeholder in used_names:
+        placeholder += "\0"
+    return placeholder
 
 
-class _Judge:
+class _EvidenceJudge:
     """What the evidence for each new bucket is worth."""
 
     def __init__(
-        self, before: Book, after: Book, crowd: _Crowd, unexplained: tuple[Bucket, ...], blind: str
+        self, before: KeyLimits, after: KeyLimits, crowd: _ClientPopulation, unexplained: tuple[Bucket, ...], blind: str
     ) -> None:
         self.before, self.after, self.crowd = before, after, crowd
         self.unexplained, self.blind = unexplained, blind
 
-    def mapped(self, image: Bucket, parts: dict[Bucket, bool]) -> Mapped:
-        answer, why = self._answer(image, parts)
-        found = limit_of(self.after, image)
-        source, limit = found or (None, None)
+    def mapped(self, image: Bucket, parts: dict[Bucket, bool]) -> MappedBucket:
+        answer, reason = self._answer(image, parts)
+        effective_limit = limit_of(self.after, image)
+        source, limit = effective_limit or (None, None)
         same_limit = self._limit_before(image) == limit
-        return Mapped(
-            bucket=self._shown(image),
+        return MappedBucket(
+            bucket=self._without_placeholders(image),
             any_name=self.crowd.is_open(image),
             answer=answer,
             parts=tuple(sorted(parts)),
@@ -268,28 +268,28 @@ class _Judge:
             source=source,
             changed=parts != {image: True} or not same_limit,
             relieved=parts == {image: False} and same_limit,
-            why=why,
+            reason=reason,
         )
 
-    def _answer(self, image: Bucket, parts: dict[Bucket, bool]) -> tuple[Answer, str]:
+    def _answer(self, image: Bucket, parts: dict[Bucket, bool]) -> tuple[Identifiability, str]:
         if self.blind:
-            return Answer.NOT_IDENTIFIABLE, self.blind
-        if any(_may_share(image, one, self.crowd) for one in self.unexplained):
-            return Answer.NOT_IDENTIFIABLE, HISTORY_BREAKS
+            return Identifiability.NOT_IDENTIFIABLE, self.blind
+        if any(_may_share(image, bucket, self.crowd) for bucket in self.unexplained):
+            return Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS
         if not parts:
-            return Answer.NO_DATA, NOTHING_SEEN
+            return Identifiability.NO_DATA, NOTHING_SEEN
         if not self.crowd.is_open(image):
             exact = all(parts.values())
-            return (Answer.EXACT, "") if exact else (Answer.BOUND, ONLY_PARTLY)
+            return (Identifiability.EXACT, "") if exact else (Identifiability.BOUND, ONLY_PARTLY)
         if image.user in ("", self.crowd.user):
-            return Answer.NOT_IDENTIFIABLE, UNKNOWN_USERS
-        return Answer.BOUND, UNKNOWN_CLIENTS
+            return Identifiability.NOT_IDENTIFIABLE, UNKNOWN_USERS
+        return Identifiability.BOUND, UNKNOWN_CLIENTS
 
     def _limit_before(self, bucket: Bucket) -> float | None:
-        found = limit_of(self.before, bucket)
-        return found[1] if found else None
+        effective_limit = limit_of(self.before, bucket)
+        return effective_limit[1] if effective_limit else None
 
-    def _shown(self, image: Bucket) -> Bucket:
+    def _without_placeholders(self, image: Bucket) -> Bucket:
         return Bucket(
             kind=image.kind,
             user="" if image.user == self.crowd.user else image.user,
@@ -298,15 +298,15 @@ class _Judge:
         )
 
 
-def _may_share(one: Bucket, other: Bucket, crowd: _Crowd) -> bool:
+def _may_share(first: Bucket, second: Bucket, crowd: _ClientPopulation) -> bool:
     """Whether some client can be in both, as far as their names say."""
-    if (one.kind is GroupKind.IP) != (other.kind is GroupKind.IP):
+    if (first.kind is GroupKind.IP) != (second.kind is GroupKind.IP):
         return False
     return all(
-        mine == theirs or "" in (mine, theirs) or stranger in (mine, theirs)
-        for mine, theirs, stranger in (
-            (one.user, other.user, crowd.user),
-            (one.client_id, other.client_id, crowd.client),
-            (one.ip, other.ip, crowd.address),
+        first_name == second_name or "" in (first_name, second_name) or stranger in (first_name, second_name)
+        for first_name, second_name, stranger in (
+            (first.user, second.user, crowd.user),
+            (first.client_id, second.client_id, crowd.client),
+            (first.ip, second.ip, crowd.address),
         )
     )

@@ -19,7 +19,7 @@ MOST_COMMITTED: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class BucketUse:
     """One bucket in one interval: its rate, and its weight, which is the limit in force (1 if it has none)."""
 
     bucket: Bucket
@@ -34,7 +34,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class FairShare:
     """What a bucket may use of a budget, and how much it uses beyond that; they add up to its rate."""
 
     bucket: Bucket
@@ -61,7 +61,7 @@ def committed_ppm(limits: Iterable[int], available: int) -> int | None:
     return min(MOST_COMMITTED, sum(limits) * MILLION // available) if available else None
 
 
-def shares(uses: Sequence[Use], available: int) -> tuple[Share, ...]:
+def shares(uses: Sequence[BucketUse], available: int) -> tuple[FairShare, ...]:
     """A budget split by water-filling: up to one level per weight everybody is served, what is above it is excess.
 
     The level f is where sum(min(rate, f * weight)) is the budget. Whole units: fair shares are rounded down, and the units
@@ -74,42 +74,42 @@ def shares(uses: Sequence[Use], available: int) -> tuple[Share, ...]:
     Raises:
         QuotaValueError: The budget is negative, or a bucket stands there twice.
     """
-    ordered = sorted(uses, key=lambda one: one.bucket)
-    if available < 0 or len({one.bucket for one in uses}) < len(uses):
+    ordered = sorted(uses, key=lambda use: use.bucket)
+    if available < 0 or len({use.bucket for use in uses}) < len(uses):
         raise QuotaValueError("a budget is not negative and every bucket has one share of it")
-    fair = {one.bucket: one.rate for one in ordered}
-    above, left = _above(ordered, available)
-    weight = sum(one.weight for one in above)
-    for one in above:
-        fair[one.bucket] = left * one.weight // weight
-    spare = left - sum(fair[one.bucket] for one in above)
-    remainders = sorted(above, key=lambda one: (-(left * one.weight % weight), one.bucket))
-    for one in remainders[:spare]:
-        fair[one.bucket] += 1
+    fair = {use.bucket: use.rate for use in ordered}
+    above, remaining_units = _above(ordered, available)
+    weight = sum(use.weight for use in above)
+    for use in above:
+        fair[use.bucket] = remaining_units * use.weight // weight
+    spare = remaining_units - sum(fair[use.bucket] for use in above)
+    remainders = sorted(above, key=lambda use: (-(remaining_units * use.weight % weight), use.bucket))
+    for use in remainders[:spare]:
+        fair[use.bucket] += 1
     return tuple(
-        Share(bucket=one.bucket, fair=fair[one.bucket], excess=one.rate - fair[one.bucket])
-        for one in ordered
+        FairShare(bucket=use.bucket, fair=fair[use.bucket], excess=use.rate - fair[use.bucket])
+        for use in ordered
     )
 
 
-def _above(uses: Sequence[Use], available: int) -> tuple[list[Use], int]:
+def _above(uses: Sequence[BucketUse], available: int) -> tuple[list[BucketUse], int]:
     """Who uses more than the level gives, and what the others leave for them."""
-    left, weight = available, sum(one.weight for one in uses)
-    rising = sorted(uses, key=lambda one: _Slope(one.rate, one.weight))
-    for n, one in enumerate(rising):
-        if one.rate * weight > left * one.weight:
-            return sorted(rising[n:], key=lambda use: use.bucket), left
-        left -= one.rate
-        weight -= one.weight
+    remaining_units, weight = available, sum(use.weight for use in uses)
+    rising = sorted(uses, key=lambda use: _WeightedRate(use.rate, use.weight))
+    for n, rising_use in enumerate(rising):
+        if rising_use.rate * weight > remaining_units * rising_use.weight:
+            return sorted(rising[n:], key=lambda use: use.bucket), remaining_units
+        remaining_units -= rising_use.rate
+        weight -= rising_use.weight
     return [], 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Slope:
+class _WeightedRate:
     """A rate per weight, compared without a fraction."""
 
     rate: int
     weight: int
 
-    def __lt__(self, other: "_Slope") -> bool:
+    def __lt__(self, other: "_WeightedRate") -> bool:
         return self.rate * other.weight < other.rate * self.weight

@@ -5,7 +5,7 @@ from enum import StrEnum
 from reconciler.usage.samples import Censored, QuotaType
 
 
-class Bound(StrEnum):
+class FigureBound(StrEnum):
     """What a figure is to the truth."""
 
     EXACT = "exact"
@@ -13,7 +13,7 @@ class Bound(StrEnum):
     AT_MOST = "at_most"
 
 
-class Move(StrEnum):
+class LimitMove(StrEnum):
     """Which way a limit goes; no limit is above every limit."""
 
     TIGHTER = "tighter"
@@ -56,10 +56,10 @@ def censored(
     return Censored.NO
 
 
-def move(before: int | None, after: int | None) -> Move:
+def move(before: int | None, after: int | None) -> LimitMove:
     """Which way a limit goes, in units; ``None`` = unlimited."""
     if before == after:
-        return Move.EQUAL
+        return LimitMove.EQUAL
     if before is None:
-        return Move.TIGHTER
-    return Move.TIGHTER if after is not None and after < before else Move.LOOSER
+        return LimitMove.TIGHTER
+    return LimitMove.TIGHTER if after is not None and after < before else LimitMove.LOOSER

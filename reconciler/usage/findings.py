@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound, Move, move
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound, LimitMove, move
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.sizing import Advice, Rule
+from reconciler.usage.sizing import Advice, SizingRule
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle import Model
-from reconciler.usage.verdict import MINUTES_PER_DAY, SEVERITY, Breach, Verdict
+from reconciler.usage.throttle import ThrottleModel
+from reconciler.usage.verdict import MINUTES_PER_DAY, SEVERITY, ToleranceBreach, ImpactVerdict
 
-BLIND: Final = frozenset({Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE})
+BLIND: Final = frozenset({ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE})
 """Verdicts that say that nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class EvidenceNote:
     """What a report rests on.
 
     Attributes:
@@ -90,10 +90,10 @@ class ImpactRow:
     before_units: int | None
     after_units: int | None
     source_entity: str
-    answer: Answer
-    verdict: Verdict
-    bound: Bound
-    model: Model
+    answer: Identifiability
+    verdict: ImpactVerdict
+    bound: FigureBound
+    model: ThrottleModel
     before_throttled_ms: int | None
     before_max_delay_ms: int | None
     observed_throttled_ms: int | None
@@ -119,10 +119,10 @@ class ImpactRow:
         figure of today shows no change in either direction. As everywhere, a minute a day is nothing.
         """
         return (
-            self.verdict is Verdict.SAME
-            and self.bound is Bound.AT_LEAST
+            self.verdict is ImpactVerdict.SAME
+            and self.bound is FigureBound.AT_LEAST
             and self.held_back_ms * MINUTES_PER_DAY > self.covered_ms
-            and move(self.before_units, self.after_units) is Move.TIGHTER
+            and move(self.before_units, self.after_units) is LimitMove.TIGHTER
         )
 
     @property
@@ -136,14 +136,14 @@ class ImpactRow:
         return MAY_BE_WORSE if self.may_be_worse else SEVERITIES[self.verdict]
 
 
-SEVERITIES: Final[Mapping[Verdict, int]] = {one: 2 * at for at, one in enumerate(SEVERITY)}
-MAY_BE_WORSE: Final = SEVERITIES[Verdict.BETTER] + 1
+SEVERITIES: Final[Mapping[ImpactVerdict, int]] = {verdict: 2 * at for at, verdict in enumerate(SEVERITY)}
+MAY_BE_WORSE: Final = SEVERITIES[ImpactVerdict.BETTER] + 1
 
 
-def verdicts_of(rows: Iterable[ImpactRow]) -> dict[Verdict, int]:
+def verdicts_of(rows: Iterable[ImpactRow]) -> dict[ImpactVerdict, int]:
     """How many rows have which verdict; nothing of those that none has."""
-    found = Counter(one.verdict for one in rows)
-    return {one: found[one] for one in Verdict if found[one]}
+    verdict_counts = Counter(impact_row.verdict for impact_row in rows)
+    return {verdict: verdict_counts[verdict] for verdict in ImpactVerdict if verdict_counts[verdict]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class TierBreach:
 
     row: ImpactRow
     tier: str
-    breach: Breach
+    breach: ToleranceBreach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,41 +174,41 @@ class Simulation:
         QuotaValueError: The counts contradict the rows.
     """
 
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceNote, ...]
     rows: tuple[ImpactRow, ...]
     left_out: int = 0
     left_blind: int = 0
-    verdicts: Mapping[Verdict, int] = field(default_factory=dict[Verdict, int])
+    verdicts: Mapping[ImpactVerdict, int] = field(default_factory=dict[ImpactVerdict, int])
     breaches: tuple[TierBreach, ...] = ()
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        shown = verdicts_of(self.rows)
+        shown_counts = verdicts_of(self.rows)
         if not self.verdicts and not self.left_out:
-            object.__setattr__(self, "verdicts", shown)
+            object.__setattr__(self, "verdicts", shown_counts)
         if sum(self.verdicts.values()) != len(self.rows) + self.left_out:
             raise QuotaValueError("the verdicts of a simulation are not as many as its rows")
-        hidden = {one: self.verdicts.get(one, 0) - shown.get(one, 0) for one in Verdict}
-        blind = sum(hidden[one] for one in BLIND)
-        if min(hidden.values()) < 0 or not blind <= self.left_blind <= blind + hidden[Verdict.SAME]:
+        hidden = {verdict: self.verdicts.get(verdict, 0) - shown_counts.get(verdict, 0) for verdict in ImpactVerdict}
+        blind = sum(hidden[verdict] for verdict in BLIND)
+        if min(hidden.values()) < 0 or not blind <= self.left_blind <= blind + hidden[ImpactVerdict.SAME]:
             raise QuotaValueError("the verdicts of a simulation are not those of its rows")
 
     @property
     def blind(self) -> int:
         """How many of all rows could not be judged."""
-        return self.left_blind + sum(not one.judged for one in self.rows)
+        return self.left_blind + sum(not impact_row.judged for impact_row in self.rows)
 
     @property
     def may_be_worse(self) -> int:
         """How many of all rows may be worse (:attr:`ImpactRow.may_be_worse`)."""
-        return self.blind - sum(self.verdicts.get(one, 0) for one in BLIND)
+        return self.blind - sum(self.verdicts.get(verdict, 0) for verdict in BLIND)
 
     @property
     def enough(self) -> bool:
         """Whether every row could be judged and every evidence counts: otherwise exit code 5 under ``--require-evidence``."""
-        return not self.blind and not any(one.stale for one in self.evidence)
+        return not self.blind and not any(note.stale for note in self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +234,7 @@ class RecommendationRow:
     test_max_delay_ms: int | None
     confidence_ppm: int
     censored_ppm: int
-    rules: tuple[Rule, ...]
+    rules: tuple[SizingRule, ...]
     evidence_ms: int
     samples: int
     brokers: int

@@ -23,7 +23,7 @@ class EffectiveRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadRow:
+class UnusedLimitRow:
     """A limit that holds for nobody; the columns of ``dead_quota``."""
 
     cluster_id: str
@@ -65,7 +65,7 @@ class ConflictRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
+class LimitChangeRow:
     """One change of a limit as looks saw it; the columns of ``quota_change``."""
 
     cluster_id: str
@@ -82,7 +82,7 @@ class ChangedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSum:
+class ClusterTotals:
     """One cluster of a fleet in numbers.
 
     Attributes:
@@ -115,16 +115,16 @@ class FleetReport:
     """
 
     about: str
-    clusters: tuple[ClusterSum, ...] = ()
+    clusters: tuple[ClusterTotals, ...] = ()
     effective: tuple[EffectiveRow, ...] = ()
-    dead: tuple[DeadRow, ...] = ()
+    dead: tuple[UnusedLimitRow, ...] = ()
     planned: tuple[PlannedRow, ...] = ()
     conflicts: tuple[ConflictRow, ...] = ()
-    changed: tuple[ChangedRow, ...] = ()
+    changed: tuple[LimitChangeRow, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether guards speak against a plan, or documents against one another."""
-        return any(one.violations for one in self.clusters)
+        return any(cluster.violations for cluster in self.clusters)

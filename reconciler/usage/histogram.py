@@ -28,10 +28,10 @@ def _root_up(power: int) -> int:
 
 
 def _bounds() -> tuple[int, ...]:
-    found: list[int] = []
-    while not found or found[-1] <= MAX_UNITS:
-        found.append(_root_up(len(found)))
-    return tuple(found)
+    upper_bounds: list[int] = []
+    while not upper_bounds or upper_bounds[-1] <= MAX_UNITS:
+        upper_bounds.append(_root_up(len(upper_bounds)))
+    return tuple(upper_bounds)
 
 
 BOUNDS: Final = _bounds()
@@ -56,20 +56,20 @@ def largest_in(index: int) -> int:
 
 def histogram(samples: Iterable[Sample]) -> dict[int, int]:
     """Milliseconds per bucket, ascending; empty buckets are left out."""
-    found: dict[int, int] = {}
-    for one in samples:
-        index = bucket_index(one.rate_units)
-        found[index] = found.get(index, 0) + one.dt_ms
-    return dict(sorted(found.items()))
+    weights_by_bucket: dict[int, int] = {}
+    for sample in samples:
+        index = bucket_index(sample.rate_units)
+        weights_by_bucket[index] = weights_by_bucket.get(index, 0) + sample.dt_ms
+    return dict(sorted(weights_by_bucket.items()))
 
 
 def merged(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     """Histograms of days or brokers as one; the order does not matter."""
-    found: dict[int, int] = {}
+    weights_by_bucket: dict[int, int] = {}
     for part in parts:
         for index, weight in part.items():
-            found[index] = found.get(index, 0) + weight
-    return dict(sorted(found.items()))
+            weights_by_bucket[index] = weights_by_bucket.get(index, 0) + weight
+    return dict(sorted(weights_by_bucket.items()))
 
 
 def percentile(counts: Mapping[int, int], ppm: int) -> int | None:
@@ -83,10 +83,10 @@ def percentile(counts: Mapping[int, int], ppm: int) -> int | None:
     """
     if not 0 < ppm <= MILLION:
         raise QuotaValueError(f"there is no percentile of {ppm} millionths")
-    whole = sum(counts.values())
+    total_weight = sum(counts.values())
     passed = 0
     for index in sorted(counts):
         passed += counts[index]
-        if passed * MILLION >= ppm * whole:
+        if passed * MILLION >= ppm * total_weight:
             return largest_in(index)
     return None

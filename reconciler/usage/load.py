@@ -17,7 +17,7 @@ COINCIDENT_PPM: Final = 999_000
 """The share of time that the coincident load covers: all but a thousandth."""
 
 
-class Basis(StrEnum):
+class BudgetBasis(StrEnum):
     """What a budget rests on."""
 
     MEASURED = "measured"  # replication was recorded
@@ -25,7 +25,7 @@ class Basis(StrEnum):
     NO_DATA = "no_data"
 
 
-class Moment(NamedTuple):
+class LoadMoment(NamedTuple):
     """One moment of a broker, one way.
 
     Attributes:
@@ -46,7 +46,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class BrokerLoad:
     """One broker, one way, over a window. Shares are millionths.
 
     Attributes:
@@ -63,17 +63,17 @@ class Load:
     overload_ms: int | None
     unattributed_ppm: int | None
     covered_ms: int
-    basis: Basis
+    basis: BudgetBasis
 
 
 def budget_at(
-    moment: Moment,
+    moment: LoadMoment,
     capacity: int,
     *,
     headroom_ppm: int = HEADROOM_PPM,
     replication_factor: int | None = None,
     outward: bool = False,
-) -> tuple[int | None, Basis]:
+) -> tuple[int | None, BudgetBasis]:
     """What is left for clients at one moment, bytes/s.
 
     Where replication was not recorded, a factor of replicas may stand for it, and that is labelled. Of what a broker
@@ -89,23 +89,23 @@ def budget_at(
         outward: Whether it is about what the broker gives.
     """
     if moment.replication_units is not None:
-        return budget(capacity, moment.replication_units, headroom_ppm), Basis.MEASURED
+        return budget(capacity, moment.replication_units, headroom_ppm), BudgetBasis.MEASURED
     if replication_factor is not None and not outward:
-        return budget(capacity, 0, headroom_ppm) // replication_factor, Basis.REPLICATION_FACTOR
+        return budget(capacity, 0, headroom_ppm) // replication_factor, BudgetBasis.REPLICATION_FACTOR
     if replication_factor is not None and moment.copied_units is not None:
         copies = (replication_factor - 1) * moment.copied_units
-        return budget(capacity, copies, headroom_ppm), Basis.REPLICATION_FACTOR
-    return None, Basis.NO_DATA
+        return budget(capacity, copies, headroom_ppm), BudgetBasis.REPLICATION_FACTOR
+    return None, BudgetBasis.NO_DATA
 
 
 def load(
-    moments: Sequence[Moment],
+    moments: Sequence[LoadMoment],
     capacity: int | None,
     *,
     headroom_ppm: int = HEADROOM_PPM,
     replication_factor: int | None = None,
     outward: bool = False,
-) -> Load:
+) -> BrokerLoad:
     """The load of a window.
 
     Args:
@@ -120,33 +120,33 @@ def load(
     """
     if replication_factor is not None and replication_factor < 1:
         raise QuotaValueError("a replication factor is at least 1")
-    covered = sum(one.dt_ms for one in moments)
+    covered = sum(moment.dt_ms for moment in moments)
     unattributed = unattributed_ppm(moments)
-    budgets: list[tuple[Moment, int]] = []
-    bases: set[Basis] = set()
-    for one in moments if capacity is not None else ():
-        found, basis = budget_at(
-            one,
+    budgets: list[tuple[LoadMoment, int]] = []
+    bases: set[BudgetBasis] = set()
+    for moment in moments if capacity is not None else ():
+        budget, basis = budget_at(
+            moment,
             capacity or 0,
             headroom_ppm=headroom_ppm,
             replication_factor=replication_factor,
             outward=outward,
         )
-        if found is not None:
-            budgets.append((one, found))
+        if budget is not None:
+            budgets.append((moment, budget))
             bases.add(basis)
     if not budgets:
-        return Load(
+        return BrokerLoad(
             budget_units=None, coincident_ppm=None, overload_ms=None, unattributed_ppm=unattributed,
-            covered_ms=covered, basis=Basis.NO_DATA,
+            covered_ms=covered, basis=BudgetBasis.NO_DATA,
         )  # fmt: skip
-    return Load(
-        budget_units=min(found for _, found in budgets),
-        coincident_ppm=weighted(((load_ppm(one, found), one.dt_ms) for one, found in budgets), COINCIDENT_PPM),
-        overload_ms=sum(one.dt_ms for one, found in budgets if load_ppm(one, found) > MILLION),
+    return BrokerLoad(
+        budget_units=min(budget for _, budget in budgets),
+        coincident_ppm=weighted(((load_ppm(moment, budget), moment.dt_ms) for moment, budget in budgets), COINCIDENT_PPM),
+        overload_ms=sum(moment.dt_ms for moment, budget in budgets if load_ppm(moment, budget) > MILLION),
         unattributed_ppm=unattributed,
         covered_ms=covered,
-        basis=Basis.REPLICATION_FACTOR if Basis.REPLICATION_FACTOR in bases else Basis.MEASURED,
+        basis=BudgetBasis.REPLICATION_FACTOR if BudgetBasis.REPLICATION_FACTOR in bases else BudgetBasis.MEASURED,
     )  # fmt: skip
 
 
@@ -154,36 +154,36 @@ MOST_PPM: Final = 1_000 * MILLION
 """A load is told up to a thousand times the budget; a budget of nothing is that."""
 
 
-def load_ppm(moment: Moment, available: int) -> int:
+def load_ppm(moment: LoadMoment, available: int) -> int:
     """Served over budget in millionths, rounded down, at most :data:`MOST_PPM`; anything over no budget is the most."""
     if available <= 0:
         return MOST_PPM if moment.served_units else 0
     rate = moment.served_units * 1000 // moment.dt_ms
     # A quotient first: a rate of 10^13 times a million does not fit 64 bits.
-    whole, rest = divmod(rate, available)
-    return MOST_PPM if whole >= 1_000 else whole * MILLION + rest * MILLION // available
+    quotient, remainder = divmod(rate, available)
+    return MOST_PPM if quotient >= 1_000 else quotient * MILLION + remainder * MILLION // available
 
 
 def weighted(values: Iterable[tuple[int, int]], ppm: int) -> int:
     """The smallest value that so many millionths of the weight do not exceed; values come as ``(value, weight)``, at least one."""
     ordered = sorted(values)
-    whole = sum(weight for _, weight in ordered)
+    total_weight = sum(weight for _, weight in ordered)
     passed = 0
     for value, weight in ordered:
         passed += weight
-        if passed * MILLION >= ppm * whole:
+        if passed * MILLION >= ppm * total_weight:
             return value
     return ordered[-1][0]
 
 
-def unattributed_ppm(moments: Sequence[Moment]) -> int | None:
+def unattributed_ppm(moments: Sequence[LoadMoment]) -> int | None:
     """Bytes that no bucket accounts for, of all bytes of the broker, in millionths; ``None`` if those are not recorded.
 
     Gauges of buckets and of the broker cover different windows, so buckets may record more; that is nothing.
     """
-    known = [one for one in moments if one.broker_units is not None]
-    whole = sum((one.broker_units or 0) * one.dt_ms // 1000 for one in known)
-    if not known or not whole:
+    known_moments = [moment for moment in moments if moment.broker_units is not None]
+    total_units = sum((moment.broker_units or 0) * moment.dt_ms // 1000 for moment in known_moments)
+    if not known_moments or not total_units:
         return None
-    named = sum(one.recorded_units * one.dt_ms // 1000 for one in known)
-    return max(0, whole - named) * MILLION // whole
+    attributed_units = sum(moment.recorded_units * moment.dt_ms // 1000 for moment in known_moments)
+    return max(0, total_units - attributed_units) * MILLION // total_units

@@ -9,7 +9,7 @@ from reconciler.usage.samples import Sample
 from reconciler.usage.series import censored_ms, covered_ms, throttled_ms
 
 
-class UseState(StrEnum):
+class UsageState(StrEnum):
     """How a bucket stands to its limit on one broker."""
 
     UNUSED = "unused"  # a limit, a broker that counts, and nobody who uses it
@@ -21,7 +21,7 @@ class UseState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class UsageProfile:
     """Use of one bucket on one broker over a window. Rates are units per second.
 
     Attributes:
@@ -43,11 +43,11 @@ class Profile:
     censored_ms: int
 
 
-def profile(samples: Sequence[Sample]) -> Profile:
+def profile(samples: Sequence[Sample]) -> UsageProfile:
     """The profile of a series."""
     return from_histogram(
         histogram(samples),
-        max_rate_units=max((one.rate_units for one in samples), default=0),
+        max_rate_units=max((sample.rate_units for sample in samples), default=0),
         throttled=throttled_ms(samples) if samples else None,
         censored=censored_ms(samples),
         covered=covered_ms(samples),
@@ -61,9 +61,9 @@ def from_histogram(
     throttled: int | None,
     censored: int,
     covered: int,
-) -> Profile:
+) -> UsageProfile:
     """The profile of a window from what is kept of it: merged histograms of its days, and sums."""
-    return Profile(
+    return UsageProfile(
         covered_ms=covered,
         p50_units=percentile(counts, 500_000),
         p95_units=percentile(counts, 950_000),
@@ -74,22 +74,22 @@ def from_histogram(
     )
 
 
-def state_of(found: Profile, limit_units: int | None, *, measured: bool = True) -> UseState:
+def state_of(usage_profile: UsageProfile, limit_units: int | None, *, measured: bool = True) -> UsageState:
     """The one word, by the first that holds.
 
     Args:
-        found: What was used.
+        usage_profile: What was used.
         limit_units: The limit in force; ``None`` = unlimited.
         measured: Whether the broker counts this type at all: without any quota of it there are no rates.
     """
     if not measured:
-        return UseState.NO_DATA
-    if not found.max_rate_units:
-        return UseState.UNUSED
-    if found.throttled_ms:
-        return UseState.THROTTLED
+        return UsageState.NO_DATA
+    if not usage_profile.max_rate_units:
+        return UsageState.UNUSED
+    if usage_profile.throttled_ms:
+        return UsageState.THROTTLED
     if limit_units is None:
-        return UseState.USED
-    if 10 * found.max_rate_units >= 9 * limit_units:
-        return UseState.NEAR_LIMIT
-    return UseState.IDLE if 10 * found.max_rate_units <= limit_units else UseState.USED
+        return UsageState.USED
+    if 10 * usage_profile.max_rate_units >= 9 * limit_units:
+        return UsageState.NEAR_LIMIT
+    return UsageState.IDLE if 10 * usage_profile.max_rate_units <= limit_units else UsageState.USED

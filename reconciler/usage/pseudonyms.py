@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ENTITY_TYPES, Entity, Slot
-from reconciler.usage.findings import Evidence, ImpactRow, RecommendationRow, Simulation, TierBreach
-from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, Origin, UsageReport, UsageRow
+from reconciler.usage.findings import EvidenceNote, ImpactRow, RecommendationRow, Simulation, TierBreach
+from reconciler.usage.reports import CapacityRow, UsageCurve, NoisyRow, ResultOrigin, UsageReport, UsageRow
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import Bucket, GroupKind
@@ -83,20 +83,20 @@ class Pseudonyms:
 
     def report(self, report: UsageReport) -> UsageReport:
         """The same report without a real name or an order by them; sentences, which may hold some, are withheld and counted."""
-        made = _walked(self, report)
-        rows: list[ImpactRow | UsageRow] = [*made.usage]
-        rows[:0] = made.simulation.rows if made.simulation else ()
+        renamed_report = _walked(self, report)
+        rows: list[ImpactRow | UsageRow] = [*renamed_report.usage]
+        rows[:0] = renamed_report.simulation.rows if renamed_report.simulation else ()
         places: dict[_Series, int] = {}
         for at, row in enumerate(rows):
             _ = places.setdefault(_series(row), at)
-        curves = sorted(made.curves, key=lambda one: places.get(_series(one), len(rows)))
-        return replace(made, curves=tuple(curves), notes=_withheld(report.notes))
+        curves = sorted(renamed_report.curves, key=lambda curve: places.get(_series(curve), len(rows)))
+        return replace(renamed_report, curves=tuple(curves), notes=_withheld(report.notes))
 
 
 _Series: TypeAlias = tuple[str, QuotaType, Bucket, str]
 
 
-def _series(row: ImpactRow | UsageRow | Curve) -> _Series:
+def _series(row: ImpactRow | UsageRow | UsageCurve) -> _Series:
     return row.cluster_id, row.quota_type, row.bucket, row.broker_id
 
 
@@ -109,9 +109,9 @@ def _moved(row: RecommendationRow) -> int | None:
 
 
 _RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
-    Evidence: lambda _: None,
-    Origin: lambda row: row.other_window,
-    Curve: lambda _: None,
+    EvidenceNote: lambda _: None,
+    ResultOrigin: lambda row: row.other_window,
+    UsageCurve: lambda _: None,
     UsageRow: lambda row: (row.state, row.throttled_ms, _fullness(row)),
     CapacityRow: lambda row: (row.overload_ms, row.coincident_ppm),
     NoisyRow: lambda row: (row.excess_units, row.bucket_ms),
@@ -123,10 +123,10 @@ _RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
 
 
 def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above
-    told = getattr(row, "row", row)
-    bucket: Bucket = getattr(told, "bucket", Bucket(kind=GroupKind.NONE))
-    others = (getattr(told, name, "") for name in ("quota_type", "broker_id", "direction", "table"))
-    return (told.cluster_id, bucket.user, bucket.client_id, bucket.ip, *map(str, others))
+    inner_row = getattr(row, "row", row)
+    bucket: Bucket = getattr(inner_row, "bucket", Bucket(kind=GroupKind.NONE))
+    key_parts = (getattr(inner_row, name, "") for name in ("quota_type", "broker_id", "direction", "table"))
+    return (inner_row.cluster_id, bucket.user, bucket.client_id, bucket.ip, *map(str, key_parts))
 
 
 def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -135,30 +135,30 @@ def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ..
     if rank is None:
         return after
     runs = groupby(zip(before, after, strict=True), key=lambda pair: rank(pair[0]))
-    return tuple(row for _, run in runs for row in sorted((one for _, one in run), key=_name_of))
+    return tuple(row for _, run in runs for row in sorted((run_row for _, run_row in run), key=_name_of))
 
 
 def _walked(names: Pseudonyms, value: T) -> T:
     """A value with every bucket, source and cluster id replaced, however deep."""
-    made: Any = value
+    renamed: Any = value
     if isinstance(value, Bucket):
-        made = names.bucket(value)
+        renamed = names.bucket(value)
     elif isinstance(value, tuple):
-        made = _reordered(value, tuple(_walked(names, one) for one in value))
+        renamed = _reordered(value, tuple(_walked(names, element) for element in value))
     elif is_dataclass(value) and not isinstance(value, type):
-        made = replace(
-            value, **{one.name: _field(names, one.name, getattr(value, one.name)) for one in fields(value)}
+        renamed = replace(
+            value, **{value_field.name: _field(names, value_field.name, getattr(value, value_field.name)) for value_field in fields(value)}
         )  # fmt: skip
-        if isinstance(made, Evidence):
-            made = replace(made, source="", partial=_withheld(made.partial))
-        elif isinstance(made, Simulation):
-            made = replace(
-                made,
-                notes=_withheld(made.notes),
-                flipped=_beside(names, made.flipped),
-                unexplained=_beside(names, made.unexplained),
+        if isinstance(renamed, EvidenceNote):
+            renamed = replace(renamed, source="", partial=_withheld(renamed.partial))
+        elif isinstance(renamed, Simulation):
+            renamed = replace(
+                renamed,
+                notes=_withheld(renamed.notes),
+                flipped=_beside(names, renamed.flipped),
+                unexplained=_beside(names, renamed.unexplained),
             )
-    result: T = made
+    result: T = renamed
     return result
 
 
@@ -175,7 +175,7 @@ _Beside: TypeAlias = tuple[str, QuotaType, Bucket]
 
 def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]:
     """Cluster, type and bucket, of which the cluster stands there without a field's name; ordered by nothing else."""
-    return tuple(sorted((names.name("cluster", one[0]), *one[1:]) for one in rows))
+    return tuple(sorted((names.name("cluster", row[0]), *row[1:]) for row in rows))
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:

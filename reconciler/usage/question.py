@@ -11,18 +11,18 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.usage.buckets import (
     CUSTOM_CALLBACK,
     FOREIGN_ENTITIES,
     HISTORY_BREAKS,
     NOTHING_SEEN,
-    Answer,
-    Mapped,
-    Regrouping,
+    Identifiability,
+    MappedBucket,
+    BucketRegrouping,
     regroup,
 )
-from reconciler.usage.recorded import Past, Recorded, past
+from reconciler.usage.recorded import KeyLimitHistory, RecordedLimits, past
 from reconciler.usage.samples import (
     KEY_OF,
     QuotaType,
@@ -31,7 +31,7 @@ from reconciler.usage.samples import (
     limit_units,
 )
 from reconciler.usage.tables import entity_text
-from reconciler.usage.tags import Book, Bucket, GroupKind, book, bucket_of, limit_of
+from reconciler.usage.tags import KeyLimits, Bucket, GroupKind, book, bucket_of, limit_of
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded nobody's use"
 NOBODY_HELD: Final = "no client that was seen is held to this limit, before or after"
@@ -39,7 +39,7 @@ INVALID_LIMIT: Final = "a limit that is not above zero, or not a number, cannot 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fed:
+class BucketInput:
     """An old bucket that is to be read, and the limit that it has today in units; ``None`` = unlimited."""
 
     bucket: Bucket
@@ -47,7 +47,7 @@ class Fed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ImpactRequest:
     """One row to come: everything about it that needs no sample.
 
     Attributes:
@@ -60,35 +60,35 @@ class Asked:
         before_units: The lowest limit of the parts today; ``None`` = unlimited, or no number.
         after_units: The limit to come.
         source_entity: Whose limit that will be (:func:`entity_json`).
-        why: One sentence, "" where the answer is exact.
+        reason: One sentence, "" where the answer is exact.
     """
 
     quota_type: QuotaType
     bucket: Bucket
     any_name: bool
     broker_id: str
-    answer: Answer
-    parts: tuple[Fed, ...]
+    answer: Identifiability
+    parts: tuple[BucketInput, ...]
     before_units: int | None
     after_units: int | None
     source_entity: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ImpactQuery:
     """What a plan asks of the evidence of one cluster.
 
     Attributes:
         cluster_id: Which cluster.
-        asked: The rows to come, sorted as :func:`judged` gives them.
+        requests: The rows to come, sorted as :func:`judged` gives them.
         flipped: Buckets without limits that will be counted under other tags: their history ends.
         unexplained: Series that the limits of today cannot have made.
         notes: Sentences about whole types.
     """
 
     cluster_id: str
-    asked: tuple[Asked, ...]
+    requests: tuple[ImpactRequest, ...]
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     notes: tuple[str, ...] = ()
@@ -96,11 +96,11 @@ class Question:
     @property
     def reads(self) -> dict[QuotaType, tuple[Bucket, ...]]:
         """The buckets whose series are needed, by type, sorted; nothing else has to be read."""
-        found: dict[QuotaType, set[Bucket]] = {}
-        for one in self.asked:
-            if one.parts:
-                found.setdefault(one.quota_type, set()).update(part.bucket for part in one.parts)
-        return {kind: tuple(sorted(found[kind])) for kind in QuotaType if kind in found}
+        buckets_by_type: dict[QuotaType, set[Bucket]] = {}
+        for request in self.requests:
+            if request.parts:
+                buckets_by_type.setdefault(request.quota_type, set()).update(part.bucket for part in request.parts)
+        return {kind: tuple(sorted(buckets_by_type[kind])) for kind in QuotaType if kind in buckets_by_type}
 
 
 def entity_json(subject: Entity | None) -> str:
@@ -108,28 +108,28 @@ def entity_json(subject: Entity | None) -> str:
     return entity_text(subject)
 
 
-def asked(
+def impact_query(
     cluster_id: str,
-    before: State,
-    after: State,
-    seen: Mapping[QuotaType, Mapping[str, Collection[Bucket]]],
+    before: QuotaState,
+    after: QuotaState,
+    buckets_by_type: Mapping[QuotaType, Mapping[str, Collection[Bucket]]],
     measured: Collection[QuotaType],
     *,
     callback: str | None = None,
-    recorded: Recorded | None = None,
-) -> Question:
+    recorded: RecordedLimits | None = None,
+) -> ImpactQuery:
     """What has to be read to tell what a change of limits does.
 
     Args:
         cluster_id: Which cluster.
         before: The limits of today.
         after: The limits to come.
-        seen: Which buckets each broker recorded, by type.
+        buckets_by_type: Which buckets each broker recorded, by type.
         measured: The types that the brokers measured at all.
         callback: A custom quota callback of the brokers; ``None`` or "" = Kafka's own rules.
         recorded: The limits under which the series were recorded, all through; ``None`` = those of today.
     """
-    found: list[Asked] = []
+    requests: list[ImpactRequest] = []
     flipped: set[tuple[str, QuotaType, Bucket]] = set()
     unexplained: set[tuple[str, QuotaType, Bucket]] = set()
     notes: list[str] = []
@@ -138,7 +138,7 @@ def asked(
         key = KEY_OF[kind]
         if key not in changed:
             continue
-        change = _Change(
+        change = _KeyChange(
             kind=kind,
             before=book(before, key),
             after=book(after, key),
@@ -148,176 +148,176 @@ def asked(
             ),
             subjects=changed[key],
         )
-        by_broker = dict(seen.get(kind, {})) if kind in measured else {}
+        by_broker = dict(buckets_by_type.get(kind, {})) if kind in measured else {}
         groups = {broker: change.regrouped(by_broker[broker]) for broker in sorted(by_broker)} or {
             "": change.regrouped(())
         }
         rows = change.rows(groups, NOTHING_SEEN if kind in measured else NOT_MEASURED)
-        found += rows
-        for one in groups.values():
-            flipped.update((cluster_id, kind, bucket) for bucket in one.flipped)
-            unexplained.update((cluster_id, kind, bucket) for bucket in one.unexplained)
+        requests += rows
+        for regrouping in groups.values():
+            flipped.update((cluster_id, kind, bucket) for bucket in regrouping.flipped)
+            unexplained.update((cluster_id, kind, bucket) for bucket in regrouping.unexplained)
         notes += change.notes(rows)
-    return Question(
+    return ImpactQuery(
         cluster_id=cluster_id,
-        asked=tuple(sorted(found, key=_order)),
+        requests=tuple(sorted(requests, key=_order)),
         flipped=tuple(sorted(flipped)),
         unexplained=tuple(sorted(unexplained)),
         notes=tuple(notes),
     )
 
 
-def _order(one: Asked) -> tuple[QuotaType, Bucket, bool, str]:
+def _order(request: ImpactRequest) -> tuple[QuotaType, Bucket, bool, str]:
     """The key of ``impact_row``."""
-    return one.quota_type, one.bucket, one.any_name, one.broker_id
+    return request.quota_type, request.bucket, request.any_name, request.broker_id
 
 
-def _changed(before: State, after: State) -> dict[Key, tuple[Entity, ...]]:
+def _changed(before: QuotaState, after: QuotaState) -> dict[Key, tuple[Entity, ...]]:
     """Whose limit of which key changes, sorted by entity. What is not a number equals itself."""
-    found: defaultdict[Key, list[Entity]] = defaultdict(list)
+    changed_entities: defaultdict[Key, list[Entity]] = defaultdict(list)
     entities = before.limits.keys() | after.limits.keys()
-    differ = [one for one in entities if before.limits.get(one) != after.limits.get(one)]
+    differ = [entity for entity in entities if before.limits.get(entity) != after.limits.get(entity)]
     for subject in sorted(differ, key=sort_key):
         for key in COLUMNS:
             values = {repr(side.value(subject, key)) for side in (before, after)}
             if len(values) > 1:
-                found[key].append(subject)
-    return {key: tuple(subjects) for key, subjects in found.items()}
+                changed_entities[key].append(subject)
+    return {key: tuple(subjects) for key, subjects in changed_entities.items()}
 
 
-def _blind(key: str, states: Iterable[State], callback: str | None) -> str:
+def _blind(key: str, states: Iterable[QuotaState], callback: str | None) -> str:
     """Why nothing can be said of who is counted with whom, "" = it can."""
     if callback:
         return CUSTOM_CALLBACK
     foreign = (values for state in states for _, values in state.foreign_entities)
-    return FOREIGN_ENTITIES if any(key == name for one in foreign for name, _ in one) else ""
+    return FOREIGN_ENTITIES if any(key == name for foreign_values in foreign for name, _ in foreign_values) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
+class _KeyChange:
     """The change of one key."""
 
     kind: QuotaType
-    before: Book
-    after: Book
-    past: Past
+    before: KeyLimits
+    after: KeyLimits
+    past: KeyLimitHistory
     blind: str
     subjects: tuple[Entity, ...]
 
-    def regrouped(self, buckets: Collection[Bucket]) -> Regrouping:
+    def regrouped(self, buckets: Collection[Bucket]) -> BucketRegrouping:
         """What becomes of the buckets of one broker."""
-        found = regroup(self.before, self.after, buckets, blind=self.blind)
+        regrouping = regroup(self.before, self.after, buckets, blind=self.blind)
         broken = self.past.broken(self.before, buckets)
         if not broken:
-            return found
+            return regrouping
         return replace(
-            found,
+            regrouping,
             mapped=tuple(
-                replace(one, answer=Answer.NOT_IDENTIFIABLE, why=HISTORY_BREAKS)
-                if broken.intersection(one.parts) and one.answer is not Answer.NOT_IDENTIFIABLE
-                else one
-                for one in found.mapped
+                replace(mapped_bucket, answer=Identifiability.NOT_IDENTIFIABLE, reason=HISTORY_BREAKS)
+                if broken.intersection(mapped_bucket.parts) and mapped_bucket.answer is not Identifiability.NOT_IDENTIFIABLE
+                else mapped_bucket
+                for mapped_bucket in regrouping.mapped
             ),
         )
 
-    def rows(self, groups: Mapping[str, Regrouping], unseen: str) -> list[Asked]:
+    def rows(self, groups: Mapping[str, BucketRegrouping], unseen: str) -> list[ImpactRequest]:
         """The rows of every broker, then those that no broker has, then what no row has spoken of."""
-        told: list[tuple[str, Mapped]] = []
-        silent: dict[tuple[Bucket, bool], Mapped] = {}
-        heard: set[tuple[Bucket, bool]] = set()
+        reported_buckets: list[tuple[str, MappedBucket]] = []
+        silent: dict[tuple[Bucket, bool], MappedBucket] = {}
+        seen_keys: set[tuple[Bucket, bool]] = set()
         for broker, group in groups.items():
-            for one in group.mapped:
-                if broker and one.answer is not Answer.NO_DATA:
-                    heard.add(_who(one))
-            for one in group.changed:
-                if broker and one.answer is not Answer.NO_DATA:
-                    told.append((broker, one))
+            for mapped_bucket in group.mapped:
+                if broker and mapped_bucket.answer is not Identifiability.NO_DATA:
+                    seen_keys.add(_bucket_key(mapped_bucket))
+            for mapped_bucket in group.changed:
+                if broker and mapped_bucket.answer is not Identifiability.NO_DATA:
+                    reported_buckets.append((broker, mapped_bucket))
                 else:
-                    _ = silent.setdefault(_who(one), one)
-        told += [
-            ("", one)
-            for who, one in silent.items()
-            if who not in heard
-            and (one.answer is not Answer.NO_DATA or self._sources(one).intersection(self.subjects))
+                    _ = silent.setdefault(_bucket_key(mapped_bucket), mapped_bucket)
+        reported_buckets += [
+            ("", mapped_bucket)
+            for bucket_key, mapped_bucket in silent.items()
+            if bucket_key not in seen_keys
+            and (mapped_bucket.answer is not Identifiability.NO_DATA or self._sources(mapped_bucket).intersection(self.subjects))
         ]
-        told += self._without_effect(told, groups)
-        found = [self._row(one, broker, unseen) for broker, one in told]
-        spoken_of = {subject for _, one in told for subject in self._sources(one)}
+        reported_buckets += self._without_effect(reported_buckets, groups)
+        requests = [self._row(mapped_bucket, broker, unseen) for broker, mapped_bucket in reported_buckets]
+        spoken_of = {subject for _, mapped_bucket in reported_buckets for subject in self._sources(mapped_bucket)}
         nobody = unseen if unseen == NOT_MEASURED else NOBODY_HELD
-        found += [self._unheard(one, nobody) for one in self.subjects if one not in spoken_of]
-        return found
+        requests += [self._unheard(entity, nobody) for entity in self.subjects if entity not in spoken_of]
+        return requests
 
     def _without_effect(
-        self, told: Iterable[tuple[str, Mapped]], groups: Mapping[str, Regrouping]
-    ) -> list[tuple[str, Mapped]]:
+        self, reported_buckets: Iterable[tuple[str, MappedBucket]], groups: Mapping[str, BucketRegrouping]
+    ) -> list[tuple[str, MappedBucket]]:
         """Buckets for which nothing changes though the limit that holds for them does: it gives way to an equal one."""
-        left = set(self.subjects)
-        for _, one in told:
-            left -= self._sources(one)
+        remaining_subjects = set(self.subjects)
+        for _, mapped_bucket in reported_buckets:
+            remaining_subjects -= self._sources(mapped_bucket)
         return [
-            (broker, one)
+            (broker, mapped_bucket)
             for broker, group in groups.items()
-            for one in group.mapped
+            for mapped_bucket in group.mapped
             if broker
-            and left
-            and not (one.changed and not one.relieved)
-            and one.answer is not Answer.NO_DATA
-            and not left.isdisjoint(self._sources(one))
+            and remaining_subjects
+            and not (mapped_bucket.changed and not mapped_bucket.relieved)
+            and mapped_bucket.answer is not Identifiability.NO_DATA
+            and not remaining_subjects.isdisjoint(self._sources(mapped_bucket))
         ]
 
-    def _row(self, one: Mapped, broker: str, unseen: str) -> Asked:
-        limits = [self._now(part) for part in one.parts] or [self._now(_named(one))]
-        after, valid = self._units(one.limit)
-        answer, why = one.answer, unseen if one.answer is Answer.NO_DATA else one.why
-        if answer is not Answer.NO_DATA and not (valid and all(ok for _, ok in limits)):
-            answer, why = Answer.NOT_IDENTIFIABLE, why if self.blind else INVALID_LIMIT
-        readable = answer in (Answer.EXACT, Answer.BOUND)
-        return Asked(
+    def _row(self, mapped_bucket: MappedBucket, broker: str, unseen: str) -> ImpactRequest:
+        limits = [self._now(part) for part in mapped_bucket.parts] or [self._now(_representative_bucket(mapped_bucket))]
+        after, valid = self._units(mapped_bucket.limit)
+        answer, reason = mapped_bucket.answer, unseen if mapped_bucket.answer is Identifiability.NO_DATA else mapped_bucket.reason
+        if answer is not Identifiability.NO_DATA and not (valid and all(ok for _, ok in limits)):
+            answer, reason = Identifiability.NOT_IDENTIFIABLE, reason if self.blind else INVALID_LIMIT
+        readable = answer in (Identifiability.EXACT, Identifiability.BOUND)
+        return ImpactRequest(
             quota_type=self.kind,
-            bucket=one.bucket,
-            any_name=one.any_name,
+            bucket=mapped_bucket.bucket,
+            any_name=mapped_bucket.any_name,
             broker_id=broker,
             answer=answer,
             parts=tuple(
-                Fed(bucket=part, limit=units)
-                for part, (units, _) in zip(one.parts, limits, strict=False)
+                BucketInput(bucket=part, limit=units)
+                for part, (units, _) in zip(mapped_bucket.parts, limits, strict=False)
                 if readable
             ),
             before_units=min((units for units, _ in limits if units is not None), default=None),
             after_units=after,
-            source_entity=entity_json(one.source),
-            why=why,
+            source_entity=entity_json(mapped_bucket.source),
+            reason=reason,
         )
 
-    def _unheard(self, subject: Entity, why: str) -> Asked:
+    def _unheard(self, subject: Entity, reason: str) -> ImpactRequest:
         """A pair that no row of a broker speaks of."""
         user, client, ip = (slot if isinstance(slot, str) else "" for slot in subject)
         bucket = Bucket(kind=_KIND_OF[tuple(slot is not ABSENT for slot in subject)], user=user, client_id=client, ip=ip)  # fmt: skip
-        held = _stand_in(bucket)
-        found = limit_of(self.after, held)
-        return Asked(
+        placeholder_bucket = _stand_in(bucket)
+        effective_limit = limit_of(self.after, placeholder_bucket)
+        return ImpactRequest(
             quota_type=self.kind,
             bucket=bucket,
             any_name=DEFAULT in subject,
             broker_id="",
-            answer=Answer.NO_DATA,
+            answer=Identifiability.NO_DATA,
             parts=(),
-            before_units=self._now(held)[0],
-            after_units=self._units(found[1] if found else None)[0],
-            source_entity=entity_json(found[0] if found else None),
-            why=why,
+            before_units=self._now(placeholder_bucket)[0],
+            after_units=self._units(effective_limit[1] if effective_limit else None)[0],
+            source_entity=entity_json(effective_limit[0] if effective_limit else None),
+            reason=reason,
         )
 
-    def _sources(self, one: Mapped) -> set[Entity]:
+    def _sources(self, mapped_bucket: MappedBucket) -> set[Entity]:
         """Whose limits it speaks of: those of the bucket before and after, and those of its parts."""
-        own = _stand_in(one.bucket) if one.any_name else one.bucket
-        found = [limit_of(self.before, own), limit_of(self.after, own)]
-        found += [limit_of(self.before, part) for part in one.parts]
-        return {source[0] for source in found if source}
+        representative_bucket = _stand_in(mapped_bucket.bucket) if mapped_bucket.any_name else mapped_bucket.bucket
+        effective_limits = [limit_of(self.before, representative_bucket), limit_of(self.after, representative_bucket)]
+        effective_limits += [limit_of(self.before, part) for part in mapped_bucket.parts]
+        return {source[0] for source in effective_limits if source}
 
     def _now(self, bucket: Bucket) -> tuple[int | None, bool]:
-        found = limit_of(self.before, bucket)
-        return self._units(found[1] if found else None)
+        effective_limit = limit_of(self.before, bucket)
+        return self._units(effective_limit[1] if effective_limit else None)
 
     def _units(self, value: float | None) -> tuple[int | None, bool]:
         """A limit in units, and whether it is one that arithmetic can use."""
@@ -325,19 +325,19 @@ class _Change:
             return None, False
         return limit_units(self.kind, value), True
 
-    def notes(self, rows: Collection[Asked]) -> list[str]:
+    def notes(self, rows: Collection[ImpactRequest]) -> list[str]:
         """What there is to say of the type as a whole."""
         key = KEY_OF[self.kind]
-        found: list[str] = []
+        sentences: list[str] = []
         if self.before.measured and not self.after.measured:
-            found.append(f"no {key} is left after this change: brokers stop recording {self.kind}")
+            sentences.append(f"no {key} is left after this change: brokers stop recording {self.kind}")
         touched = {part.bucket for row in rows for part in row.parts} | {row.bucket for row in rows if row.broker_id and not row.any_name}  # fmt: skip
-        others = self.past.otherwise(self.before, touched)
-        if others:
-            found.append(
-                f"{key}: {others} of {len(touched)} buckets were recorded under another limit than today's"
+        differing_count = self.past.otherwise(self.before, touched)
+        if differing_count:
+            sentences.append(
+                f"{key}: {differing_count} of {len(touched)} buckets were recorded under another limit than today's"
             )
-        return found
+        return sentences
 
 
 _KIND_OF: Final[dict[tuple[bool, ...], GroupKind]] = {
@@ -348,12 +348,12 @@ _KIND_OF: Final[dict[tuple[bool, ...], GroupKind]] = {
 }
 
 
-def _who(one: Mapped) -> tuple[Bucket, bool]:
-    return one.bucket, one.any_name
+def _bucket_key(mapped_bucket: MappedBucket) -> tuple[Bucket, bool]:
+    return mapped_bucket.bucket, mapped_bucket.any_name
 
 
-def _named(one: Mapped) -> Bucket:
-    return _stand_in(one.bucket) if one.any_name else one.bucket
+def _representative_bucket(mapped_bucket: MappedBucket) -> Bucket:
+    return _stand_in(mapped_bucket.bucket) if mapped_bucket.any_name else mapped_bucket.bucket
 
 
 def _stand_in(bucket: Bucket) -> Bucket:

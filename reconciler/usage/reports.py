@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reconciler.usage.findings import Evidence, RecommendationRow, Simulation
-from reconciler.usage.load import Basis
-from reconciler.usage.profiles import UseState
+from reconciler.usage.findings import EvidenceNote, RecommendationRow, Simulation
+from reconciler.usage.load import BudgetBasis
+from reconciler.usage.profiles import UsageState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
 
 
-class Direction(StrEnum):
+class TrafficDirection(StrEnum):
     """Which way bytes go, as clients see a broker."""
 
     INGRESS = "ingress"
@@ -52,7 +52,7 @@ class UsageRow:
     max_rate_units: int
     throttled_ms: int | None
     censored_ms: int
-    state: UseState
+    state: UsageState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +74,14 @@ class CapacityRow:
 
     cluster_id: str
     broker_id: str
-    direction: Direction
+    direction: TrafficDirection
     budget_units: int | None
     committed_ppm: int | None
     coincident_ppm: int | None
     overload_ms: int | None
     unattributed_ppm: int | None
     covered_ms: int
-    basis: Basis
+    basis: BudgetBasis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class NoisyRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class UsageCurve:
     """Use of one bucket on one broker over time, with its limits; what a chart is drawn from.
 
     Attributes:
@@ -127,7 +127,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ResultOrigin:
     """Where rows come from that a report did not make itself: the newest result of a cluster that the lake holds.
 
     Attributes:
@@ -166,13 +166,13 @@ class UsageReport:
         notes: Sentences about the whole.
     """
 
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[EvidenceNote, ...] = ()
     simulation: Simulation | None = None
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[ResultOrigin, ...] = ()
     recommendations: tuple[RecommendationRow, ...] = ()
     usage: tuple[UsageRow, ...] = ()
     capacity: tuple[CapacityRow, ...] = ()
     noisy: tuple[NoisyRow, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[UsageCurve, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()

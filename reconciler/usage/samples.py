@@ -103,7 +103,7 @@ class Sample(NamedTuple):
     censored: Censored = Censored.UNKNOWN
 
 
-class Reading(NamedTuple):
+class UntimedSample(NamedTuple):
     """A sample before its time is known: what telemetry hands in; fields as in :class:`Sample`."""
 
     ts_ms: int

@@ -10,7 +10,7 @@ from reconciler.usage.samples import (
     MAX_UNITS,
     Cadence,
     Censored,
-    Reading,
+    UntimedSample,
     Sample,
 )
 
@@ -26,11 +26,11 @@ def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int,
         scrapes: Milliseconds, ascending.
         least_ms: Smallest distance.
     """
-    kept: list[int] = []
+    thinned_times: list[int] = []
     for ts in scrapes:
-        if not kept or ts - kept[-1] >= least_ms or ts // DAY_MS != kept[-1] // DAY_MS:
-            kept.append(ts)
-    return tuple(kept)
+        if not thinned_times or ts - thinned_times[-1] >= least_ms or ts // DAY_MS != thinned_times[-1] // DAY_MS:
+            thinned_times.append(ts)
+    return tuple(thinned_times)
 
 
 def spans(times: Sequence[int], pace: Cadence, before_ms: int | None = None) -> tuple[int, ...]:
@@ -44,29 +44,29 @@ def spans(times: Sequence[int], pace: Cadence, before_ms: int | None = None) -> 
     Raises:
         QuotaValueError: Two moments are equal or out of order: a series was read twice or not sorted.
     """
-    found: list[int] = []
+    durations: list[int] = []
     last = before_ms
     for ts in times:
         distance = pace.step_ms if last is None else ts - last
         if distance <= 0:
             raise QuotaValueError(f"samples must ascend: {ts} comes after {last}")
-        found.append(pace.step_ms if distance > pace.max_gap_ms else distance)
+        durations.append(pace.step_ms if distance > pace.max_gap_ms else distance)
         last = ts
-    return tuple(found)
+    return tuple(durations)
 
 
 def timed(
-    readings: Sequence[Reading], pace: Cadence, before_ms: int | None = None
+    readings: Sequence[UntimedSample], pace: Cadence, before_ms: int | None = None
 ) -> tuple[Sample, ...]:
     """Readings of one bucket on one broker as samples; arguments and errors as :func:`spans`."""
-    lengths = spans([one.ts_ms for one in readings], pace, before_ms)
+    lengths = spans([reading.ts_ms for reading in readings], pace, before_ms)
     return tuple(
-        Sample(one.ts_ms, dt, one.rate_units, one.throttle_ms, one.censored)
-        for one, dt in zip(readings, lengths, strict=True)
+        Sample(reading.ts_ms, dt, reading.rate_units, reading.throttle_ms, reading.censored)
+        for reading, dt in zip(readings, lengths, strict=True)
     )
 
 
-def filled(readings: Iterable[Reading], up: Iterable[int]) -> tuple[Reading, ...]:
+def filled(readings: Iterable[UntimedSample], up: Iterable[int]) -> tuple[UntimedSample, ...]:
     """The readings, and nothing used wherever the broker answered without this bucket.
 
     Kafka forgets the sensor of a bucket after an hour without traffic. So a scrape that succeeded and does not
@@ -77,9 +77,9 @@ def filled(readings: Iterable[Reading], up: Iterable[int]) -> tuple[Reading, ...
         readings: Of one bucket on one broker.
         up: When the broker answered, and was kept. Readings at other moments are dropped.
     """
-    by_time = {one.ts_ms: one for one in readings}
+    by_time = {reading.ts_ms: reading for reading in readings}
     return tuple(
-        by_time.get(ts) or Reading(ts_ms=ts, rate_units=0, throttle_ms=0, censored=Censored.NO)
+        by_time.get(ts) or UntimedSample(ts_ms=ts, rate_units=0, throttle_ms=0, censored=Censored.NO)
         for ts in sorted(set(up))
     )
 
@@ -94,21 +94,21 @@ def summed(parts: Iterable[Iterable[Sample]]) -> tuple[Sample, ...]:
     Args:
         parts: Each strictly ascending.
     """
-    found: dict[int, Sample] = {}
-    for one in chain.from_iterable(parts):
-        other = found.get(one.ts_ms)
-        found[one.ts_ms] = one if other is None else _added(one, other)
-    return tuple(found[ts] for ts in sorted(found))
+    samples_by_time: dict[int, Sample] = {}
+    for sample in chain.from_iterable(parts):
+        previous = samples_by_time.get(sample.ts_ms)
+        samples_by_time[sample.ts_ms] = sample if previous is None else _added(sample, previous)
+    return tuple(samples_by_time[ts] for ts in sorted(samples_by_time))
 
 
-def _added(one: Sample, other: Sample) -> Sample:
-    delays = [delay for delay in (one.throttle_ms, other.throttle_ms) if delay is not None]
+def _added(first: Sample, second: Sample) -> Sample:
+    delays = [delay for delay in (first.throttle_ms, second.throttle_ms) if delay is not None]
     return Sample(
-        ts_ms=one.ts_ms,
-        dt_ms=max(one.dt_ms, other.dt_ms),
-        rate_units=min(MAX_UNITS, one.rate_units + other.rate_units),
+        ts_ms=first.ts_ms,
+        dt_ms=max(first.dt_ms, second.dt_ms),
+        rate_units=min(MAX_UNITS, first.rate_units + second.rate_units),
         throttle_ms=max(delays) if delays else None,
-        censored=max(one.censored, other.censored, key=_SEVERITY.index),
+        censored=max(first.censored, second.censored, key=_SEVERITY.index),
     )
 
 
@@ -117,17 +117,17 @@ _SEVERITY = (Censored.NO, Censored.UNKNOWN, Censored.YES)
 
 def between(samples: Sequence[Sample], from_ms: int, to_ms: int) -> tuple[Sample, ...]:
     """The samples of a span of time, its end not included. Its first sample begins a session."""
-    return tuple(one for one in samples if from_ms <= one.ts_ms < to_ms)
+    return tuple(sample for sample in samples if from_ms <= sample.ts_ms < to_ms)
 
 
 def covered_ms(samples: Iterable[Sample]) -> int:
     """The time that samples stand for."""
-    return sum(one.dt_ms for one in samples)
+    return sum(sample.dt_ms for sample in samples)
 
 
 def censored_ms(samples: Iterable[Sample]) -> int:
     """The part of it in which the client wanted more than it got."""
-    return sum(one.dt_ms for one in samples if one.censored is Censored.YES)
+    return sum(sample.dt_ms for sample in samples if sample.censored is Censored.YES)
 
 
 def throttled_ms(samples: Sequence[Sample]) -> int | None:
@@ -136,6 +136,6 @@ def throttled_ms(samples: Sequence[Sample]) -> int | None:
     throttle-time is the mean delay of throttled requests over a minute. It is no share of time, so a sample with any
     is throttled as a whole, and it lingers for up to a minute.
     """
-    if samples and all(one.throttle_ms is None for one in samples):
+    if samples and all(sample.throttle_ms is None for sample in samples):
         return None
-    return sum(one.dt_ms for one in samples if one.throttle_ms)
+    return sum(sample.dt_ms for sample in samples if sample.throttle_ms)

@@ -14,7 +14,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.usage.candidates import three_digits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType, Sample
 from reconciler.usage.series import between, censored_ms, covered_ms
-from reconciler.usage.trial import Promise, Proof, Trial, trial
+from reconciler.usage.trial import ThrottlePromise, TrialResult, LimitTrial, trial
 
 WEEK_MS: Final = 7 * DAY_MS
 LEAST_EVIDENCE_MS: Final = 14 * DAY_MS
@@ -80,7 +80,7 @@ class Advice(StrEnum):
     REFUSED = "refused"  # the number breaks its promise on the week that it had not seen
 
 
-class Rule(StrEnum):
+class SizingRule(StrEnum):
     """A rule that changed the number."""
 
     BUMP = "bump"
@@ -92,7 +92,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SizingCase:
     """One bucket to be sized.
 
     Attributes:
@@ -148,17 +148,17 @@ class Recommendation:
     upper: int | None = None
     worst_week: int | None = None
     peak: int = 0
-    train: Proof | None = None
-    test: Proof | None = None
+    train: TrialResult | None = None
+    test: TrialResult | None = None
     confidence_ppm: int = 0
     censored_ppm: int = 0
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[SizingRule, ...] = ()
     evidence_ms: int = 0
     samples: int = 0
 
 
-def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int, tuple[Rule, ...]]:
-    """What the rules of a tier make of the limit that is needed, in the order of :class:`Rule`.
+def priced(needed: int, tier: Tier, case: SizingCase, censored_ppm: int) -> tuple[int, tuple[SizingRule, ...]]:
+    """What the rules of a tier make of the limit that is needed, in the order of :class:`SizingRule`.
 
     A limit is raised for censored demand once per window. While that window lasts, what it was raised to is kept as far as
     raising would go from here; else a run would take back what the one before had raised. What a broker can give goes
@@ -173,7 +173,7 @@ def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int,
     Returns:
         The limit, and which rules changed it.
     """
-    rules: list[Rule] = []
+    rules: list[SizingRule] = []
     value = _percent(needed, 100 + tier.margin_percent)
     if censored_ppm > tier.share_ppm and tier.bump_percent and not case.pinned:
         raised = _percent(value, 100 + tier.bump_percent)
@@ -181,12 +181,12 @@ def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int,
             value = max(value, min(raised, case.current or 0))
         else:
             value = raised
-            rules.append(Rule.BUMP)
+            rules.append(SizingRule.BUMP)
     if value < tier.floor:
         value = tier.floor
-        rules.append(Rule.FLOOR)
+        rules.append(SizingRule.FLOOR)
     top = MAX_UNITS - 1
-    for bound, rule in ((tier.ceiling, Rule.CEILING), (case.budget, Rule.BUDGET)):
+    for bound, rule in ((tier.ceiling, SizingRule.CEILING), (case.budget, SizingRule.BUDGET)):
         if bound is not None and bound < top:
             top = max(1, bound)
             if value > top:
@@ -195,10 +195,10 @@ def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int,
     if case.current is not None:
         near = abs(value - case.current) * 100 < tier.ignore_percent * case.current
         if near and case.current <= top:
-            return case.current, (*rules, Rule.IGNORED)
+            return case.current, (*rules, SizingRule.IGNORED)
         least = _percent(case.current, 100 - tier.cut_percent)
         if value < least:
-            return three_digits(least, up=True), (*rules, Rule.CUT)
+            return three_digits(least, up=True), (*rules, SizingRule.CUT)
     return _rounded(value, tier.floor, top), tuple(rules)
 
 
@@ -213,31 +213,31 @@ def _percent(value: int, percent: int) -> int:
     return -(-value * percent // 100)
 
 
-def _ratio(part: int, whole: int) -> int:
+def _ratio(part: int, total: int) -> int:
     """In millionths, rounded down, at most all."""
-    return min(MILLION, part * MILLION // whole) if whole > 0 else 0
+    return min(MILLION, part * MILLION // total) if total > 0 else 0
 
 
-def recommend(case: Case, tier: Tier) -> Recommendation:
+def recommend(case: SizingCase, tier: Tier) -> Recommendation:
     """A limit for one bucket, with its evidence.
 
     Raises:
         QuotaValueError: Samples out of order or out of range.
     """
     split = case.to_ms - WEEK_MS
-    series = [between(one, case.from_ms, case.to_ms) for one in case.series.values()]
-    told = evidence_of(
+    series = [between(broker_samples, case.from_ms, case.to_ms) for broker_samples in case.series.values()]
+    evidence = evidence_of(
         case,
         [
-            Seen(
-                samples=len(one),
-                begins_ms=one[0].ts_ms - one[0].dt_ms,
-                ends_ms=one[-1].ts_ms,
-                covered_ms=covered_ms(one),
-                censored_ms=censored_ms(one),
+            BucketObservation(
+                samples=len(broker_samples),
+                begins_ms=broker_samples[0].ts_ms - broker_samples[0].dt_ms,
+                ends_ms=broker_samples[-1].ts_ms,
+                covered_ms=covered_ms(broker_samples),
+                censored_ms=censored_ms(broker_samples),
             )
-            for one in series
-            if one
+            for broker_samples in series
+            if broker_samples
         ],
     )
     train, test = (
@@ -248,7 +248,7 @@ def recommend(case: Case, tier: Tier) -> Recommendation:
         trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
         for from_ms, to_ms in week_spans(case)
     ]
-    planned = sized(case, tier, told, train, weeks, tested=test.brokers > 0)
+    planned = sized(case, tier, evidence, train, weeks, tested=test.brokers > 0)
     target = planned.target
     if target is None:
         return planned
@@ -256,7 +256,7 @@ def recommend(case: Case, tier: Tier) -> Recommendation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class BucketObservation:
     """What one broker saw of a bucket in the window; times in milliseconds.
 
     Attributes:
@@ -274,44 +274,44 @@ class Seen:
     censored_ms: int
 
 
-def evidence_of(case: Case, seen: Sequence[Seen]) -> Recommendation:
+def evidence_of(case: SizingCase, observations: Sequence[BucketObservation]) -> Recommendation:
     """What there is to go by, before any limit is tried: so far it is insufficient."""
     return Recommendation(
         advice=Advice.INSUFFICIENT,
         current=case.current,
-        evidence_ms=max((one.ends_ms for one in seen), default=0)
-        - min((one.begins_ms for one in seen), default=0),
-        samples=sum(one.samples for one in seen),
+        evidence_ms=max((observation.ends_ms for observation in observations), default=0)
+        - min((observation.begins_ms for observation in observations), default=0),
+        samples=sum(observation.samples for observation in observations),
         confidence_ppm=min(
-            (_ratio(one.covered_ms, case.to_ms - case.from_ms) for one in seen), default=0
+            (_ratio(observation.covered_ms, case.to_ms - case.from_ms) for observation in observations), default=0
         ),
         censored_ppm=_ratio(
-            sum(one.censored_ms for one in seen), sum(one.covered_ms for one in seen)
+            sum(observation.censored_ms for observation in observations), sum(observation.covered_ms for observation in observations)
         ),
     )
 
 
-def week_spans(case: Case) -> tuple[tuple[int, int], ...]:
+def week_spans(case: SizingCase) -> tuple[tuple[int, int], ...]:
     """The weeks before the held-out one, counted back from there; the first is the most recent."""
     split = case.to_ms - WEEK_MS
     return tuple((end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS))
 
 
-def promises(tier: Tier) -> tuple[Promise, Promise, Promise]:
+def promises(tier: Tier) -> tuple[ThrottlePromise, ThrottlePromise, ThrottlePromise]:
     """What a tier promises, at twice the share, and at half of it."""
     usual, looser, tighter = (
-        Promise(share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms)
+        ThrottlePromise(share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms)
         for factor, parts in ((1, 1), (2, 1), (1, 2))
     )
     return usual, looser, tighter
 
 
 def sized(
-    case: Case,
+    case: SizingCase,
     tier: Tier,
-    told: Recommendation,
-    train: Trial,
-    weeks: Sequence[Trial],
+    evidence: Recommendation,
+    train: LimitTrial,
+    weeks: Sequence[LimitTrial],
     *,
     tested: bool,
 ) -> Recommendation:
@@ -320,7 +320,7 @@ def sized(
     Args:
         case: Current limit, budget, marks.
         tier: Its promise and rules.
-        told: What is known of the evidence as a whole.
+        evidence: What is known of the evidence as a whole.
         train: All before the held-out week.
         weeks: The weeks of that (:func:`week_spans`).
         tested: Whether anything was seen in the held-out week.
@@ -328,14 +328,14 @@ def sized(
     usual, looser, tighter = promises(tier)
     spans = (train, *weeks[:1])
     needed = _needed(spans, usual)
-    told = replace(told, needed=needed, peak=train.peak)
-    if told.evidence_ms < LEAST_EVIDENCE_MS or told.samples < LEAST_SAMPLES:
-        return told
+    evidence = replace(evidence, needed=needed, peak=train.peak)
+    if evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES:
+        return evidence
     if needed is None or not tested:
-        return told
-    target, rules = priced(needed, tier, case, told.censored_ppm)
+        return evidence
+    target, rules = priced(needed, tier, case, evidence.censored_ppm)
     return replace(
-        told,
+        evidence,
         target=target,
         lower=_needed(spans, looser),
         upper=_needed(spans, tighter),
@@ -345,7 +345,7 @@ def sized(
 
 
 def proven(
-    case: Case, tier: Tier, planned: Recommendation, train: Proof | None, test: Proof | None
+    case: SizingCase, tier: Tier, planned: Recommendation, train: TrialResult | None, test: TrialResult | None
 ) -> Recommendation:
     """The advice about a limit, given what that limit does on both parts of the evidence."""
     advice = Advice.CHANGE
@@ -356,7 +356,7 @@ def proven(
     return replace(planned, advice=advice, train=train, test=test)
 
 
-def _needed(trials: Sequence[Trial], promise: Promise) -> int | None:
+def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | None:
     """The largest of what the spans need; ``None`` if the first needs nothing."""
-    found = [one.smallest(promise) for one in trials]
-    return max(one or 0 for one in found) if found[0] is not None else None
+    smallest_limits = [week_trial.smallest(promise) for week_trial in trials]
+    return max(limit or 0 for limit in smallest_limits) if smallest_limits[0] is not None else None

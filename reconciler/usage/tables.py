@@ -17,7 +17,7 @@ SCHEMA_VERSION: Final = 1
 """Of all tables together. Changes only add nullable columns; readers take this version and the one before."""
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds."""
 
     TEXT = "text"
@@ -40,7 +40,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     null: bool = False
 
 
@@ -61,7 +61,7 @@ class Table:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
-        return tuple(one.name for one in self.columns)
+        return tuple(column.name for column in self.columns)
 
 
 def entity_text(subject: Entity | None) -> str:
@@ -69,9 +69,9 @@ def entity_text(subject: Entity | None) -> str:
     return "" if subject is None else named_text(parts(subject))
 
 
-def named_text(named: Iterable[tuple[str, str | None]]) -> str:
+def named_text(named_parts: Iterable[tuple[str, str | None]]) -> str:
     """The same for parts in their order, which may be of types that we do not know."""
-    return json.dumps(list(named), separators=(",", ":"))
+    return json.dumps(list(named_parts), separators=(",", ":"))
 
 
 def read_entity(text: str) -> Entity:
@@ -83,11 +83,11 @@ def read_entity(text: str) -> Entity:
 
 def _columns(text: str) -> tuple[Column, ...]:
     """``name:kind`` separated by blanks; a question mark after the kind = may be null."""
-    found: list[Column] = []
+    columns: list[Column] = []
     for word in text.split():
         name, _, kind = word.partition(":")
-        found.append(Column(name=name, kind=Kind(kind.rstrip("?")), null=kind.endswith("?")))
-    return tuple(found)
+        columns.append(Column(name=name, kind=ColumnKind(kind.rstrip("?")), null=kind.endswith("?")))
+    return tuple(columns)
 
 
 def _table(name: str, columns: str, key: str) -> Table:
@@ -295,8 +295,8 @@ NOISY_ROW: Final = _table(
 """Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
 
 TABLES: Final[dict[str, Table]] = {
-    one.name: one
-    for one in (
+    table.name: table
+    for table in (
         POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE, SNAPSHOT, QUOTA_ENTRY, QUOTA_VALIDITY, APPLY_LOG,
         QUOTA_CHANGE, USAGE_5M, USAGE_HIST_D, EFFECTIVE_QUOTA, DEAD_QUOTA, PLAN_ROW, PLAN_CONFLICT,
         DESIRED_ENTRY, DESIRED_DOCUMENT, OWNED_ENTRY, IMPACT_ROW, RECOMMENDATION,

@@ -13,8 +13,8 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level
 from reconciler.quota.keys import Key
-from reconciler.quota.precedence import ip_candidates, ladder
-from reconciler.quota.state import State
+from reconciler.quota.precedence import ip_candidates, precedence_levels
+from reconciler.quota.state import QuotaState
 
 
 class GroupKind(StrEnum):
@@ -71,7 +71,7 @@ _KIND_OF_LEVEL: Final[dict[int, GroupKind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Book:
+class KeyLimits:
     """The limits of one key, and the kinds of level that Kafka has in use for it.
 
     Attributes:
@@ -89,20 +89,20 @@ class Book:
         return bool(self.in_use or self.limits)  # levels of addresses are no kind that decides tags
 
 
-def book(state: State, key: Key, kept: Iterable[GroupKind] = ()) -> Book:
+def book(state: QuotaState, key: Key, remembered_kinds: Iterable[GroupKind] = ()) -> KeyLimits:
     """What a state says of one key.
 
     Args:
         state: Everything that is set.
         key: Which key.
-        kept: Kinds that old brokers still have in use.
+        remembered_kinds: Kinds that old brokers still have in use.
     """
     limits = {subject: value for subject, of, value in state.pairs() if of is key}
-    kinds = {_KIND_OF_LEVEL[level(one)] for one in limits if one[2] is ABSENT}
-    return Book(limits=limits, in_use=frozenset(kinds | set(kept)))
+    kinds = {_KIND_OF_LEVEL[level(entity)] for entity in limits if entity[2] is ABSENT}
+    return KeyLimits(limits=limits, in_use=frozenset(kinds | set(remembered_kinds)))
 
 
-def tags_of(rules: Book, user: str, client_id: str) -> Bucket:
+def tags_of(rules: KeyLimits, user: str, client_id: str) -> Bucket:
     """The bucket that a client is counted in, whether or not it is limited there.
 
     With one kind in use everybody is counted by that kind, matched or not. With more it is the closest entity
@@ -119,7 +119,7 @@ def tags_of(rules: Book, user: str, client_id: str) -> Bucket:
         return bucket_of(
             "" if kind is GroupKind.CLIENT else user, "" if kind is GroupKind.USER else client_id
         )
-    for subject in ladder((user, DEFAULT), (client_id, DEFAULT)):
+    for subject in precedence_levels((user, DEFAULT), (client_id, DEFAULT)):
         if subject in rules.limits:
             return bucket_of(
                 "" if subject[0] is ABSENT else user, "" if subject[1] is ABSENT else client_id
@@ -133,17 +133,17 @@ def entities_of(bucket: Bucket) -> tuple[Entity, ...]:
         case GroupKind.IP:
             return ip_candidates(bucket.ip)
         case GroupKind.USER:
-            return ladder((bucket.user, DEFAULT), ())
+            return precedence_levels((bucket.user, DEFAULT), ())
         case GroupKind.CLIENT:
-            return ladder((), (bucket.client_id, DEFAULT))
+            return precedence_levels((), (bucket.client_id, DEFAULT))
         case GroupKind.PAIR:
-            both = ladder((bucket.user, DEFAULT), (bucket.client_id, DEFAULT))
-            return tuple(one for one in both if ABSENT not in one[:2])
+            both = precedence_levels((bucket.user, DEFAULT), (bucket.client_id, DEFAULT))
+            return tuple(entity for entity in both if ABSENT not in entity[:2])
         case GroupKind.NONE:
             return ()
 
 
-def limit_of(rules: Book, bucket: Bucket) -> tuple[Entity, float] | None:
+def limit_of(rules: KeyLimits, bucket: Bucket) -> tuple[Entity, float] | None:
     """The limit that these tags are held to and where it comes from, ``None`` = unlimited.
 
     Not what a client with these names would get: the bucket of a user alone is never limited by a pair.

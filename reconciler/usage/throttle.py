@@ -39,7 +39,7 @@ MAX_TOTAL: Final = 2**63 - 1
 """Totals are cut to this, what a column of 64 bits holds: a cut rate reaches it after 10.6 days."""
 
 
-class Model(StrEnum):
+class ThrottleModel(StrEnum):
     """How the broker treats what is over the limit."""
 
     BACKLOG = "backlog"  # delayed until it fits: produce and fetch
@@ -50,12 +50,12 @@ class Model(StrEnum):
     )
 
 
-MODEL_OF: Final[dict[QuotaType, Model]] = {
-    QuotaType.PRODUCE: Model.BACKLOG,
-    QuotaType.FETCH: Model.BACKLOG,
-    QuotaType.REQUEST: Model.APPROXIMATE,
-    QuotaType.CONTROLLER_MUTATION: Model.TOKENS,
-    QuotaType.IP: Model.REJECTED,
+MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
+    QuotaType.PRODUCE: ThrottleModel.BACKLOG,
+    QuotaType.FETCH: ThrottleModel.BACKLOG,
+    QuotaType.REQUEST: ThrottleModel.APPROXIMATE,
+    QuotaType.CONTROLLER_MUTATION: ThrottleModel.TOKENS,
+    QuotaType.IP: ThrottleModel.REJECTED,
 }
 
 
@@ -75,13 +75,13 @@ class Arrival(NamedTuple):
     rate_units: int
 
 
-class Row(NamedTuple):
+class ThrottledSample(NamedTuple):
     """What one sample meets under a limit; the columns that a second engine has to equal.
 
     Attributes:
-        backlog: Units that wait at its end. Under :attr:`Model.TOKENS`, how much of the burst is used.
+        backlog: Units that wait at its end. Under :attr:`ThrottleModel.TOKENS`, how much of the burst is used.
         served: Units that passed in its time.
-        delayed: Units of this sample that wait, or, under :attr:`Model.REJECTED`, were refused.
+        delayed: Units of this sample that wait, or, under :attr:`ThrottleModel.REJECTED`, were refused.
         delay_ms: How long the last of them waits.
         throttled: Whether this counts as throttled time.
     """
@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a limit does to one bucket on one broker over all samples; sums of :class:`Row`.
+    """What a limit does to one bucket on one broker over all samples; sums of :class:`ThrottledSample`.
 
     Attributes:
         model: By which rule.
@@ -109,7 +109,7 @@ class Forecast:
         unfinished: Sessions that end with a backlog: the true figures are higher.
     """
 
-    model: Model
+    model: ThrottleModel
     samples: int
     covered_ms: int
     arrived_units: int
@@ -131,8 +131,8 @@ def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
     Raises:
         QuotaValueError: The samples do not strictly ascend, or a rate or time is out of its range.
     """
-    found: list[Arrival] = []
-    made = Arrival._make
+    prepared_arrivals: list[Arrival] = []
+    make_arrival = Arrival._make
     last: int | None = None
     for ts, dt, rate, _, _ in samples:
         if last is not None and ts <= last:
@@ -140,9 +140,9 @@ def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
         if dt <= 0 or not 0 <= rate <= MAX_UNITS:
             raise QuotaValueError(f"the sample at {ts} has {rate} units over {dt} ms")
         fresh = last is None or ts - last > max_gap_ms
-        found.append(made((fresh, dt, (rate * dt + 500) // 1000, rate)))
+        prepared_arrivals.append(make_arrival((fresh, dt, (rate * dt + 500) // 1000, rate)))
         last = ts
-    return tuple(found)
+    return tuple(prepared_arrivals)
 
 
 def delay_ms(units: int, limit: int) -> int:
@@ -152,17 +152,17 @@ def delay_ms(units: int, limit: int) -> int:
 
 def backlog_rows(
     series: Sequence[Arrival], limit: int, min_delay_ms: int = MIN_DELAY_MS
-) -> Iterator[Row]:
+) -> Iterator[ThrottledSample]:
     """The recursion, row by row."""
-    held = 0
+    backlog = 0
     for fresh, dt, units, _ in series:
-        before = 0 if fresh else held
-        held = max(0, before + units - limit * dt // 1000)
-        wait = delay_ms(held, limit)
-        yield Row(held, units + before - held, min(held, units), wait, wait >= min_delay_ms)
+        before = 0 if fresh else backlog
+        backlog = max(0, before + units - limit * dt // 1000)
+        wait = delay_ms(backlog, limit)
+        yield ThrottledSample(backlog, units + before - backlog, min(backlog, units), wait, wait >= min_delay_ms)
 
 
-def token_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+def token_rows(series: Sequence[Arrival], limit: int) -> Iterator[ThrottledSample]:
     """Mutations: U_i = max(0, U_(i-1) + a_i - g_i) of the burst is used; throttled beyond all of it, by what is beyond.
 
     Source: TokenBucket and ControllerMutationQuotaManager: the bucket starts full, its depth is
@@ -176,26 +176,26 @@ def token_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
         used = max(0, before + units - limit * dt // 1000)
         debt = max(0, used - depth)
         already = max(0, before - depth)
-        yield Row(used, units + already - debt, min(debt, units), delay_ms(debt, limit), debt > 0)
+        yield ThrottledSample(used, units + already - debt, min(debt, units), delay_ms(debt, limit), debt > 0)
 
 
-def rejected_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+def rejected_rows(series: Sequence[Arrival], limit: int) -> Iterator[ThrottledSample]:
     """Connections: what exceeds the limit is closed and forgotten, max(0, a_i - g_i); nothing carries over.
 
     Source: SocketServer.ConnectionQuotas, which takes a refused connection off the record.
     """
     for _, dt, units, _ in series:
-        refused = max(0, units - limit * dt // 1000)
-        yield Row(0, units - refused, refused, 0, refused > 0)
+        rejected_units = max(0, units - limit * dt // 1000)
+        yield ThrottledSample(0, units - rejected_units, rejected_units, 0, rejected_units > 0)
 
 
-def over_limit_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+def over_limit_rows(series: Sequence[Arrival], limit: int) -> Iterator[ThrottledSample]:
     """Request time: the delay is capped at one window, so only the time over the limit means anything.
 
     Source: ClientRequestQuotaManager.throttleTime, min(delay, window size).
     """
     for _, _, units, rate in series:
-        yield Row(0, units, 0, 0, rate > limit)
+        yield ThrottledSample(0, units, 0, 0, rate > limit)
 
 
 def rows(
@@ -203,7 +203,7 @@ def rows(
     series: Sequence[Arrival],
     limit: int,
     min_delay_ms: int = MIN_DELAY_MS,
-) -> Iterator[Row]:
+) -> Iterator[ThrottledSample]:
     """What each sample meets under a limit, by the model of its type.
 
     Args:
@@ -220,13 +220,13 @@ def rows(
             f"a limit of {limit} units and a delay of {min_delay_ms} ms cannot be simulated"
         )
     match MODEL_OF[kind]:
-        case Model.BACKLOG:
+        case ThrottleModel.BACKLOG:
             return backlog_rows(series, limit, min_delay_ms)
-        case Model.TOKENS:
+        case ThrottleModel.TOKENS:
             return token_rows(series, limit)
-        case Model.REJECTED:
+        case ThrottleModel.REJECTED:
             return rejected_rows(series, limit)
-        case Model.APPROXIMATE:
+        case ThrottleModel.APPROXIMATE:
             return over_limit_rows(series, limit)
 
 
@@ -239,26 +239,26 @@ def simulate(
     """What a limit does to one bucket on one broker; ``None`` = unlimited. Errors as :func:`rows`."""
     model = MODEL_OF[kind]
     if limit is None:
-        found = _Sums()
-    elif model is Model.BACKLOG and 0 < limit < MAX_UNITS and min_delay_ms > 0:
-        found = _backlog_sums(series, limit, min_delay_ms)
+        sums = _ForecastSums()
+    elif model is ThrottleModel.BACKLOG and 0 < limit < MAX_UNITS and min_delay_ms > 0:
+        sums = _backlog_sums(series, limit, min_delay_ms)
     else:
-        found = _row_sums(series, rows(kind, series, limit, min_delay_ms))
-    knows_delay = model in (Model.BACKLOG, Model.TOKENS)
+        sums = _row_sums(series, rows(kind, series, limit, min_delay_ms))
+    knows_delay = model in (ThrottleModel.BACKLOG, ThrottleModel.TOKENS)
     return Forecast(
         model=model,
         samples=len(series),
-        covered_ms=sum([one[1] for one in series]),
-        arrived_units=min(MAX_TOTAL, sum([one[2] for one in series])),
-        throttled_ms=found.throttled_ms,
-        max_delay_ms=found.max_delay_ms if knows_delay else None,
-        over_timeout_ms=found.over_timeout_ms if knows_delay else None,
-        delayed_units=min(MAX_TOTAL, found.delayed_units),
-        unfinished=found.unfinished,
+        covered_ms=sum([arrival[1] for arrival in series]),
+        arrived_units=min(MAX_TOTAL, sum([arrival[2] for arrival in series])),
+        throttled_ms=sums.throttled_ms,
+        max_delay_ms=sums.max_delay_ms if knows_delay else None,
+        over_timeout_ms=sums.over_timeout_ms if knows_delay else None,
+        delayed_units=min(MAX_TOTAL, sums.delayed_units),
+        unfinished=sums.unfinished,
     )
 
 
-class _Sums(NamedTuple):
+class _ForecastSums(NamedTuple):
     throttled_ms: int = 0
     max_delay_ms: int = 0
     over_timeout_ms: int = 0
@@ -266,20 +266,20 @@ class _Sums(NamedTuple):
     unfinished: int = 0
 
 
-def _row_sums(series: Sequence[Arrival], found: Iterator[Row]) -> _Sums:
+def _row_sums(series: Sequence[Arrival], sample_rows: Iterator[ThrottledSample]) -> _ForecastSums:
     throttled = worst = over = delayed = unfinished = 0
     waiting = False
-    for (fresh, dt, _, _), row in zip(series, found, strict=True):
+    for (fresh, dt, _, _), row in zip(series, sample_rows, strict=True):
         unfinished += fresh and waiting
         waiting = row.delay_ms > 0
         delayed += row.delayed
         throttled += dt if row.throttled else 0
         over += dt if row.delay_ms > DELIVERY_TIMEOUT_MS else 0
         worst = max(worst, row.delay_ms)
-    return _Sums(throttled, worst, over, delayed, unfinished + waiting)
+    return _ForecastSums(throttled, worst, over, delayed, unfinished + waiting)
 
 
-def _backlog_sums(series: Sequence[Arrival], limit: int, min_delay_ms: int) -> _Sums:
+def _backlog_sums(series: Sequence[Arrival], limit: int, min_delay_ms: int) -> _ForecastSums:
     """The sums of :func:`backlog_rows` in one tight loop: a preview folds 242,000 samples, sizing forty times as many.
 
     A delay is compared through the backlog (``delay >= d`` is ``1000 * B >= d * q``); the worst one is that of the
@@ -287,22 +287,22 @@ def _backlog_sums(series: Sequence[Arrival], limit: int, min_delay_ms: int) -> _
     """
     least = -(-min_delay_ms * limit // 1000)
     late = -(-(DELIVERY_TIMEOUT_MS + 1) * limit // 1000)
-    held = worst = throttled = over = delayed = unfinished = 0
+    backlog = worst = throttled = over = delayed = unfinished = 0
     for fresh, dt, units, _ in series:
         if fresh:
-            unfinished += held > 0
-            held = 0
-        held += units - limit * dt // 1000
-        if held <= 0:
-            held = 0
+            unfinished += backlog > 0
+            backlog = 0
+        backlog += units - limit * dt // 1000
+        if backlog <= 0:
+            backlog = 0
             continue
-        delayed += min(held, units)
-        worst = max(worst, held)
-        if held >= least:
+        delayed += min(backlog, units)
+        worst = max(worst, backlog)
+        if backlog >= least:
             throttled += dt
-        if held >= late:
+        if backlog >= late:
             over += dt
-    return _Sums(throttled, delay_ms(worst, limit), over, delayed, unfinished + (held > 0))
+    return _ForecastSums(throttled, delay_ms(worst, limit), over, delayed, unfinished + (backlog > 0))
 
 
 def share_ppm(part_ms: int, whole_ms: int) -> int:

@@ -19,7 +19,7 @@ ELASTIC: Final = frozenset({QuotaType.FETCH})
 """Consumers read what waits for them: what they would use is what they are let, so their delay is no damage by itself."""
 
 
-class Elastic(StrEnum):
+class ElasticHandling(StrEnum):
     """What is done about types that are elastic."""
 
     REPORT = "Report"  # shown, never refused
@@ -63,7 +63,7 @@ NO_TOLERANCE: Final = Tolerance()
 """Everything is told and nothing refused."""
 
 USUAL: Final = tuple(
-    TierRule(name=one.name, tolerance=NO_TOLERANCE, tier=one) for one in (GOLD, SILVER, BATCH)
+    TierRule(name=tier.name, tolerance=NO_TOLERANCE, tier=tier) for tier in (GOLD, SILVER, BATCH)
 )
 """The tiers that exist without being written down."""
 
@@ -85,78 +85,78 @@ class WhatIfPolicy:
     labelled: Mapping[str, Mapping[Entity, str]] = field(
         default_factory=dict[str, Mapping[Entity, str]]
     )
-    elastic: Elastic = Elastic.REPORT
+    elastic: ElasticHandling = ElasticHandling.REPORT
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all tiers, sorted."""
-        return tuple(sorted(one.name for one in self.rules))
+        return tuple(sorted(tier_rule.name for tier_rule in self.rules))
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Labels that name no tier, sorted."""
-        told = {tier for tiers in self.labelled.values() for tier in tiers.values()}
-        return tuple(sorted(told.difference(self.names)))
+        labelled_tiers = {tier for tiers in self.labelled.values() for tier in tiers.values()}
+        return tuple(sorted(labelled_tiers.difference(self.names)))
 
-    def tier_of(self, cluster_id: str, who: Entity | Bucket) -> TierRule:
+    def tier_of(self, cluster_id: str, subject_or_bucket: Entity | Bucket) -> TierRule:
         """The tier of an entity of a cluster, or of the clients of a bucket there.
 
         A label comes from the same hands as the limits, so it may choose how limits are sized, and a gate that is
         stricter than the usual one, never a weaker one.
         """
-        subjects = _entities(who) if isinstance(who, Bucket) else (who,)
-        own = subjects[0] if subjects else None
-        if own is not None and is_legal(own):
+        subjects = _entities(subject_or_bucket) if isinstance(subject_or_bucket, Bucket) else (subject_or_bucket,)
+        exact_subject = subjects[0] if subjects else None
+        if exact_subject is not None and is_legal(exact_subject):
             for rule in self.rules:
-                if any(pattern.matches(own) for pattern in rule.entities):
+                if any(pattern.matches(exact_subject) for pattern in rule.entities):
                     return rule
-        by_name = {one.name: one for one in self.rules}
+        by_name = {tier_rule.name: tier_rule for tier_rule in self.rules}
         labelled = self.labelled.get(cluster_id, {})
         for subject in subjects:
-            found = by_name.get(labelled.get(subject, ""))
-            if found is not None:
-                stricter = _stricter(found.tolerance, self.usual.tolerance)
-                return replace(found, tolerance=stricter)
+            tier_rule = by_name.get(labelled.get(subject, ""))
+            if tier_rule is not None:
+                stricter = _stricter(tier_rule.tolerance, self.usual.tolerance)
+                return replace(tier_rule, tolerance=stricter)
         return self.usual
 
     def tolerance_of(self, cluster_id: str, kind: QuotaType, bucket: Bucket) -> Tolerance:
         """How much worse a change may make it for the clients of a bucket of a cluster."""
-        found = self.tier_of(cluster_id, bucket).tolerance
-        return replace(found, elastic=True) if kind in ELASTIC else found
+        tolerance = self.tier_of(cluster_id, bucket).tolerance
+        return replace(tolerance, elastic=True) if kind in ELASTIC else tolerance
 
 
 def own_entity(bucket: Bucket) -> Entity | None:
     """The entity that limits these clients and nobody else; ``None`` where no entity does."""
-    named = _entities(bucket)
-    return named[0] if named and is_legal(named[0]) else None
+    bucket_entities = _entities(bucket)
+    return bucket_entities[0] if bucket_entities and is_legal(bucket_entities[0]) else None
 
 
 def _entities(bucket: Bucket) -> tuple[Entity, ...]:
     """Who may have a say in a bucket, closest first; names that it lacks stand for the default."""
     if bucket.kind is GroupKind.NONE:
         return ()
-    named: dict[GroupKind, tuple[Slot, Slot, Slot]] = {
+    slots_by_kind: dict[GroupKind, tuple[Slot, Slot, Slot]] = {
         GroupKind.USER: (bucket.user or DEFAULT, ABSENT, ABSENT),
         GroupKind.CLIENT: (ABSENT, bucket.client_id or DEFAULT, ABSENT),
         GroupKind.PAIR: (bucket.user or DEFAULT, bucket.client_id or DEFAULT, ABSENT),
         GroupKind.IP: (ABSENT, ABSENT, bucket.ip or DEFAULT),
     }
-    own = Entity(named[bucket.kind])
-    return (own, *(one for one in entities_of(bucket) if one != own))
+    exact_entity = Entity(slots_by_kind[bucket.kind])
+    return (exact_entity, *(entity for entity in entities_of(bucket) if entity != exact_entity))
 
 
-def _stricter(one: Tolerance, other: Tolerance) -> Tolerance:
+def _stricter(first: Tolerance, second: Tolerance) -> Tolerance:
     return Tolerance(
         new_throttled_ms_per_day=_least(
-            one.new_throttled_ms_per_day, other.new_throttled_ms_per_day
+            first.new_throttled_ms_per_day, second.new_throttled_ms_per_day
         ),
-        max_delay_ms=_least(one.max_delay_ms, other.max_delay_ms),
-        elastic=one.elastic and other.elastic,
+        max_delay_ms=_least(first.max_delay_ms, second.max_delay_ms),
+        elastic=first.elastic and second.elastic,
     )
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((value for value in (one, other) if value is not None), default=None)
+def _least(first: int | None, second: int | None) -> int | None:
+    return min((value for value in (first, second) if value is not None), default=None)
 
 
 def share_ms_per_day(share_ppm: int) -> int:

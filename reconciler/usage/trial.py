@@ -10,7 +10,7 @@ from reconciler.usage.throttle import Forecast, arrivals, share_ppm, simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class TrialResult:
     """What a number does on one part of the evidence: the worst broker of each.
 
     Attributes:
@@ -25,23 +25,23 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class ThrottlePromise:
     """How much of the time may be throttled, as ``share_ppm / parts`` millionths, and how long a delay may be."""
 
     share_ppm: int
     parts: int = 1
     max_delay_ms: int | None = None
 
-    def is_kept_in(self, found: Forecast) -> bool:
+    def is_met_by(self, forecast: Forecast) -> bool:
         """Whether a forecast keeps it; compared as whole numbers. A model that knows no delay keeps any."""
-        share = found.throttled_ms * MILLION * self.parts <= self.share_ppm * found.covered_ms
+        share = forecast.throttled_ms * MILLION * self.parts <= self.share_ppm * forecast.covered_ms
         return share and (
-            self.max_delay_ms is None or (found.max_delay_ms or 0) <= self.max_delay_ms
+            self.max_delay_ms is None or (forecast.max_delay_ms or 0) <= self.max_delay_ms
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class LimitTrial:
     """A span of the evidence of one bucket, ready for any limit. Each limit is simulated once.
 
     Attributes:
@@ -53,40 +53,40 @@ class Trial:
     brokers: int
     peak: int
     simulated: Callable[[int | None], tuple[Forecast, ...]] = field(repr=False, compare=False)
-    _done: dict[int, tuple[Forecast, ...]] = field(
+    _forecasts: dict[int, tuple[Forecast, ...]] = field(
         default_factory=dict[int, tuple[Forecast, ...]], repr=False, compare=False
     )
 
     def forecasts(self, limit: int) -> tuple[Forecast, ...]:
         """What a limit does on each broker; one that reaches the cut of all rates is none."""
-        if limit not in self._done:
-            self._done[limit] = self.simulated(limit if limit < MAX_UNITS else None)
-        return self._done[limit]
+        if limit not in self._forecasts:
+            self._forecasts[limit] = self.simulated(limit if limit < MAX_UNITS else None)
+        return self._forecasts[limit]
 
-    def keeps(self, limit: int, promise: Promise) -> bool:
+    def keeps(self, limit: int, promise: ThrottlePromise) -> bool:
         """Whether a limit keeps a promise on every broker; a larger one then does too."""
-        return all(map(promise.is_kept_in, self.forecasts(limit)))
+        return all(map(promise.is_met_by, self.forecasts(limit)))
 
-    def second_round(self, promise: Promise) -> tuple[int, ...]:
+    def second_round(self, promise: ThrottlePromise) -> tuple[int, ...]:
         """Which candidates are left once the first round was simulated (:func:`candidates.second_round`)."""
         peak = self.peak
         return second_round(peak, lambda limit: self.keeps(limit, promise)) if peak else ()
 
-    def smallest(self, promise: Promise) -> int | None:
+    def smallest(self, promise: ThrottlePromise) -> int | None:
         """The smallest candidate that keeps a promise; ``None`` where nothing was used."""
         peak = self.peak
         return smallest(peak, lambda limit: self.keeps(limit, promise)) if peak else None
 
-    def proof(self, limit: int) -> Proof | None:
+    def proof(self, limit: int) -> TrialResult | None:
         """What a limit does on the worst broker of each figure; ``None`` without any broker."""
-        found = self.forecasts(limit)
-        if not found:
+        broker_forecasts = self.forecasts(limit)
+        if not broker_forecasts:
             return None
-        delays = [one.max_delay_ms for one in found if one.max_delay_ms is not None]
-        return Proof(
-            share_ppm=max(share_ppm(one.throttled_ms, one.covered_ms) for one in found),
+        delays = [forecast.max_delay_ms for forecast in broker_forecasts if forecast.max_delay_ms is not None]
+        return TrialResult(
+            share_ppm=max(share_ppm(forecast.throttled_ms, forecast.covered_ms) for forecast in broker_forecasts),
             max_delay_ms=max(delays, default=None),
-            covered_ms=sum(one.covered_ms for one in found),
+            covered_ms=sum(forecast.covered_ms for forecast in broker_forecasts),
         )
 
 
@@ -96,12 +96,12 @@ def trial(
     from_ms: int,
     to_ms: int,
     max_gap_ms: int,
-) -> Trial:
+) -> LimitTrial:
     """A trial of what each broker saw in a span of time, its end not included; errors as :func:`arrivals`."""
-    parts = (between(one, from_ms, to_ms) for one in series)
-    brokers = tuple(arrivals(one, max_gap_ms) for one in parts if one)
-    return Trial(
+    parts = (between(broker_samples, from_ms, to_ms) for broker_samples in series)
+    brokers = tuple(arrivals(broker_samples, max_gap_ms) for broker_samples in parts if broker_samples)
+    return LimitTrial(
         brokers=len(brokers),
-        peak=max((one.rate_units for each in brokers for one in each), default=0),
-        simulated=lambda limit: tuple(simulate(kind, one, limit) for one in brokers),
+        peak=max((arrival.rate_units for each in brokers for arrival in each), default=0),
+        simulated=lambda limit: tuple(simulate(kind, broker_arrivals, limit) for broker_arrivals in brokers),
     )

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound, Move, move
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound, LimitMove, move
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
 from reconciler.usage.series import censored_ms, covered_ms, summed, throttled_ms
-from reconciler.usage.throttle import MIN_DELAY_MS, Forecast, Model, arrivals, simulate
+from reconciler.usage.throttle import MIN_DELAY_MS, Forecast, ThrottleModel, arrivals, simulate
 
 MINUTES_PER_DAY: Final = 1_440
 
@@ -27,7 +27,7 @@ counted (ClientQuotaManager.unrecordQuotaSensor): real consumers got nine tenths
 """
 
 
-class Verdict(StrEnum):
+class ImpactVerdict(StrEnum):
     """What to tell people."""
 
     WORSE = "worse"
@@ -39,18 +39,18 @@ class Verdict(StrEnum):
 
 
 SEVERITY: Final = (
-    Verdict.SAFE_BY_BOUND,
-    Verdict.SAME,
-    Verdict.BETTER,
-    Verdict.NO_DATA,
-    Verdict.NOT_IDENTIFIABLE,
-    Verdict.WORSE,
+    ImpactVerdict.SAFE_BY_BOUND,
+    ImpactVerdict.SAME,
+    ImpactVerdict.BETTER,
+    ImpactVerdict.NO_DATA,
+    ImpactVerdict.NOT_IDENTIFIABLE,
+    ImpactVerdict.WORSE,
 )
 """From what needs no look to what needs one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class OldBucket:
     """An old bucket: its samples, and the limit that it has now, in units (``None`` = unlimited)."""
 
     samples: Sequence[Sample]
@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Impact:
+class BucketImpact:
     """One bucket on one broker before and after.
 
     Attributes:
@@ -71,8 +71,8 @@ class Impact:
         censored_ms: The part of it in which the clients wanted more than was recorded.
     """
 
-    verdict: Verdict
-    bound: Bound
+    verdict: ImpactVerdict
+    bound: FigureBound
     before: Forecast | None
     observed_throttled_ms: int | None
     after: Forecast | None
@@ -82,13 +82,13 @@ class Impact:
 
 def impact(
     kind: QuotaType,
-    answer: Answer,
-    parts: Sequence[Part],
+    answer: Identifiability,
+    parts: Sequence[OldBucket],
     limit: int | None,
     *,
     max_gap_ms: int,
     min_delay_ms: int = MIN_DELAY_MS,
-) -> Impact:
+) -> BucketImpact:
     """What a limit will do to a bucket on one broker.
 
     Args:
@@ -103,18 +103,18 @@ def impact(
         QuotaValueError: Samples out of order or out of range, or a limit that cannot be simulated.
     """
     samples = summed(part.samples for part in parts)
-    tells = bool(samples) and answer in (Answer.EXACT, Answer.BOUND)
+    tells = bool(samples) and answer in (Identifiability.EXACT, Identifiability.BOUND)
     return weighed(
         answer,
         [part.limit for part in parts],
         limit,
-        Facts(
+        ImpactFacts(
             kind=kind,
             samples=len(samples),
             covered_ms=covered_ms(samples),
             censored_ms=censored_ms(samples),
-            wanted_more=any(one.censored is Censored.YES for one in samples),
-            may_have_wanted_more=any(one.censored is not Censored.NO for one in samples),
+            wanted_more=any(sample.censored is Censored.YES for sample in samples),
+            may_have_wanted_more=any(sample.censored is not Censored.NO for sample in samples),
             before=tuple(
                 simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
                 for part in parts
@@ -130,7 +130,7 @@ def impact(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ImpactFacts:
     """What has to be known of the samples to judge them; an engine may gather it in its own way.
 
     Attributes:
@@ -157,8 +157,8 @@ class Facts:
 
 
 def weighed(
-    answer: Answer, limits: Sequence[int | None], limit: int | None, facts: Facts
-) -> Impact:
+    answer: Identifiability, limits: Sequence[int | None], limit: int | None, facts: ImpactFacts
+) -> BucketImpact:
     """The verdict on what was found.
 
     Args:
@@ -169,22 +169,22 @@ def weighed(
     """
     longest = max(facts.before, key=_length, default=None)
     judged: Judged
-    if not facts.samples or longest is None or answer is Answer.NO_DATA:
-        judged = Verdict.NO_DATA, Bound.EXACT, None
-    elif answer is Answer.NOT_IDENTIFIABLE or facts.after is None:
-        judged = Verdict.NOT_IDENTIFIABLE, Bound.EXACT, None
-    elif answer is Answer.BOUND:
+    if not facts.samples or longest is None or answer is Identifiability.NO_DATA:
+        judged = ImpactVerdict.NO_DATA, FigureBound.EXACT, None
+    elif answer is Identifiability.NOT_IDENTIFIABLE or facts.after is None:
+        judged = ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.EXACT, None
+    elif answer is Identifiability.BOUND:
         judged = _by_bound(facts, limit, facts.after)
     else:
-        went = move(limits[0], limit) if len(limits) == 1 else None
-        judged = _exactly(facts, limit, longest, facts.after, went)
+        limit_move = move(limits[0], limit) if len(limits) == 1 else None
+        judged = _exactly(facts, limit, longest, facts.after, limit_move)
     verdict, bound, figure = judged
-    return Impact(
+    return BucketImpact(
         verdict=verdict,
         bound=bound,
         before=longest,
         observed_throttled_ms=max(
-            (one for one in facts.observed_ms if one is not None), default=None
+            (observed_ms for observed_ms in facts.observed_ms if observed_ms is not None), default=None
         ),
         after=figure,
         covered_ms=facts.covered_ms,
@@ -192,39 +192,39 @@ def weighed(
     )
 
 
-Judged: TypeAlias = tuple[Verdict, Bound, Forecast | None]
+Judged: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
 """Verdict, what the figure is to the truth, and the figure."""
 
 
 def _exactly(
-    facts: Facts, limit: int | None, before: Forecast, after: Forecast, went: Move | None
+    facts: ImpactFacts, limit: int | None, before: Forecast, after: Forecast, limit_move: LimitMove | None
 ) -> Judged:
     """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
-    if went is Move.LOOSER and limit is not None and facts.wanted_more:
-        return Verdict.BETTER, Bound.AT_MOST, None
+    if limit_move is LimitMove.LOOSER and limit is not None and facts.wanted_more:
+        return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
     slower = facts.kind in GET_LESS and after.delayed_units > 0
     low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more or slower)
-    return compared(before, after), Bound.AT_LEAST if low else Bound.EXACT, after
+    return compared(before, after), FigureBound.AT_LEAST if low else FigureBound.EXACT, after
 
 
-def _by_bound(facts: Facts, limit: int | None, after: Forecast) -> Judged:
+def _by_bound(facts: ImpactFacts, limit: int | None, after: Forecast) -> Judged:
     """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
     bounded = limit is None or not facts.may_have_wanted_more
     if bounded and not after.throttled_ms and not after.is_lower_bound:
-        return Verdict.SAFE_BY_BOUND, Bound.AT_MOST, after
-    return Verdict.NOT_IDENTIFIABLE, Bound.AT_MOST, None
+        return ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, after
+    return ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.AT_MOST, None
 
 
 def _length(forecast: Forecast) -> tuple[int, int]:
     return forecast.throttled_ms, forecast.max_delay_ms or 0
 
 
-def compared(before: Forecast, after: Forecast) -> Verdict:
+def compared(before: Forecast, after: Forecast) -> ImpactVerdict:
     """Better or worse only by more than a minute a day and more than a tenth; anything less is the same."""
-    more = after.throttled_ms - before.throttled_ms
-    if abs(more) * MINUTES_PER_DAY <= after.covered_ms or abs(more) * 10 <= before.throttled_ms:
-        return Verdict.SAME
-    return Verdict.WORSE if more > 0 else Verdict.BETTER
+    additional_ms = after.throttled_ms - before.throttled_ms
+    if abs(additional_ms) * MINUTES_PER_DAY <= after.covered_ms or abs(additional_ms) * 10 <= before.throttled_ms:
+        return ImpactVerdict.SAME
+    return ImpactVerdict.WORSE if additional_ms > 0 else ImpactVerdict.BETTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breach:
+class ToleranceBreach:
     """One figure beyond what is tolerated, both in milliseconds (per day where it is a time)."""
 
     what: str
@@ -251,23 +251,23 @@ class Breach:
     allowed_ms: int
 
 
-def breaches(one: Impact, tolerance: Tolerance) -> tuple[Breach, ...]:
+def breaches(bucket_impact: BucketImpact, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
     """What a policy refuses about an impact.
 
     Only what the change makes worse, and only figures: an impact that cannot be told is printed, not refused, and
     neither is an approximate one. Otherwise the gate would be switched off in its first week.
     """
-    before, after = one.before, one.after
-    if tolerance.elastic or one.verdict is not Verdict.WORSE or before is None or after is None:
+    before, after = bucket_impact.before, bucket_impact.after
+    if tolerance.elastic or bucket_impact.verdict is not ImpactVerdict.WORSE or before is None or after is None:
         return ()
-    if after.model is Model.APPROXIMATE:
+    if after.model is ThrottleModel.APPROXIMATE:
         return ()
-    found: list[Breach] = []
+    tolerance_breaches: list[ToleranceBreach] = []
     daily = (after.throttled_ms - before.throttled_ms) * DAY_MS // max(1, after.covered_ms)
     allowed = tolerance.new_throttled_ms_per_day
     if allowed is not None and daily > allowed:
-        found.append(Breach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed))
+        tolerance_breaches.append(ToleranceBreach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed))
     worst, allowed = after.max_delay_ms or 0, tolerance.max_delay_ms
     if allowed is not None and worst > max(allowed, before.max_delay_ms or 0):
-        found.append(Breach(what="worst delay", found_ms=worst, allowed_ms=allowed))
-    return tuple(found)
+        tolerance_breaches.append(ToleranceBreach(what="worst delay", found_ms=worst, allowed_ms=allowed))
+    return tuple(tolerance_breaches)

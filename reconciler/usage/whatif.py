@@ -13,22 +13,22 @@ from reconciler.usage.buckets import (
     ONLY_PARTLY,
     UNKNOWN_CLIENTS,
     UNKNOWN_USERS,
-    Answer,
+    Identifiability,
 )
-from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach, verdicts_of
+from reconciler.usage.censoring import FigureBound
+from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation, TierBreach, verdicts_of
 from reconciler.usage.question import (
     INVALID_LIMIT,
     NOBODY_HELD,
     NOT_MEASURED,
-    Asked,
-    Question,
+    ImpactRequest,
+    ImpactQuery,
 )
 from reconciler.usage.samples import Cadence, QuotaType, Sample
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast
-from reconciler.usage.tiers import Elastic, WhatIfPolicy
-from reconciler.usage.verdict import Breach, Impact, Part, Verdict, breaches, impact
+from reconciler.usage.tiers import ElasticHandling, WhatIfPolicy
+from reconciler.usage.verdict import ToleranceBreach, BucketImpact, OldBucket, ImpactVerdict, breaches, impact
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
@@ -54,7 +54,7 @@ MOST_NAMES: Final = 50
 
 
 def judged(
-    question: Question,
+    question: ImpactQuery,
     series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, Sequence[Sample]]]],
     cadence: Cadence,
     min_delay_ms: int = MIN_DELAY_MS,
@@ -63,40 +63,40 @@ def judged(
 
     Args:
         question: What is asked.
-        series: The samples of each broker in time order, of every bucket that :attr:`Question.reads` lists.
+        series: The samples of each broker in time order, of every bucket that :attr:`ImpactQuery.reads` lists.
         cadence: How often they were read; a longer gap begins a session.
         min_delay_ms: A shorter delay is no throttling.
 
     Raises:
         QuotaValueError: Samples out of order or out of range.
     """
-    found: list[ImpactRow] = []
-    for one in question.asked:
-        of_type = series.get(one.quota_type, {})
+    impact_rows: list[ImpactRow] = []
+    for request in question.requests:
+        of_type = series.get(request.quota_type, {})
         sources = [
-            Part(samples=of_type.get(part.bucket, {}).get(one.broker_id, ()), limit=part.limit)
-            for part in one.parts
+            OldBucket(samples=of_type.get(part.bucket, {}).get(request.broker_id, ()), limit=part.limit)
+            for part in request.parts
         ]
-        told = impact(
-            one.quota_type,
-            one.answer,
+        bucket_impact = impact(
+            request.quota_type,
+            request.answer,
             sources,
-            one.after_units,
+            request.after_units,
             max_gap_ms=cadence.max_gap_ms,
             min_delay_ms=min_delay_ms,
         )
-        found.append(row_of(question.cluster_id, one, told))
-    return tuple(found)
+        impact_rows.append(row_of(question.cluster_id, request, bucket_impact))
+    return tuple(impact_rows)
 
 
-def unread(question: Question, why: str) -> tuple[ImpactRow, ...]:
+def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
     """The rows of a question whose series are not read, for one reason; what has a better reason keeps it."""
     return judged(
         replace(
             question,
-            asked=tuple(
-                replace(one, answer=Answer.NO_DATA, parts=(), why=why) if one.parts else one
-                for one in question.asked
+            requests=tuple(
+                replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason) if request.parts else request
+                for request in question.requests
             ),
         ),
         {},
@@ -109,73 +109,73 @@ _ANY: Final = Cadence(step_ms=1, max_gap_ms=1)
 
 
 def portions(
-    question: Question, *, at_once: int, most: int
-) -> tuple[tuple[Question, ...], Question]:
+    question: ImpactQuery, *, at_once: int, max_buckets: int
+) -> tuple[tuple[ImpactQuery, ...], ImpactQuery]:
     """A question in parts that are read one after the other, so that a large one needs no more memory than a small one.
 
     Args:
         question: What is asked.
         at_once: How many series (of a bucket on a broker) one part may read; a single row may need more.
-        most: How many may be read in all.
+        max_buckets: How many may be read in all.
 
     Returns:
-        The parts, and what goes beyond ``most``.
+        The parts, and what goes beyond ``max_buckets``.
     """
-    parts: list[list[Asked]] = [[]]
-    beyond: list[Asked] = []
+    parts: list[list[ImpactRequest]] = [[]]
+    unread_requests: list[ImpactRequest] = []
     total = size = 0
-    for one in question.asked:
-        need = len(one.parts)
-        if need and (beyond or total + need > most):
-            beyond.append(one)
+    for request in question.requests:
+        need = len(request.parts)
+        if need and (unread_requests or total + need > max_buckets):
+            unread_requests.append(request)
             continue
         if size and size + need > at_once:
             parts.append([])
             size = 0
-        parts[-1].append(one)
+        parts[-1].append(request)
         size += need
         total += need
     return (
-        tuple(replace(question, asked=tuple(each)) for each in parts if each),
-        replace(question, asked=tuple(beyond)),
+        tuple(replace(question, requests=tuple(each)) for each in parts if each),
+        replace(question, requests=tuple(unread_requests)),
     )
 
 
-def row_of(cluster_id: str, one: Asked, told: Impact) -> ImpactRow:
+def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact) -> ImpactRow:
     """What was asked with what came of it; what cannot be identified stays that, seen or not."""
-    if one.answer is Answer.NOT_IDENTIFIABLE:
-        told = replace(told, verdict=Verdict.NOT_IDENTIFIABLE, bound=Bound.EXACT)
-    before, after = told.before, told.after
-    unseen = told.verdict is Verdict.NO_DATA and one.answer is not Answer.NO_DATA
+    if request.answer is Identifiability.NOT_IDENTIFIABLE:
+        bucket_impact = replace(bucket_impact, verdict=ImpactVerdict.NOT_IDENTIFIABLE, bound=FigureBound.EXACT)
+    before, after = bucket_impact.before, bucket_impact.after
+    unseen = bucket_impact.verdict is ImpactVerdict.NO_DATA and request.answer is not Identifiability.NO_DATA
     return ImpactRow(
         cluster_id=cluster_id,
-        quota_type=one.quota_type,
-        bucket=one.bucket,
-        any_name=one.any_name,
-        broker_id=one.broker_id,
-        before_units=one.before_units,
-        after_units=one.after_units,
-        source_entity=one.source_entity,
-        answer=one.answer,
-        verdict=told.verdict,
-        bound=told.bound,
-        model=MODEL_OF[one.quota_type],
+        quota_type=request.quota_type,
+        bucket=request.bucket,
+        any_name=request.any_name,
+        broker_id=request.broker_id,
+        before_units=request.before_units,
+        after_units=request.after_units,
+        source_entity=request.source_entity,
+        answer=request.answer,
+        verdict=bucket_impact.verdict,
+        bound=bucket_impact.bound,
+        model=MODEL_OF[request.quota_type],
         before_throttled_ms=before.throttled_ms if before and not unseen else None,
         before_max_delay_ms=before.max_delay_ms if before and not unseen else None,
-        observed_throttled_ms=None if unseen else told.observed_throttled_ms,
+        observed_throttled_ms=None if unseen else bucket_impact.observed_throttled_ms,
         after_throttled_ms=after.throttled_ms if after else None,
         after_max_delay_ms=after.max_delay_ms if after else None,
         after_over_timeout_ms=after.over_timeout_ms if after else None,
         delayed_units=after.delayed_units if after else None,
         unfinished=after.unfinished if after else None,
-        covered_ms=told.covered_ms,
-        censored_ms=told.censored_ms,
-        why=NO_SAMPLES if unseen else one.why,
+        covered_ms=bucket_impact.covered_ms,
+        censored_ms=bucket_impact.censored_ms,
+        why=NO_SAMPLES if unseen else request.reason,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
+class TenantImpact:
     """One bucket on all brokers: the worst one and how many, never a sum of minutes.
 
     Attributes:
@@ -189,53 +189,53 @@ class Tenant:
     throttled: int
 
 
-def tenants(rows: Iterable[ImpactRow]) -> tuple[Tenant, ...]:
+def tenants(rows: Iterable[ImpactRow]) -> tuple[TenantImpact, ...]:
     """The rows by tenant, worst first; equal ones by cluster and name."""
     return tuple(_tenant(group) for group in _grouped(rows))
 
 
-def _tenant(group: Sequence[ImpactRow]) -> Tenant:
-    return Tenant(
+def _tenant(group: Sequence[ImpactRow]) -> TenantImpact:
+    return TenantImpact(
         worst=group[0],
-        brokers=sum(bool(one.broker_id) for one in group),
-        throttled=sum((one.after_throttled_ms or 0) > 0 for one in group),
+        brokers=sum(bool(impact_row.broker_id) for impact_row in group),
+        throttled=sum((impact_row.after_throttled_ms or 0) > 0 for impact_row in group),
     )
 
 
 def _grouped(rows: Iterable[ImpactRow]) -> list[list[ImpactRow]]:
     """The rows of each tenant, worst broker first, and the worst tenant first."""
-    found: defaultdict[tuple[str, QuotaType, Bucket, bool], list[ImpactRow]] = defaultdict(list)
-    for one in rows:
-        found[one.cluster_id, one.quota_type, one.bucket, one.any_name].append(one)
-    groups = [sorted(group, key=_worst_first) for _, group in sorted(found.items())]
+    rows_by_tenant: defaultdict[tuple[str, QuotaType, Bucket, bool], list[ImpactRow]] = defaultdict(list)
+    for impact_row in rows:
+        rows_by_tenant[impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.any_name].append(impact_row)
+    groups = [sorted(group, key=_worst_first) for _, group in sorted(rows_by_tenant.items())]
     return sorted(groups, key=lambda group: _worst_first(group[0])[:3])
 
 
-def _worst_first(one: ImpactRow) -> tuple[int, int, int, str]:
+def _worst_first(impact_row: ImpactRow) -> tuple[int, int, int, str]:
     return (
-        -one.severity,
-        -(one.after_throttled_ms or 0),
-        -(one.after_max_delay_ms or 0),
-        one.broker_id,
+        -impact_row.severity,
+        -(impact_row.after_throttled_ms or 0),
+        -(impact_row.after_max_delay_ms or 0),
+        impact_row.broker_id,
     )
 
 
-class Noticed(NamedTuple):
-    """How many buckets lose their history, and how many series limits cannot explain: :class:`Question` names them."""
+class QueryWarnings(NamedTuple):
+    """How many buckets lose their history, and how many series limits cannot explain: :class:`ImpactQuery` names them."""
 
     flipped: int
     unexplained: int
 
 
-def told(
+def summarize(
     rows: Iterable[ImpactRow],
-    evidence: Iterable[Evidence],
+    evidence: Iterable[EvidenceNote],
     policy: WhatIfPolicy,
     *,
-    questions: Iterable[Question] = (),
+    questions: Iterable[ImpactQuery] = (),
     notes: Iterable[str] = (),
-    noticed: Noticed | None = None,
-    most: int = MOST_ROWS,
+    noticed: QueryWarnings | None = None,
+    max_rows: int = MOST_ROWS,
 ) -> Simulation:
     """What is to be shown of a simulation, and what the policy refuses of it.
 
@@ -246,42 +246,42 @@ def told(
         questions: What was asked, for what they noticed on the way.
         notes: More sentences about the whole.
         noticed: How much was noticed in all, where questions name only a part of it; ``None`` = what they name.
-        most: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
+        max_rows: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
     """
-    elastic = policy.elastic is Elastic.IGNORE
+    elastic = policy.elastic is ElasticHandling.IGNORE
     groups = _grouped(rows)
-    shown, ignored = _split(groups, policy) if elastic else (groups, 0)
-    refused = [(group, _refused(group, policy)) for group in shown]
-    refused.sort(key=lambda pair: not pair[1])  # stable: worst first within both
-    kept: list[ImpactRow] = []
-    left: list[ImpactRow] = []
-    for group, _ in refused:
-        into = left if left or (kept and len(kept) + len(group) > most) else kept
+    shown_groups, ignored = _split(groups, policy) if elastic else (groups, 0)
+    refused_groups = [(group, _tier_breaches(group, policy)) for group in shown_groups]
+    refused_groups.sort(key=lambda pair: not pair[1])  # stable: worst first within both
+    shown_rows: list[ImpactRow] = []
+    remaining_rows: list[ImpactRow] = []
+    for group, _ in refused_groups:
+        into = remaining_rows if remaining_rows or (shown_rows and len(shown_rows) + len(group) > max_rows) else shown_rows
         into += group
-    asked = tuple(questions)
-    flipped = sorted(one for each in asked for one in each.flipped)
-    unexplained = sorted(one for each in asked for one in each.unexplained)
-    said = [*notes, *(note for one in asked for note in one.notes)]
-    whole = noticed or Noticed(len(flipped), len(unexplained))
-    said += _counted(
+    all_questions = tuple(questions)
+    flipped = sorted(flipped_bucket for each in all_questions for flipped_bucket in each.flipped)
+    unexplained = sorted(unexplained_bucket for each in all_questions for unexplained_bucket in each.unexplained)
+    sentences = [*notes, *(note for question in all_questions for note in question.notes)]
+    query_warnings = noticed or QueryWarnings(len(flipped), len(unexplained))
+    sentences += _count_phrases(
         (ignored, CONSUMERS),
-        (whole.flipped, "buckets without a limit will be counted under other names, and their history ends"),
-        (whole.unexplained, "series cannot have been recorded under the limits of today"),
+        (query_warnings.flipped, "buckets without a limit will be counted under other names, and their history ends"),
+        (query_warnings.unexplained, "series cannot have been recorded under the limits of today"),
     )  # fmt: skip
     return Simulation(
-        evidence=tuple(sorted(evidence, key=lambda one: one.cluster_id)),
-        rows=tuple(kept),
-        left_out=len(left),
-        left_blind=sum(not one.judged for one in left),
-        verdicts=verdicts_of([*kept, *left]),
-        breaches=tuple(one for _, found in refused for one in found),
+        evidence=tuple(sorted(evidence, key=lambda note: note.cluster_id)),
+        rows=tuple(shown_rows),
+        left_out=len(remaining_rows),
+        left_blind=sum(not impact_row.judged for impact_row in remaining_rows),
+        verdicts=verdicts_of([*shown_rows, *remaining_rows]),
+        breaches=tuple(tier_breach for _, tier_breaches in refused_groups for tier_breach in tier_breaches),
         flipped=tuple(flipped[:MOST_NAMES]),
         unexplained=tuple(unexplained[:MOST_NAMES]),
-        notes=tuple(said),
+        notes=tuple(sentences),
     )
 
 
-def _counted(*counts: tuple[int, str]) -> list[str]:
+def _count_phrases(*counts: tuple[int, str]) -> list[str]:
     return [f"{amount:,} {words}" for amount, words in counts if amount]
 
 
@@ -289,33 +289,33 @@ def _split(
     groups: Sequence[list[ImpactRow]], policy: WhatIfPolicy
 ) -> tuple[list[list[ImpactRow]], int]:
     """The tenants that are not elastic, and how many are."""
-    kept = [
+    relevant_groups = [
         group
         for group in groups
         if not policy.tolerance_of(
             group[0].cluster_id, group[0].quota_type, group[0].bucket
         ).elastic
     ]
-    return kept, len(groups) - len(kept)
+    return relevant_groups, len(groups) - len(relevant_groups)
 
 
-def _refused(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
+def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
     """What is refused of one tenant: of every figure the worst broker's."""
     first = group[0]
     tier = policy.tier_of(first.cluster_id, first.bucket)
     tolerance = policy.tolerance_of(first.cluster_id, first.quota_type, first.bucket)
-    worst: dict[str, tuple[ImpactRow, Breach]] = {}
+    worst: dict[str, tuple[ImpactRow, ToleranceBreach]] = {}
     for row in group:
-        for found in breaches(_impact_of(row), tolerance):
-            other = worst.get(found.what)
-            if other is None or found.found_ms > other[1].found_ms:
-                worst[found.what] = row, found
-    return [TierBreach(row=row, tier=tier.name, breach=one) for row, one in worst.values()]
+        for breach in breaches(_impact_of(row), tolerance):
+            worst_so_far = worst.get(breach.what)
+            if worst_so_far is None or breach.found_ms > worst_so_far[1].found_ms:
+                worst[breach.what] = row, breach
+    return [TierBreach(row=row, tier=tier.name, breach=tier_breach) for row, tier_breach in worst.values()]
 
 
-def _impact_of(row: ImpactRow) -> Impact:
+def _impact_of(row: ImpactRow) -> BucketImpact:
     """A row as the verdict knows it."""
-    return Impact(
+    return BucketImpact(
         verdict=row.verdict,
         bound=row.bound,
         before=_forecast(row, row.before_throttled_ms, row.before_max_delay_ms),

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.layout import Part
-from reconciler.wire.primitives import Reader, Writer, encode_string, encode_string_length
+from reconciler.wire.primitives import WireReader, WireWriter, encode_string, encode_string_length
 from reconciler.wire.varints import encode_varint
 
 Operation: TypeAlias = tuple[str, float | None]
@@ -34,7 +34,7 @@ _ZERO: Final = bytes(8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class AlterClientQuotasRequest:
     """What a client asks for; with ``validate_only`` nothing is changed."""
 
     alterations: tuple[Alteration, ...]
@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Altered:
+class AlterClientQuotasResponse:
     """One result per entity that the broker answers for, in its order."""
 
     throttle_time_ms: int
@@ -59,7 +59,7 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[byte
         EncodeError: if a name or key has more than 32,767 bytes or cannot be UTF-8.
     """
     flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
-    lookup = _Stretches(flexible=flexible)
+    lookup = _ConstantBytes(flexible=flexible)
     next_part, after_set, after_removal = lookup.next_part, lookup.after_set, lookup.after_removal
     first_part, first_operation, last = lookup.first_part, lookup.first_operation, lookup.last
     number, join = _FLOAT64.pack, b"".join
@@ -99,7 +99,7 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[byte
     return entries
 
 
-class _Lazy(dict[K, V]):
+class _LazyTable(dict[K, V]):
     """A table whose cells are made when they are first looked up."""
 
     __slots__ = ("_make",)
@@ -109,15 +109,15 @@ class _Lazy(dict[K, V]):
         self._make = make
 
     def __missing__(self, key: K) -> V:
-        made = self[key] = self._make(key)
-        return made
+        cell = self[key] = self._make(key)
+        return cell
 
 
-_ByType: TypeAlias = _Lazy[str, _Lazy[int | None, bytes]]
-_ByKey: TypeAlias = _Lazy[str, bytes]
+_ByType: TypeAlias = _LazyTable[str, _LazyTable[int | None, bytes]]
+_ByKey: TypeAlias = _LazyTable[str, bytes]
 
 
-class _Stretches:
+class _ConstantBytes:
     """The constant stretches of bytes between names and numbers, in one of the two encodings.
 
     Attributes:
@@ -142,9 +142,9 @@ class _Stretches:
     def __init__(self, *, flexible: bool) -> None:
         self._flexible = flexible
         tags = b"\x00" if flexible else b""
-        self.first_part = _Lazy[int, _ByType](lambda count: self._by_type(self._count(count)))
+        self.first_part = _LazyTable[int, _ByType](lambda count: self._by_type(self._count(count)))
         self.next_part = self._by_type(tags)
-        self.first_operation = _Lazy[int, _ByKey](
+        self.first_operation = _LazyTable[int, _ByKey](
             lambda count: self._by_key(tags + self._count(count))
         )
         self.after_set = self._by_key(b"\x00" + tags)
@@ -155,22 +155,22 @@ class _Stretches:
         return _count(count, flexible=self._flexible)
 
     def _by_key(self, before: bytes) -> _ByKey:
-        return _Lazy(lambda key: before + encode_string(key, flexible=self._flexible))
+        return _LazyTable(lambda key: before + encode_string(key, flexible=self._flexible))
 
     def _by_type(self, before: bytes) -> _ByType:
-        def by_length(entity_type: str) -> _Lazy[int | None, bytes]:
+        def by_length(entity_type: str) -> _LazyTable[int | None, bytes]:
             start = before + encode_string(entity_type, flexible=self._flexible)
-            return _Lazy(
+            return _LazyTable(
                 lambda length: start + encode_string_length(length, flexible=self._flexible)
             )
 
-        return _Lazy(by_length)
+        return _LazyTable(by_length)
 
 
 def _bare_entry(alteration: Alteration, *, flexible: bool) -> bytes:
     """An entry that may lack components or operations; brokers refuse it, or do nothing."""
     parts, operations = alteration
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
 
     def write_operation(operation: Operation) -> None:
         key, value = operation
@@ -185,7 +185,7 @@ def _bare_entry(alteration: Alteration, *, flexible: bool) -> bytes:
     return writer.to_bytes()
 
 
-def _write_part(writer: Writer, part: Part) -> None:
+def _write_part(writer: WireWriter, part: Part) -> None:
     writer.string(part[0])
     writer.nullable_string(part[1])
     writer.tags()
@@ -220,9 +220,9 @@ def encode_request(
     return join_entries(version, encode_entries(version, alterations), validate_only=validate_only)
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
     """The request in ``body``; the value of a removal is ignored, as brokers do."""
-    reader = Reader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+    reader = WireReader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
     def read_operation() -> Operation:
         key, value, is_removed = reader.string(), reader.float64(), reader.boolean()
@@ -235,7 +235,7 @@ def decode_request(version: int, body: bytes) -> Request:
         reader.skip_tags()
         return parts, operations
 
-    request = Request(
+    request = AlterClientQuotasRequest(
         alterations=reader.array(read_alteration, least_size=3), validate_only=reader.boolean()
     )
     reader.skip_tags()
@@ -245,7 +245,7 @@ def decode_request(version: int, body: bytes) -> Request:
 
 def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms: int = 0) -> bytes:
     """The body of an answer."""
-    writer = Writer(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+    writer = WireWriter(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
     def write_result(result: Result) -> None:
         parts, error_code, error_message = result
@@ -260,9 +260,9 @@ def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes) -> Altered:
+def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
     """The answer in ``body``."""
-    reader = Reader(
+    reader = WireReader(
         body,
         flexible=ALTER_CLIENT_QUOTAS.is_flexible(version),
         items=ALTER_CLIENT_QUOTAS.answer_items,
@@ -274,7 +274,7 @@ def decode_response(version: int, body: bytes) -> Altered:
         reader.skip_tags()
         return parts, error_code, error_message
 
-    altered = Altered(
+    altered = AlterClientQuotasResponse(
         throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=5)
     )
     reader.skip_tags()
@@ -282,7 +282,7 @@ def decode_response(version: int, body: bytes) -> Altered:
     return altered
 
 
-def _read_parts(reader: Reader) -> tuple[Part, ...]:
+def _read_parts(reader: WireReader) -> tuple[Part, ...]:
     def read_part() -> Part:
         part = (reader.string(), reader.nullable_string())
         reader.skip_tags()

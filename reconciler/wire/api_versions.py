@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import API_VERSIONS
 from reconciler.wire.error_codes import UNSUPPORTED_VERSION
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 
 _SUPPORTED_FEATURES: Final = 0
 _FINALIZED_EPOCH: Final = 1
@@ -27,7 +27,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ApiVersionsRequest:
     """Who asks (version 3 and later), and which node it means to reach (version 5 and later, KIP-1242).
 
     Attributes:
@@ -62,7 +62,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class ApiVersionsResponse:
     """What the broker offers.
 
     Attributes:
@@ -85,13 +85,13 @@ def is_valid_software(text: str) -> bool:
     return _SOFTWARE.fullmatch(text) is not None
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
     """The body of a request.
 
     Raises:
         EncodeError: if the software's name or version is one that brokers refuse.
     """
-    writer = Writer(flexible=API_VERSIONS.is_flexible(version))
+    writer = WireWriter(flexible=API_VERSIONS.is_flexible(version))
     if version >= 3:
         for text in (request.software_name, request.software_version):
             if not is_valid_software(text):
@@ -104,10 +104,10 @@ def encode_request(version: int, request: Request) -> bytes:
     return writer.to_bytes()
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> ApiVersionsRequest:
     """The request in ``body``; its texts are not judged, that is the broker's part."""
-    reader = Reader(body, flexible=API_VERSIONS.is_flexible(version))
-    request = Request(
+    reader = WireReader(body, flexible=API_VERSIONS.is_flexible(version))
+    request = ApiVersionsRequest(
         software_name=reader.string() if version >= 3 else "",
         software_version=reader.string() if version >= 3 else "",
         cluster_id=reader.nullable_string() if version >= 5 else None,
@@ -118,14 +118,14 @@ def decode_request(version: int, body: bytes) -> Request:
     return request
 
 
-def encode_response(version: int, response: Response) -> bytes:
+def encode_response(version: int, response: ApiVersionsResponse) -> bytes:
     """The body of an answer; an answer with error 35 has the layout of version 0 in every version.
 
     Features that start at level 0 are left out below version 4, as brokers do: older clients would
     refuse the whole answer (KAFKA-17011).
     """
     layout = 0 if response.error_code == UNSUPPORTED_VERSION else version
-    writer = Writer(flexible=API_VERSIONS.is_flexible(layout))
+    writer = WireWriter(flexible=API_VERSIONS.is_flexible(layout))
 
     def write_range(api: ApiRange) -> None:
         writer.int16(api.api_key)
@@ -141,11 +141,11 @@ def encode_response(version: int, response: Response) -> bytes:
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes) -> Response:
+def decode_response(version: int, body: bytes) -> ApiVersionsResponse:
     """The answer in ``body``; the refusal in the layout of version 0 is understood in every version."""
-    refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
-    layout = 0 if refused else version
-    reader = Reader(
+    is_refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+    layout = 0 if is_refused else version
+    reader = WireReader(
         body, flexible=API_VERSIONS.is_flexible(layout), items=API_VERSIONS.answer_items
     )
 
@@ -159,7 +159,7 @@ def decode_response(version: int, body: bytes) -> Response:
     throttle_time_ms = reader.int32() if layout >= 1 else 0
     tags = reader.tags()
     reader.end()
-    return Response(
+    return ApiVersionsResponse(
         error_code=error_code,
         apis=apis,
         throttle_time_ms=throttle_time_ms,
@@ -171,20 +171,20 @@ def decode_response(version: int, body: bytes) -> Response:
 
 
 def _read_flag(content: bytes) -> bool:
-    reader = Reader(content, flexible=True)
+    reader = WireReader(content, flexible=True)
     flag = reader.boolean()
     reader.end()
     return flag
 
 
-def _feature_tags(version: int, response: Response) -> dict[int, bytes]:
+def _feature_tags(version: int, response: ApiVersionsResponse) -> dict[int, bytes]:
     """Tagged fields of the answer; Kafka leaves out what has its default."""
     tags: dict[int, bytes] = {}
-    features = tuple(it for it in response.features if version >= 4 or it.lowest > 0)
+    features = tuple(feature for feature in response.features if version >= 4 or feature.lowest > 0)
     if features:
         tags[_SUPPORTED_FEATURES] = _write_features(features, highest_first=False)
     if response.finalized_epoch != UNKNOWN_EPOCH:
-        epoch = Writer(flexible=True)
+        epoch = WireWriter(flexible=True)
         epoch.int64(response.finalized_epoch)
         tags[_FINALIZED_EPOCH] = epoch.to_bytes()
     if response.finalized:
@@ -196,7 +196,7 @@ def _feature_tags(version: int, response: Response) -> dict[int, bytes]:
 
 def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> bytes:
     """A feature list; finalized features have their levels the other way round."""
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
 
     def write(feature: Feature) -> None:
         writer.string(feature.name)
@@ -209,7 +209,7 @@ def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> by
 
 
 def _read_features(field: bytes, *, highest_first: bool) -> tuple[Feature, ...]:
-    reader = Reader(field, flexible=True, items=API_VERSIONS.answer_items)
+    reader = WireReader(field, flexible=True, items=API_VERSIONS.answer_items)
 
     def read() -> Feature:
         name, first, second = reader.string(), reader.int16(), reader.int16()
@@ -227,4 +227,4 @@ def _read_epoch(field: bytes | None) -> int:
         return UNKNOWN_EPOCH
     if len(field) != 8:
         raise DecodeError(f"the finalized features epoch has {len(field)} bytes, not 8")
-    return Reader(field, flexible=True).int64()
+    return WireReader(field, flexible=True).int64()

@@ -25,7 +25,7 @@ CLUSTER_ITEMS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class KafkaApi:
     """One API: what it is called, which versions its module reads and writes, when it appeared.
 
     Attributes:
@@ -67,7 +67,7 @@ class Api:
         return self.throttled_from is not None and version >= self.throttled_from
 
 
-METADATA: Final = Api(
+METADATA: Final = KafkaApi(
     key=3,
     name="Metadata",
     lowest=0,
@@ -79,7 +79,7 @@ METADATA: Final = Api(
     answer_bytes=CLUSTER_BYTES,
     answer_items=CLUSTER_ITEMS,
 )
-SASL_HANDSHAKE: Final = Api(
+SASL_HANDSHAKE: Final = KafkaApi(
     # v0 would be followed by tokens without frames. Never flexible: the version cannot be raised
     # without breaking older brokers (KAFKA-9577).
     key=17,
@@ -93,7 +93,7 @@ SASL_HANDSHAKE: Final = Api(
     answer_bytes=GREETING_BYTES,
     answer_items=CLUSTER_ITEMS,
 )
-API_VERSIONS: Final = Api(
+API_VERSIONS: Final = KafkaApi(
     key=18,
     name="ApiVersions",
     lowest=0,
@@ -105,7 +105,7 @@ API_VERSIONS: Final = Api(
     answer_bytes=GREETING_BYTES,
     answer_items=CLUSTER_ITEMS,
 )
-DESCRIBE_CONFIGS: Final = Api(
+DESCRIBE_CONFIGS: Final = KafkaApi(
     key=32,
     name="DescribeConfigs",
     lowest=1,
@@ -116,7 +116,7 @@ DESCRIBE_CONFIGS: Final = Api(
     answer_bytes=CLUSTER_BYTES,
     answer_items=CLUSTER_ITEMS,
 )
-SASL_AUTHENTICATE: Final = Api(
+SASL_AUTHENTICATE: Final = KafkaApi(
     key=36,
     name="SaslAuthenticate",
     lowest=0,
@@ -128,13 +128,13 @@ SASL_AUTHENTICATE: Final = Api(
     answer_bytes=GREETING_BYTES,
     answer_items=CLUSTER_ITEMS,
 )
-DESCRIBE_CLIENT_QUOTAS: Final = Api(
+DESCRIBE_CLIENT_QUOTAS: Final = KafkaApi(
     key=48, name="DescribeClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
 )
-ALTER_CLIENT_QUOTAS: Final = Api(
+ALTER_CLIENT_QUOTAS: Final = KafkaApi(
     key=49, name="AlterClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
 )
-DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = KafkaApi(
     key=50,
     name="DescribeUserScramCredentials",
     lowest=0,
@@ -143,7 +143,7 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
     flexible_from=0,
     since="2.7",
 )
-DESCRIBE_CLUSTER: Final = Api(
+DESCRIBE_CLUSTER: Final = KafkaApi(
     key=60,
     name="DescribeCluster",
     lowest=0,

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (key 48), versions 0 and 1 (KIP-546): the filter asked for, the entries answered.
 
-This module knows no quota: the caller's ``Layout`` says which entity types are slots of a key and
+This module knows no quota: the caller's ``EntryLayout`` says which entity types are slots of a key and
 which quota keys are columns of a row, so that the answer arrives in the caller's own shapes without
 an object in between. ``ordinary_entries`` reads what a broker usually sends; this module reads
 everything else, slowly and with an exact reason for every refusal.
@@ -19,18 +19,18 @@ from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
 from reconciler.wire.layout import (
     ENTITIES_HINT,
     ENTRY_ITEMS,
-    Gathering,
-    Layout,
+    EntryCollection,
+    EntryLayout,
     Part,
     Row,
     SlotKey,
     Value,
 )
 from reconciler.wire.ordinary_entries import read_entries
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 from reconciler.wire.varints import MAX_VARINT
 
-__all__ = ["Component", "Described", "Entry", "Layout", "Request"]
+__all__ = ["Component", "DescribeClientQuotasResponse", "Entry", "EntryLayout", "DescribeClientQuotasRequest"]
 
 EXACT: Final = 0
 DEFAULT: Final = 1
@@ -49,7 +49,7 @@ _LEAST_ENTRY: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DescribeClientQuotasRequest:
     """A filter: components combine with *and*; strict also forbids types that are not named."""
 
     components: tuple[Component, ...]
@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class DescribeClientQuotasResponse:
     """The answer in the caller's layout.
 
     Brokers send null entries with an error; entries beside an error are read and kept, and callers look at
@@ -79,9 +79,9 @@ class Described:
     foreign_entities: tuple[Entry, ...]
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
     """The body of a request."""
-    writer = Writer(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def write_component(component: Component) -> None:
         entity_type, match_type, match = component
@@ -96,16 +96,16 @@ def encode_request(version: int, request: Request) -> bytes:
     return writer.to_bytes()
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> DescribeClientQuotasRequest:
     """The request in ``body``; whether its filter makes sense is for the broker to say."""
-    reader = Reader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    reader = WireReader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def read_component() -> Component:
         component = (reader.string(), reader.int8(), reader.nullable_string())
         reader.skip_tags()
         return component
 
-    request = Request(
+    request = DescribeClientQuotasRequest(
         components=reader.array(read_component, least_size=4), strict=reader.boolean()
     )
     reader.skip_tags()
@@ -122,7 +122,7 @@ def encode_response(
     error_message: str | None = None,
 ) -> bytes:
     """The body of an answer; brokers send ``entries`` None together with an error."""
-    writer = Writer(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
 
     def write_part(part: Part) -> None:
         writer.string(part[0])
@@ -150,10 +150,10 @@ def encode_response(
 def decode_response(
     version: int,
     body: bytes,
-    layout: Layout,
+    layout: EntryLayout,
     *,
     most_entities: int = DESCRIBE_CLIENT_QUOTAS.answer_items,
-) -> Described:
+) -> DescribeClientQuotasResponse:
     """The answer in ``body``, laid out for the caller.
 
     Raises:
@@ -161,10 +161,10 @@ def decode_response(
         DecodeError: if any byte of it is not as Kafka sends it; nothing of the answer is used then.
     """
     flexible = DESCRIBE_CLIENT_QUOTAS.is_flexible(version)
-    reader = Reader(body, flexible=flexible, items=MAX_VARINT)
+    reader = WireReader(body, flexible=flexible, items=MAX_VARINT)
     throttle_time_ms, error_code = reader.int32(), reader.int16()
     error_message = reader.nullable_string()
-    gathering = Gathering(layout=layout, most_entities=most_entities)
+    gathering = EntryCollection(layout=layout, most_entities=most_entities)
     count = reader.nullable_count(least_size=_LEAST_ENTRY)
     if count is not None and count > most_entities:
         raise TooManyItems(
@@ -175,10 +175,10 @@ def decode_response(
     if count is None and error_code == 0:
         raise DecodeError("an answer without an error has no entries", offset=reader.offset)
     offset = _read_entries(body, reader.offset, count or 0, gathering, flexible=flexible)
-    reader = Reader(body, flexible=flexible, offset=offset)
+    reader = WireReader(body, flexible=flexible, offset=offset)
     reader.skip_tags()
     reader.end()
-    return Described(
+    return DescribeClientQuotasResponse(
         throttle_time_ms=throttle_time_ms,
         error_code=error_code,
         error_message=error_message,
@@ -194,12 +194,12 @@ def _by_parts(entry: Entry) -> list[tuple[str, bool, str]]:
 
 
 def _read_entries(
-    body: bytes, offset: int, count: int, gathering: Gathering, *, flexible: bool
+    body: bytes, offset: int, count: int, gathering: EntryCollection, *, flexible: bool
 ) -> int:
     """The offset after ``count`` entries, which are gathered."""
 
     def read_any(start: int) -> int:
-        reader = Reader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)
+        reader = WireReader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)
         parts, values = _read_entry(reader)
         gathering.add(parts, values, offset=start)
         return reader.offset
@@ -214,7 +214,7 @@ def _read_entries(
     return offset
 
 
-def _read_entry(reader: Reader) -> Entry:
+def _read_entry(reader: WireReader) -> Entry:
     def read_part() -> Part:
         part = (reader.string(), reader.nullable_string())
         reader.skip_tags()

@@ -8,7 +8,7 @@ from typing import Final
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
@@ -18,7 +18,7 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DescribeClusterRequest:
     """What is asked.
 
     Attributes:
@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class ClusterNode:
     """One node: where it advertises itself, its rack, and whether it is fenced."""
 
     node_id: int
@@ -44,7 +44,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class DescribeClusterResponse:
     """The cluster as one node sees it.
 
     Attributes:
@@ -59,11 +59,11 @@ class Response:
     error_message: str | None = None
     endpoint_type: int = BROKERS
     controller_id: int = -1
-    brokers: tuple[Broker, ...] = ()
+    brokers: tuple[ClusterNode, ...] = ()
     operations: int = OPERATIONS_NOT_ASKED
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
     """The body of a request.
 
     Raises:
@@ -73,7 +73,7 @@ def encode_request(version: int, request: Request) -> bytes:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
     if version < 2 and request.include_fenced:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for fenced brokers")
-    writer = Writer(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
     writer.boolean(request.include_operations)
     if version >= 1:
         writer.int8(request.endpoint_type)
@@ -83,10 +83,10 @@ def encode_request(version: int, request: Request) -> bytes:
     return writer.to_bytes()
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> DescribeClusterRequest:
     """The request in ``body``."""
-    reader = Reader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
-    request = Request(
+    reader = WireReader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    request = DescribeClusterRequest(
         include_operations=reader.boolean(),
         endpoint_type=reader.int8() if version >= 1 else BROKERS,
         include_fenced=reader.boolean() if version >= 2 else False,
@@ -96,11 +96,11 @@ def decode_request(version: int, body: bytes) -> Request:
     return request
 
 
-def encode_response(version: int, response: Response) -> bytes:
+def encode_response(version: int, response: DescribeClusterResponse) -> bytes:
     """The body of an answer."""
-    writer = Writer(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CLUSTER.is_flexible(version))
 
-    def write_broker(broker: Broker) -> None:
+    def write_broker(broker: ClusterNode) -> None:
         writer.int32(broker.node_id)
         writer.string(broker.host)
         writer.int32(broker.port)
@@ -122,14 +122,14 @@ def encode_response(version: int, response: Response) -> bytes:
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes) -> Response:
+def decode_response(version: int, body: bytes) -> DescribeClusterResponse:
     """The answer in ``body``."""
-    reader = Reader(
+    reader = WireReader(
         body, flexible=DESCRIBE_CLUSTER.is_flexible(version), items=DESCRIBE_CLUSTER.answer_items
     )
 
-    def read_broker() -> Broker:
-        broker = Broker(
+    def read_broker() -> ClusterNode:
+        broker = ClusterNode(
             node_id=reader.int32(),
             host=reader.string(),
             port=reader.int32(),
@@ -139,7 +139,7 @@ def decode_response(version: int, body: bytes) -> Response:
         reader.skip_tags()
         return broker
 
-    response = Response(
+    response = DescribeClusterResponse(
         throttle_time_ms=reader.int32(),
         error_code=reader.int16(),
         error_message=reader.nullable_string(),

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import DESCRIBE_CONFIGS
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -19,7 +19,7 @@ UNKNOWN_SOURCE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ConfigResource:
     """One resource; ``keys`` None asks for all of its settings."""
 
     resource_type: int
@@ -28,16 +28,16 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DescribeConfigsRequest:
     """Resources, and whether synonyms and (version 3 and later) documentation are wanted."""
 
-    resources: tuple[Resource, ...]
+    resources: tuple[ConfigResource, ...]
     include_synonyms: bool = False
     include_documentation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synonym:
+class ConfigSynonym:
     """Another place where a setting has a value."""
 
     name: str
@@ -46,7 +46,7 @@ class Synonym:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ConfigEntry:
     """One setting; ``value`` is None when it is sensitive or unset.
 
     Attributes:
@@ -59,31 +59,31 @@ class Setting:
     read_only: bool = False
     source: int = UNKNOWN_SOURCE
     is_sensitive: bool = False
-    synonyms: tuple[Synonym, ...] = ()
+    synonyms: tuple[ConfigSynonym, ...] = ()
     config_type: int = 0
     documentation: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ConfigsResult:
     """The settings of one resource, or why they are not shown."""
 
     resource_type: int
     name: str
     error_code: int = 0
     error_message: str | None = None
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ConfigEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class DescribeConfigsResponse:
     """One result per resource; there is no error code for the whole."""
 
     throttle_time_ms: int = 0
-    results: tuple[Result, ...] = ()
+    results: tuple[ConfigsResult, ...] = ()
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
     """The body of a request.
 
     Raises:
@@ -91,9 +91,9 @@ def encode_request(version: int, request: Request) -> bytes:
     """
     if version < 3 and request.include_documentation:
         raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
-    writer = Writer(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
-    def write_resource(resource: Resource) -> None:
+    def write_resource(resource: ConfigResource) -> None:
         writer.int8(resource.resource_type)
         writer.string(resource.name)
         writer.nullable_array(resource.keys, writer.string)
@@ -107,12 +107,12 @@ def encode_request(version: int, request: Request) -> bytes:
     return writer.to_bytes()
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> DescribeConfigsRequest:
     """The request in ``body``."""
-    reader = Reader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    reader = WireReader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
-    def read_resource() -> Resource:
-        resource = Resource(
+    def read_resource() -> ConfigResource:
+        resource = ConfigResource(
             resource_type=reader.int8(),
             name=reader.string(),
             keys=reader.nullable_array(reader.string, least_size=1),
@@ -120,7 +120,7 @@ def decode_request(version: int, body: bytes) -> Request:
         reader.skip_tags()
         return resource
 
-    request = Request(
+    request = DescribeConfigsRequest(
         resources=reader.array(read_resource, least_size=4),
         include_synonyms=reader.boolean(),
         include_documentation=reader.boolean() if version >= 3 else False,
@@ -130,17 +130,17 @@ def decode_request(version: int, body: bytes) -> Request:
     return request
 
 
-def encode_response(version: int, response: Response) -> bytes:
+def encode_response(version: int, response: DescribeConfigsResponse) -> bytes:
     """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
-    writer = Writer(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))
 
-    def write_synonym(synonym: Synonym) -> None:
+    def write_synonym(synonym: ConfigSynonym) -> None:
         writer.string(synonym.name)
         writer.nullable_string(synonym.value)
         writer.int8(synonym.source)
         writer.tags()
 
-    def write_setting(setting: Setting) -> None:
+    def write_setting(setting: ConfigEntry) -> None:
         writer.string(setting.name)
         writer.nullable_string(setting.value)
         writer.boolean(setting.read_only)
@@ -152,7 +152,7 @@ def encode_response(version: int, response: Response) -> bytes:
             writer.nullable_string(setting.documentation)
         writer.tags()
 
-    def write_result(result: Result) -> None:
+    def write_result(result: ConfigsResult) -> None:
         writer.int16(result.error_code)
         writer.nullable_string(result.error_message)
         writer.int8(result.resource_type)
@@ -166,21 +166,21 @@ def encode_response(version: int, response: Response) -> bytes:
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes) -> Response:
+def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
     """The answer in ``body``."""
-    reader = Reader(
+    reader = WireReader(
         body, flexible=DESCRIBE_CONFIGS.is_flexible(version), items=DESCRIBE_CONFIGS.answer_items
     )
 
-    def read_synonym() -> Synonym:
-        synonym = Synonym(
+    def read_synonym() -> ConfigSynonym:
+        synonym = ConfigSynonym(
             name=reader.string(), value=reader.nullable_string(), source=reader.int8()
         )
         reader.skip_tags()
         return synonym
 
-    def read_setting() -> Setting:
-        setting = Setting(
+    def read_setting() -> ConfigEntry:
+        setting = ConfigEntry(
             name=reader.string(),
             value=reader.nullable_string(),
             read_only=reader.boolean(),
@@ -193,9 +193,9 @@ def decode_response(version: int, body: bytes) -> Response:
         reader.skip_tags()
         return setting
 
-    def read_result() -> Result:
+    def read_result() -> ConfigsResult:
         error_code, error_message = reader.int16(), reader.nullable_string()
-        result = Result(
+        result = ConfigsResult(
             resource_type=reader.int8(),
             name=reader.string(),
             error_code=error_code,
@@ -205,7 +205,7 @@ def decode_response(version: int, body: bytes) -> Response:
         reader.skip_tags()
         return result
 
-    response = Response(
+    response = DescribeConfigsResponse(
         throttle_time_ms=reader.int32(),
         results=reader.array(read_result, least_size=7),
     )

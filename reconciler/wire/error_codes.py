@@ -30,9 +30,9 @@ class ErrorCode:
 
 def error_code(number: int) -> ErrorCode:
     """The code of that number; an unknown one is not retriable and keeps its number."""
-    known = ERROR_CODES.get(number)
-    if known is not None:
-        return known
+    known_code = ERROR_CODES.get(number)
+    if known_code is not None:
+        return known_code
     return ErrorCode(
         number=number, name=f"UNKNOWN({number})", sentence="a code that this version does not know"
     )

@@ -61,13 +61,13 @@ class FrameBuffer:
     def feed(self, stream: bytes) -> list[bytes | bytearray]:
         """The frames that ``stream`` completes; for callers without a buffered protocol."""
         frames: list[bytes | bytearray] = []
-        left = memoryview(stream)
-        while left and self.failure is None:
+        unread = memoryview(stream)
+        while unread and self.failure is None:
             room = self.get_buffer()
-            size = min(len(room), len(left))
-            room[:size] = left[:size]
+            size = min(len(room), len(unread))
+            room[:size] = unread[:size]
             frames += self.buffer_updated(size)
-            left = left[size:]
+            unread = unread[size:]
         return frames
 
     def _cut(self) -> list[bytes | bytearray]:
@@ -79,9 +79,9 @@ class FrameBuffer:
                 break
             frames.append(frame)
             start += LENGTH_BYTES + len(frame)
-        rest = self._small[start : self._filled] if self._large is None else b""
-        self._small[: len(rest)] = rest
-        self._filled = len(rest)
+        remainder = self._small[start : self._filled] if self._large is None else b""
+        self._small[: len(remainder)] = remainder
+        self._filled = len(remainder)
         return frames
 
     def _next(self, begin: int) -> bytes | None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
-from reconciler.wire.apis import API_VERSIONS, BY_KEY, Api
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.apis import API_VERSIONS, BY_KEY, KafkaApi
+from reconciler.wire.primitives import WireReader, WireWriter
 from reconciler.wire.varints import skip_tags
 
 LENGTH_BYTES: Final = 4
@@ -73,7 +73,7 @@ def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
     return size
 
 
-def answer_limit(api: Api, limit: int) -> int:
+def answer_limit(api: KafkaApi, limit: int) -> int:
     """Most bytes of an answer of ``api`` on a connection that accepts ``limit``."""
     return limit if api.answer_bytes is None else min(limit, api.answer_bytes)
 
@@ -85,7 +85,7 @@ def size_hint(limit: int, configured: int) -> str:
     return "no Kafka broker answers this request with so much; check bootstrap.servers"
 
 
-def check_answer(api: Api, frame: bytes | bytearray, *, limit: int) -> None:
+def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None:
     """Sees to the limit of the answer's own API, when a larger answer was due as well.
 
     Raises:
@@ -102,10 +102,10 @@ def check_answer(api: Api, frame: bytes | bytearray, *, limit: int) -> None:
 
 
 def encode_request(
-    api: Api, version: int, *, correlation_id: int, client_id: str | None, body: bytes
+    api: KafkaApi, version: int, *, correlation_id: int, client_id: str | None, body: bytes
 ) -> bytes:
     """A whole request frame."""
-    writer = Writer(flexible=False)  # the client id is classic even in header v2
+    writer = WireWriter(flexible=False)  # the client id is classic even in header v2
     writer.int16(api.key)
     writer.int16(version)
     writer.int32(correlation_id)
@@ -125,7 +125,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
         ProtocolError: if the API is not in our table; a broker closes the connection then.
         DecodeError: if the header cannot be read.
     """
-    reader = Reader(frame, flexible=False)
+    reader = WireReader(frame, flexible=False)
     api_key, api_version = reader.int16(), reader.int16()
     api = BY_KEY.get(api_key)
     if api is None:
@@ -140,7 +140,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
     return header, frame[skip_tags(frame, start) if api.is_flexible(api_version) else start :]
 
 
-def encode_response(api: Api, version: int, *, correlation_id: int, body: bytes) -> bytes:
+def encode_response(api: KafkaApi, version: int, *, correlation_id: int, body: bytes) -> bytes:
     """A whole answer frame."""
     tags = b"\x00" if _has_response_tags(api, version) else b""
     return _framed(_CORRELATION.pack(correlation_id) + tags, body)
@@ -148,10 +148,10 @@ def encode_response(api: Api, version: int, *, correlation_id: int, body: bytes)
 
 def correlation_id_of(frame: bytes | bytearray) -> int:
     """The correlation id of an answer frame without its length."""
-    return Reader(bytes(frame[:_LEAST_ANSWER]), flexible=False).int32()
+    return WireReader(bytes(frame[:_LEAST_ANSWER]), flexible=False).int32()
 
 
-def response_body(api: Api, version: int, frame: bytes | bytearray) -> bytes:
+def response_body(api: KafkaApi, version: int, frame: bytes | bytearray) -> bytes:
     """The body of an answer frame without its length, copied once.
 
     Raises:
@@ -165,7 +165,7 @@ def response_body(api: Api, version: int, frame: bytes | bytearray) -> bytes:
     return bytes(memoryview(frame)[start:])
 
 
-def _has_response_tags(api: Api, version: int) -> bool:
+def _has_response_tags(api: KafkaApi, version: int) -> bool:
     return api.is_flexible(version) and api is not API_VERSIONS
 
 

@@ -15,8 +15,8 @@ from reconciler.wire.error_codes import (
     UNSUPPORTED_VERSION,
     error_code,
 )
-from reconciler.wire.sasl import Mechanism, Work
-from reconciler.wire.session_events import State
+from reconciler.wire.sasl import Mechanism, DeferredStep
+from reconciler.wire.session_events import SessionState
 from reconciler.wire.versions import retry_after_refusal
 
 LEAST_RENEWAL_SECONDS: Final = 1.0
@@ -26,7 +26,7 @@ LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
 """A session that lives longer than ten years is one that does not end."""
 
 
-def lower_version(answer: api_versions.Response, *, asked: int, is_retry: bool) -> int | None:
+def lower_version(answer: api_versions.ApiVersionsResponse, *, requested_version: int, is_retry: bool) -> int | None:
     """The version of ApiVersions to ask for instead, or None if ``answer`` can be used.
 
     Raises:
@@ -35,16 +35,16 @@ def lower_version(answer: api_versions.Response, *, asked: int, is_retry: bool) 
     """
     if answer.error_code == UNSUPPORTED_VERSION:
         lower = retry_after_refusal(answer)
-        if is_retry or lower == asked:
+        if is_retry or lower == requested_version:
             raise UnsupportedVersion(
-                f"the broker refuses {API_VERSIONS.name} v{asked}, which it should know"
+                f"the broker refuses {API_VERSIONS.name} v{requested_version}, which it should know"
             )
         return lower
     _raise_for(answer.error_code, None)
     return None
 
 
-def check_handshake(answer: sasl_handshake.Response, mechanism: Mechanism) -> None:
+def check_handshake(answer: sasl_handshake.SaslHandshakeResponse, mechanism: Mechanism) -> None:
     """Accepts the answer to SaslHandshake.
 
     Raises:
@@ -64,7 +64,7 @@ def check_handshake(answer: sasl_handshake.Response, mechanism: Mechanism) -> No
     _raise_for(answer.error_code, None)
 
 
-def next_token(answer: sasl_authenticate.Response, mechanism: Mechanism) -> bytes | Work | None:
+def next_token(answer: sasl_authenticate.SaslAuthenticateResponse, mechanism: Mechanism) -> bytes | DeferredStep | None:
     """What ``mechanism`` makes of the answer to SaslAuthenticate.
 
     Raises:
@@ -72,9 +72,9 @@ def next_token(answer: sasl_authenticate.Response, mechanism: Mechanism) -> byte
         BrokerError: if the answer has an error that says nothing about the credentials.
     """
     if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
-        said = answer.error_message or error_code(answer.error_code).sentence
+        message = answer.error_message or error_code(answer.error_code).sentence
         complaint = f" ({mechanism.complaint})" if mechanism.complaint else ""
-        raise AuthenticationError(f"{mechanism.name} failed: {said}{complaint}")
+        raise AuthenticationError(f"{mechanism.name} failed: {message}{complaint}")
     _raise_for(answer.error_code, answer.error_message)
     return mechanism.receive(answer.token)
 
@@ -87,7 +87,7 @@ def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | N
     return now + max(LEAST_RENEWAL_SECONDS, lifetime * fraction), now + lifetime
 
 
-def hang_up_hint(state: State, *, has_received: bool, expects_sasl: bool) -> str:
+def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
     """What it suggests when a broker hangs up, "" if nothing.
 
     Args:
@@ -95,19 +95,19 @@ def hang_up_hint(state: State, *, has_received: bool, expects_sasl: bool) -> str
         has_received: True if anything at all was answered before.
         expects_sasl: True if we have authenticated, or requests were answered without.
     """
-    if state is State.API_VERSIONS and not has_received:
+    if state is SessionState.API_VERSIONS and not has_received:
         return (
             "nothing was answered: the listener may expect TLS (security.protocol SSL or SASL_SSL),"
             " or may not be Kafka's"
         )
-    if state in (State.AUTHENTICATING, State.REAUTHENTICATING):
+    if state in (SessionState.AUTHENTICATING, SessionState.REAUTHENTICATING):
         return "brokers may hang up on credentials that they do not accept"
-    if state is State.READY and not expects_sasl:
+    if state is SessionState.READY and not expects_sasl:
         return "the listener may expect SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
     return ""
 
 
 def _raise_for(code: int, message: str | None) -> None:
     if code:
-        known = error_code(code)
-        raise BrokerError(f"{known}: {message or known.sentence}", code=code)
+        known_code = error_code(code)
+        raise BrokerError(f"{known_code}: {message or known_code.sentence}", code=code)

@@ -37,7 +37,7 @@ ENTITIES_HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class EntryLayout:
     """How entries are laid out for the caller.
 
     Attributes:
@@ -57,7 +57,7 @@ class Layout:
 
 
 @dataclass(slots=True, kw_only=True)
-class Gathering:
+class EntryCollection:
     """Entries gathered so far; every entity is in exactly one of ``entries`` and ``foreign``.
 
     Attributes:
@@ -67,7 +67,7 @@ class Gathering:
         verbatim_items: Items kept verbatim so far.
     """
 
-    layout: Layout
+    layout: EntryLayout
     most_entities: int
     entries: dict[SlotKey, Row] = field(default_factory=dict[SlotKey, Row])
     foreign_values: dict[SlotKey, tuple[Value, ...]] = field(
@@ -103,10 +103,10 @@ class Gathering:
         if key in self.entries:
             raise DecodeError("the same entity occurs twice", offset=offset)
         self.entries[key] = tuple(numbers.get(column) for column in self.layout.columns)
-        others = sorted(value for value in values if value[0] not in self.layout.columns)
-        if others:
-            self._count_verbatim(len(others), offset)
-            self.foreign_values[key] = tuple(others)
+        unknown_values = sorted(value for value in values if value[0] not in self.layout.columns)
+        if unknown_values:
+            self._count_verbatim(len(unknown_values), offset)
+            self.foreign_values[key] = tuple(unknown_values)
 
     def _count_verbatim(self, count: int, offset: int) -> None:
         self.verbatim_items += count

@@ -10,7 +10,7 @@ from typing import Final
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import METADATA
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 NO_TOPIC_ID: Final = bytes(16)
@@ -26,7 +26,7 @@ class RequestTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class MetadataRequest:
     """What is asked; ``topics`` None means all, () none (and in version 0 all)."""
 
     topics: tuple[RequestTopic, ...] | None = ()
@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class MetadataBroker:
     """One live broker and where it advertises itself."""
 
     node_id: int
@@ -71,11 +71,11 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class MetadataResponse:
     """The cluster as one broker sees it; on KRaft ``controller_id`` is a random live broker."""
 
     throttle_time_ms: int = 0
-    brokers: tuple[Broker, ...] = ()
+    brokers: tuple[MetadataBroker, ...] = ()
     cluster_id: str | None = None
     controller_id: int = NO_CONTROLLER
     topics: tuple[Topic, ...] = ()
@@ -83,14 +83,14 @@ class Response:
     error_code: int = 0
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: MetadataRequest) -> bytes:
     """The body of a request.
 
     Raises:
         EncodeError: if ``version`` cannot carry what is asked.
     """
     _check_request(version, request)
-    writer = Writer(flexible=METADATA.is_flexible(version))
+    writer = WireWriter(flexible=METADATA.is_flexible(version))
 
     def write_topic(topic: RequestTopic) -> None:
         if version >= 10:
@@ -113,7 +113,7 @@ def encode_request(version: int, request: Request) -> bytes:
     return writer.to_bytes()
 
 
-def _check_request(version: int, request: Request) -> None:
+def _check_request(version: int, request: MetadataRequest) -> None:
     if version < 1 and not request.topics:
         raise EncodeError("Metadata v0 cannot ask for no topics, and asks for all by an empty list")
     if version < 4 and not request.allow_auto_topic_creation:
@@ -124,9 +124,9 @@ def _check_request(version: int, request: Request) -> None:
         raise EncodeError(f"Metadata v{version} cannot ask for operations on topics")
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> MetadataRequest:
     """The request in ``body``; the empty list of version 0 becomes None, which is what it means."""
-    reader = Reader(body, flexible=METADATA.is_flexible(version))
+    reader = WireReader(body, flexible=METADATA.is_flexible(version))
 
     def read_topic() -> RequestTopic:
         topic_id = reader.uuid() if version >= 10 else NO_TOPIC_ID
@@ -138,7 +138,7 @@ def decode_request(version: int, body: bytes) -> Request:
         topics = reader.nullable_array(read_topic, least_size=2)
     else:
         topics = reader.array(read_topic, least_size=2) or None
-    request = Request(
+    request = MetadataRequest(
         topics=topics,
         allow_auto_topic_creation=reader.boolean() if version >= 4 else True,
         include_cluster_operations=reader.boolean() if 8 <= version <= 10 else False,
@@ -149,11 +149,11 @@ def decode_request(version: int, body: bytes) -> Request:
     return request
 
 
-def encode_response(version: int, response: Response) -> bytes:
+def encode_response(version: int, response: MetadataResponse) -> bytes:
     """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
-    writer = Writer(flexible=METADATA.is_flexible(version))
+    writer = WireWriter(flexible=METADATA.is_flexible(version))
 
-    def write_broker(broker: Broker) -> None:
+    def write_broker(broker: MetadataBroker) -> None:
         writer.int32(broker.node_id)
         writer.string(broker.host)
         writer.int32(broker.port)
@@ -177,7 +177,7 @@ def encode_response(version: int, response: Response) -> bytes:
     return writer.to_bytes()
 
 
-def _write_topic(writer: Writer, version: int, topic: Topic) -> None:
+def _write_topic(writer: WireWriter, version: int, topic: Topic) -> None:
     def write_partition(partition: Partition) -> None:
         writer.int16(partition.error_code)
         writer.int32(partition.index)
@@ -204,12 +204,12 @@ def _write_topic(writer: Writer, version: int, topic: Topic) -> None:
     writer.tags()
 
 
-def decode_response(version: int, body: bytes) -> Response:
+def decode_response(version: int, body: bytes) -> MetadataResponse:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
+    reader = WireReader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
 
-    def read_broker() -> Broker:
-        broker = Broker(
+    def read_broker() -> MetadataBroker:
+        broker = MetadataBroker(
             node_id=reader.int32(),
             host=reader.string(),
             port=reader.int32(),
@@ -218,7 +218,7 @@ def decode_response(version: int, body: bytes) -> Response:
         reader.skip_tags()
         return broker
 
-    response = Response(
+    response = MetadataResponse(
         throttle_time_ms=reader.int32() if version >= 3 else 0,
         brokers=reader.array(read_broker, least_size=10),
         cluster_id=reader.nullable_string() if version >= 2 else None,
@@ -232,7 +232,7 @@ def decode_response(version: int, body: bytes) -> Response:
     return response
 
 
-def _read_topic(reader: Reader, version: int) -> Topic:
+def _read_topic(reader: WireReader, version: int) -> Topic:
     def read_partition() -> Partition:
         error_code = reader.int16()
         partition = Partition(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from reconciler.wire.layout import Gathering, Layout, Row, SlotKey
+from reconciler.wire.layout import EntryCollection, EntryLayout, Row, SlotKey
 from reconciler.wire.primitives import MAX_STRING_BYTES
 from reconciler.wire.varints import read_varint
 
@@ -58,7 +58,7 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
     offset: int,
     count: int,
     *,
-    gathering: Gathering,
+    gathering: EntryCollection,
     read_any: Callable[[int], int],
 ) -> int:
     """The offset after ``count`` entries of version 1, which are gathered.
@@ -164,7 +164,7 @@ class _Template:
     size: int
 
 
-def _template(layout: Layout, order: tuple[int, ...]) -> _Template:
+def _template(layout: EntryLayout, order: tuple[int, ...]) -> _Template:
     keys = [_prefixed(layout.columns[column]) for column in order]
     pieces = [b"\x00" + key for key in keys]  # the tag count of the value before it
     pieces[0] = b"\x00" + bytes((len(order) + 1,)) + keys[0]  # of the last component
@@ -176,7 +176,7 @@ def _template(layout: Layout, order: tuple[int, ...]) -> _Template:
         constants=tuple(pieces),
         steady_at=steady.unpack_from,
         numbers_at=numbers.unpack_from,
-        place=_placer(sources, size=len(layout.columns), other=len(order)),
+        place=_placer(sources, size=len(layout.columns), default=len(order)),
         size=numbers.size,
     )
 
@@ -199,7 +199,7 @@ class _RowReader:
 
     __slots__ = ("_blank", "_columns", "_latest", "_layout", "template")
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: EntryLayout) -> None:
         self._layout = layout
         self._columns = {_prefixed(name): index for index, name in enumerate(layout.columns)}
         self._blank: list[float | None] = [None] * len(layout.columns)
@@ -227,14 +227,14 @@ class _RowReader:
             end = start + 9
         if tags or body[end] or not 0 < count < 128:
             raise KeyError
-        found = tuple(order)
-        if found and found == self._latest:
-            self.template = _template(self._layout, found)
-        self._latest = found
+        key_order = tuple(order)
+        if key_order and key_order == self._latest:
+            self.template = _template(self._layout, key_order)
+        self._latest = key_order
         return tuple(cells), end + 1
 
 
-def _heads(layout: Layout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
+def _heads(layout: EntryLayout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
     """By the bytes of component count and first type: what may follow, and where a single name goes."""
     size = len(layout.slots)
     heads: dict[bytes, tuple[_Seconds | None, _Place]] = {}
@@ -244,9 +244,9 @@ def _heads(layout: Layout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
             if second != first:
                 sources = {first: 0, second: 1}
                 stand = size == 3 and sources == {0: 0, 1: 1}
-                place = None if stand else _placer(sources, size=size, other=2)
+                place = None if stand else _placer(sources, size=size, default=2)
                 seconds[b"\x00" + _prefixed(second_type)] = place
-        heads[b"\x02" + _prefixed(first_type)] = None, _placer({first: 0}, size=size, other=2)
+        heads[b"\x02" + _prefixed(first_type)] = None, _placer({first: 0}, size=size, default=2)
         heads[b"\x03" + _prefixed(first_type)] = seconds, None
     return heads
 
@@ -257,9 +257,9 @@ def _prefixed(text: str) -> bytes:
     return bytes((len(octets) + 1,)) + octets
 
 
-def _placer(sources: dict[int, int], *, size: int, other: int) -> Callable[[tuple[Any, ...]], Any]:
-    """Makes a tuple of ``size`` items: in place ``i`` item ``sources[i]``, elsewhere item ``other``."""
-    return itemgetter(*(sources.get(place, other) for place in range(size)))
+def _placer(sources: dict[int, int], *, size: int, default: int) -> Callable[[tuple[Any, ...]], Any]:
+    """Makes a tuple of ``size`` items: in place ``i`` item ``sources[i]``, elsewhere item ``default``."""
+    return itemgetter(*(sources.get(place, default) for place in range(size)))
 
 
 def _long_name(body: bytes, offset: int) -> tuple[str, int]:

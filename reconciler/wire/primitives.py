@@ -2,8 +2,8 @@
 
 Two encodings exist (KIP-482). In *flexible* versions lengths are unsigned varints of length + 1 with
 0 for null, and every structure ends in a section of tagged fields; in the older ones lengths are
-int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags. A ``Reader`` and a
-``Writer`` are told once which of the two they speak, so that a message module reads like its schema.
+int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags. A ``WireReader`` and a
+``WireWriter`` are told once which of the two they speak, so that a message module reads like its schema.
 
 Limits are Kafka's own (``org.apache.kafka.common.protocol.ByteBufferAccessor``, ``ByteUtils`` and the
 generated message classes at 4.4.0): strings carry at most 32,767 bytes in either encoding, varints at
@@ -61,7 +61,7 @@ def encode_string(value: str, *, flexible: bool) -> bytes:
     return encode_string_length(len(text), flexible=flexible) + text
 
 
-class Reader:
+class WireReader:
     """A cursor over one body that believes nothing it reads.
 
     Every method raises ``DecodeError`` with the offset when the bytes cannot be what it was asked for.
@@ -83,15 +83,15 @@ class Reader:
         return self._offset
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Bytes not read yet."""
         return len(self._body) - self._offset
 
-    def _advance(self, size: int, what: str) -> int:
+    def _advance(self, size: int, field_name: str) -> int:
         start = self._offset
         end = start + size
         if end > len(self._body):
-            raise DecodeError(f"{what} needs {size} bytes, {self.left} are left", offset=start)
+            raise DecodeError(f"{field_name} needs {size} bytes, {self.remaining} are left", offset=start)
         self._offset = end
         return start
 
@@ -138,12 +138,12 @@ class Reader:
         value, self._offset = read_varint(self._body, start)
         return value
 
-    def _length(self, read_classic: Callable[[], int], what: str) -> int | None:
+    def _length(self, read_classic: Callable[[], int], field_name: str) -> int | None:
         """The length in front of a string, byte string or array; None is null."""
         start = self._offset
         length = self.varint() - 1 if self._flexible else read_classic()
         if length < -1:
-            raise DecodeError(f"{what} has the length {length}", offset=start)
+            raise DecodeError(f"{field_name} has the length {length}", offset=start)
         return None if length == -1 else length
 
     def nullable_string(self) -> str | None:
@@ -186,9 +186,9 @@ class Reader:
         """
         start = self._offset
         count = self._length(self.int32, "an array")
-        if count is not None and count * least_size > self.left:
+        if count is not None and count * least_size > self.remaining:
             raise DecodeError(
-                f"an array of {count} items cannot fit in {self.left} bytes", offset=start
+                f"an array of {count} items cannot fit in {self.remaining} bytes", offset=start
             )
         if count is not None:
             self._take_items(count, offset=start)
@@ -230,27 +230,27 @@ class Reader:
         Raises:
             DecodeError: if a tag occurs twice.
         """
-        found: dict[int, bytes] = {}
+        tagged_fields: dict[int, bytes] = {}
         if not self._flexible:
-            return found
+            return tagged_fields
         count = self.varint()
         self._take_items(count, offset=self._offset)
         for _ in range(count):
             start = self._offset
             tag, size = self.varint(), self.varint()
             begin = self._advance(size, "a tagged field")
-            if tag in found:
+            if tag in tagged_fields:
                 raise DecodeError(f"the tag {tag} occurs twice", offset=start)
-            found[tag] = self._body[begin : begin + size]
-        return found
+            tagged_fields[tag] = self._body[begin : begin + size]
+        return tagged_fields
 
     def end(self) -> None:
         """Insists that nothing is left over."""
-        if self.left:
-            raise DecodeError(f"{self.left} bytes are left over", offset=self._offset)
+        if self.remaining:
+            raise DecodeError(f"{self.remaining} bytes are left over", offset=self._offset)
 
 
-class Writer:
+class WireWriter:
     """Collects the bytes of one body.
 
     Every method raises ``EncodeError`` for a value that its wire type cannot carry.
@@ -262,11 +262,11 @@ class Writer:
         self._flexible = flexible
         self._written = bytearray()
 
-    def _pack(self, layout: struct.Struct, value: int, what: str) -> None:
+    def _pack(self, layout: struct.Struct, value: int, field_name: str) -> None:
         try:
             self._written += layout.pack(value)
         except struct.error as error:
-            raise EncodeError(f"{value} does not fit in an {what}") from error
+            raise EncodeError(f"{value} does not fit in an {field_name}") from error
 
     def int8(self, value: int) -> None:
         """A signed byte."""
@@ -326,9 +326,9 @@ class Writer:
 
     def array(self, items: Iterable[T], write: Callable[[T], None]) -> None:
         """An array; ``write`` writes one item."""
-        listed = tuple(items)
-        self._count(len(listed))
-        for item in listed:
+        item_list = tuple(items)
+        self._count(len(item_list))
+        for item in item_list:
             write(item)
 
     def nullable_array(self, items: Iterable[T] | None, write: Callable[[T], None]) -> None:

@@ -6,18 +6,18 @@ Tokens carry credentials, so they are kept out of every ``repr``.
 from dataclasses import dataclass, field
 
 from reconciler.wire.apis import SASL_AUTHENTICATE
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.primitives import WireReader, WireWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SaslAuthenticateRequest:
     """The client's token."""
 
     token: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class SaslAuthenticateResponse:
     """The broker's verdict and token.
 
     Attributes:
@@ -31,26 +31,26 @@ class Response:
     session_lifetime_ms: int = 0
 
 
-def encode_request(version: int, request: Request) -> bytes:
+def encode_request(version: int, request: SaslAuthenticateRequest) -> bytes:
     """The body of a request."""
-    writer = Writer(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
     writer.binary(request.token)
     writer.tags()
     return writer.to_bytes()
 
 
-def decode_request(version: int, body: bytes) -> Request:
+def decode_request(version: int, body: bytes) -> SaslAuthenticateRequest:
     """The request in ``body``."""
-    reader = Reader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
-    request = Request(token=reader.binary())
+    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    request = SaslAuthenticateRequest(token=reader.binary())
     reader.skip_tags()
     reader.end()
     return request
 
 
-def encode_response(version: int, response: Response) -> bytes:
+def encode_response(version: int, response: SaslAuthenticateResponse) -> bytes:
     """The body of an answer."""
-    writer = Writer(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer = WireWriter(flexible=SASL_AUTHENTICATE.is_flexible(version))
     writer.int16(response.error_code)
     writer.nullable_string(response.error_message)
     writer.binary(response.token)
@@ -60,10 +60,10 @@ def encode_response(version: int, response: Response) -> bytes:
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes) -> Response:
+def decode_response(version: int, body: bytes) -> SaslAuthenticateResponse:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
-    response = Response(
+    reader = WireReader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    response = SaslAuthenticateResponse(
         error_code=reader.int16(),
         error_message=reader.nullable_string(),
         token=reader.binary(),

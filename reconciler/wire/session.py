@@ -26,21 +26,21 @@ from typing import Final, TypeAlias
 
 from reconciler.errors import ClientError, ConnectError, FrameTooLarge, ProtocolError
 from reconciler.wire import api_versions, frames, greeting, sasl_authenticate, sasl_handshake
-from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
 from reconciler.wire.frame_buffer import FrameBuffer
 from reconciler.wire.frames import DEFAULT_LIMIT
-from reconciler.wire.primitives import Reader
-from reconciler.wire.sasl import Mechanism, Work
+from reconciler.wire.primitives import WireReader
+from reconciler.wire.sasl import Mechanism, DeferredStep
 from reconciler.wire.session_events import (
-    Authenticated,
-    Closed,
+    SessionAuthenticated,
+    SessionClosed,
     Event,
     Negotiated,
-    Reply,
-    State,
+    ReplyReceived,
+    SessionState,
     WorkNeeded,
 )
-from reconciler.wire.versions import Offered, choose, offered_by
+from reconciler.wire.versions import OfferedVersions, choose, offered_by
 
 MAX_IN_FLIGHT: Final = 5
 """Requests on the way at once; more would only wait in the broker's socket buffer."""
@@ -56,16 +56,16 @@ _Then: TypeAlias = Callable[[bytes, int, float], list[Event]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
+class _PendingRequest:
     """A request on its way; ``then`` marks the session's own."""
 
     correlation_id: int
-    api: Api
+    api: KafkaApi
     version: int
     then: _Then | None = None
 
 
-class Session:
+class BrokerSession:
     """The client's side of one connection.
 
     What to send collects in ``bytes_to_send``; look there after every call. Calls that do not fit the
@@ -98,13 +98,13 @@ class Session:
             limit: Largest answer accepted, in bytes; that of the API holds where it is less.
         """
         self._client_id = client_id
-        self._request = api_versions.Request(
+        self._request = api_versions.ApiVersionsRequest(
             software_name=software_name, software_version=software_version
         )
         self._uses_sasl = uses_sasl
         self._limit = limit
         self._buffer = FrameBuffer(limit=frames.answer_limit(API_VERSIONS, limit))
-        self._in_flight: deque[_Slot] = deque()
+        self._in_flight: deque[_PendingRequest] = deque()
         self._abandoned: set[int] = set()
         self._next_correlation_id = 0
         self._outgoing: list[bytes] = []
@@ -114,8 +114,8 @@ class Session:
         self._draining_for: Mechanism | None = None
         self._awaits_token: Mechanism | None = None
         self._fraction = 1.0
-        self.state = State.CONNECTING
-        self.offered: Offered | None = None
+        self.state = SessionState.CONNECTING
+        self.offered: OfferedVersions | None = None
         self.not_before = 0.0
         self.reauthenticate_at: float | None = None
         self.expires_at: float | None = None
@@ -127,15 +127,15 @@ class Session:
 
     @property
     def is_closed(self) -> bool:
-        """True once a ``Closed`` was given out."""
-        return self.state is State.CLOSED
+        """True once a ``SessionClosed`` was given out."""
+        return self.state is SessionState.CLOSED
 
     @property
     def in_flight(self) -> int:
         """Requests on their way, abandoned ones included."""
         return len(self._in_flight)
 
-    def version(self, api: Api) -> int:
+    def version(self, api: KafkaApi) -> int:
         """The version of ``api`` to speak on this connection.
 
         Raises:
@@ -148,7 +148,7 @@ class Session:
     def can_send(self, now: float) -> bool:
         """True if a request may be sent now: ready, not throttled, not too much in flight."""
         return (
-            self.state is State.READY
+            self.state is SessionState.READY
             and now >= self.not_before
             and len(self._in_flight) < MAX_IN_FLIGHT
         )
@@ -163,8 +163,8 @@ class Session:
 
     def start(self) -> None:
         """Asks what the broker offers, once connected."""
-        self._expect(State.CONNECTING)
-        self.state = State.API_VERSIONS
+        self._expect(SessionState.CONNECTING)
+        self.state = SessionState.API_VERSIONS
         self._ask_versions(FIRST_ASKED)
 
     def authenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
@@ -175,15 +175,15 @@ class Session:
             fraction: When to authenticate again, as a part of the session's lifetime; Java draws it from
                 0.85 to 0.95, so that clients do not come all at once.
         """
-        self._expect(State.HANDSHAKE)
-        self.state = State.AUTHENTICATING
+        self._expect(SessionState.HANDSHAKE)
+        self.state = SessionState.AUTHENTICATING
         self._fraction = fraction
         self._handshake(mechanism)
 
     def reauthenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
         """Holds new requests, waits for the answers under way, then authenticates again."""
-        self._expect(State.READY)
-        self.state = State.REAUTHENTICATING
+        self._expect(SessionState.READY)
+        self.state = SessionState.REAUTHENTICATING
         self._fraction = fraction
         if self._in_flight:
             self._draining_for = mechanism
@@ -199,8 +199,8 @@ class Session:
             raise RuntimeError("no token is awaited")
         self._send_token(mechanism, token)
 
-    def send(self, api: Api, version: int, body: bytes, *, now: float) -> int:
-        """Queues a request; its correlation id comes back in the ``Reply``."""
+    def send(self, api: KafkaApi, version: int, body: bytes, *, now: float) -> int:
+        """Queues a request; its correlation id comes back in the ``ReplyReceived``."""
         if not self.can_send(now):
             raise RuntimeError("this session takes no request now; can_send() tells")
         return self._send(api, version, body)
@@ -210,9 +210,9 @@ class Session:
         if any(slot.correlation_id == correlation_id for slot in self._in_flight):
             self._abandoned.add(correlation_id)
 
-    def close(self, error: ClientError) -> Closed:
+    def close(self, error: ClientError) -> SessionClosed:
         """Ends the session for ``error``; a second end changes nothing and leaves nobody unanswered."""
-        self.state = State.CLOSED
+        self.state = SessionState.CLOSED
         unanswered = tuple(
             slot.correlation_id
             for slot in self._in_flight
@@ -222,9 +222,9 @@ class Session:
         self._outgoing.clear()
         self._draining_for = self._awaits_token = None
         self.reauthenticate_at = self.expires_at = None
-        return Closed(error=error, unanswered=unanswered)
+        return SessionClosed(error=error, unanswered=unanswered)
 
-    def end_of_stream(self) -> Closed:
+    def end_of_stream(self) -> SessionClosed:
         """Ends the session because the peer hung up, and says what that suggests."""
         hint = greeting.hang_up_hint(
             self.state,
@@ -240,7 +240,7 @@ class Session:
         return self._buffer.get_buffer()
 
     def buffer_updated(self, count: int, *, now: float) -> list[Event]:
-        """What ``count`` more bytes mean; a ``Closed`` is the last event, and nothing comes after it."""
+        """What ``count`` more bytes mean; a ``SessionClosed`` is the last event, and nothing comes after it."""
         return [] if self.is_closed else self._take(self._buffer.buffer_updated(count), now)
 
     def feed(self, stream: bytes, *, now: float) -> list[Event]:
@@ -251,7 +251,7 @@ class Session:
         events: list[Event] = []
         for frame in complete:
             events += self._answer(frame, now)
-            if events and isinstance(events[-1], Closed):
+            if events and isinstance(events[-1], SessionClosed):
                 return events
         failure = self._buffer.failure
         if failure is not None:
@@ -284,7 +284,7 @@ class Session:
             self._abandoned.remove(slot.correlation_id)
             return []
         return [
-            Reply(
+            ReplyReceived(
                 correlation_id=slot.correlation_id,
                 api=slot.api,
                 version=slot.version,
@@ -298,7 +298,7 @@ class Session:
         due = (API_VERSIONS, *(slot.api for slot in self._in_flight))
         self._buffer.limit = max(frames.answer_limit(api, self._limit) for api in due)
 
-    def _open(self, slot: _Slot, frame: bytes | bytearray, now: float) -> tuple[bytes, int]:
+    def _open(self, slot: _PendingRequest, frame: bytes | bytearray, now: float) -> tuple[bytes, int]:
         """Body and throttle time of the answer to ``slot``."""
         correlation_id = frames.correlation_id_of(frame)
         if correlation_id != slot.correlation_id:
@@ -308,7 +308,7 @@ class Session:
         body = frames.response_body(slot.api, slot.version, frame)
         if not slot.api.begins_with_throttle(slot.version):
             return body, 0
-        return body, self._throttle(Reader(body, flexible=False).int32(), now)
+        return body, self._throttle(WireReader(body, flexible=False).int32(), now)
 
     def _throttle(self, throttle_time_ms: int, now: float) -> int:
         """Takes note of a throttle time; a negative one counts as none."""
@@ -320,7 +320,7 @@ class Session:
 
     def _negotiate(self, body: bytes, version: int, now: float) -> list[Event]:
         answer = api_versions.decode_response(version, body)
-        lower = greeting.lower_version(answer, asked=version, is_retry=self._has_been_refused)
+        lower = greeting.lower_version(answer, requested_version=version, is_retry=self._has_been_refused)
         if lower is not None:
             self._has_been_refused = True
             self._ask_versions(lower)
@@ -328,7 +328,7 @@ class Session:
         self.offered = offered_by(answer)
         _ = self._throttle(answer.throttle_time_ms, now)
         if self._uses_sasl:
-            self.state = State.HANDSHAKE
+            self.state = SessionState.HANDSHAKE
         else:
             self._become_ready()
         return [Negotiated(offered=self.offered)]
@@ -345,7 +345,7 @@ class Session:
     ) -> list[Event]:
         answer = sasl_authenticate.decode_response(version, body)
         token = greeting.next_token(answer, mechanism)
-        if isinstance(token, Work):
+        if isinstance(token, DeferredStep):
             self._awaits_token = mechanism
             return [WorkNeeded(work=token)]
         if token is not None:
@@ -355,14 +355,14 @@ class Session:
             answer.session_lifetime_ms, fraction=self._fraction, now=now
         )
         self._become_ready()
-        return [Authenticated(lifetime_ms=answer.session_lifetime_ms)]
+        return [SessionAuthenticated(lifetime_ms=answer.session_lifetime_ms)]
 
     def _become_ready(self) -> None:
-        self.state = State.READY
+        self.state = SessionState.READY
 
     # ---- sending ----------------------------------------------------------------------------
 
-    def _expect(self, state: State) -> None:
+    def _expect(self, state: SessionState) -> None:
         if self.state is not state:
             raise RuntimeError(
                 f"this needs a session that is {state.value}, not {self.state.value}"
@@ -375,25 +375,25 @@ class Session:
     def _handshake(self, mechanism: Mechanism) -> None:
         version = self.version(SASL_HANDSHAKE)
         body = sasl_handshake.encode_request(
-            version, sasl_handshake.Request(mechanism=mechanism.name)
+            version, sasl_handshake.SaslHandshakeRequest(mechanism=mechanism.name)
         )
         then = partial(self._begin_exchange, mechanism)
         _ = self._send(SASL_HANDSHAKE, version, body, then=then)
 
     def _send_token(self, mechanism: Mechanism, token: bytes) -> None:
         version = self.version(SASL_AUTHENTICATE)
-        body = sasl_authenticate.encode_request(version, sasl_authenticate.Request(token=token))
+        body = sasl_authenticate.encode_request(version, sasl_authenticate.SaslAuthenticateRequest(token=token))
         then = partial(self._continue_exchange, mechanism)
         _ = self._send(SASL_AUTHENTICATE, version, body, then=then)
 
-    def _send(self, api: Api, version: int, body: bytes, *, then: _Then | None = None) -> int:
+    def _send(self, api: KafkaApi, version: int, body: bytes, *, then: _Then | None = None) -> int:
         correlation_id = self._next_correlation_id
         frame = frames.encode_request(
             api, version, correlation_id=correlation_id, client_id=self._client_id, body=body
         )
         self._next_correlation_id = (correlation_id + 1) & _MAX_CORRELATION_ID
         self._in_flight.append(
-            _Slot(correlation_id=correlation_id, api=api, version=version, then=then)
+            _PendingRequest(correlation_id=correlation_id, api=api, version=version, then=then)
         )
         self._limit_frames()
         self._outgoing.append(frame)

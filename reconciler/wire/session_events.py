@@ -5,12 +5,12 @@ from enum import Enum
 from typing import TypeAlias
 
 from reconciler.errors import ClientError
-from reconciler.wire.apis import Api
-from reconciler.wire.sasl import Work
-from reconciler.wire.versions import Offered
+from reconciler.wire.apis import KafkaApi
+from reconciler.wire.sasl import DeferredStep
+from reconciler.wire.versions import OfferedVersions
 
 
-class State(Enum):
+class SessionState(Enum):
     """Where a session stands; ``session`` says how it moves."""
 
     CONNECTING = "connecting"
@@ -26,25 +26,25 @@ class State(Enum):
 class Negotiated:
     """The broker has said what it offers. With SASL, ``authenticate`` comes next."""
 
-    offered: Offered
+    offered: OfferedVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkNeeded:
     """A token takes long to make: run ``work`` elsewhere and give the result to ``resume``."""
 
-    work: Work
+    work: DeferredStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Authenticated:
+class SessionAuthenticated:
     """The broker knows us; requests may be sent. ``lifetime_ms`` 0 means for ever."""
 
     lifetime_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ReplyReceived:
     """The answer to a request that nobody abandoned.
 
     Attributes:
@@ -52,7 +52,7 @@ class Reply:
     """
 
     correlation_id: int
-    api: Api
+    api: KafkaApi
     version: int
     body: bytes
     throttle_time_ms: int = 0
@@ -62,11 +62,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class SessionClosed:
     """The end: why, and which requests will never be answered (abandoned ones left out)."""
 
     error: ClientError
     unanswered: tuple[int, ...]
 
 
-Event: TypeAlias = Negotiated | WorkNeeded | Authenticated | Reply | Closed
+Event: TypeAlias = Negotiated | WorkNeeded | SessionAuthenticated | ReplyReceived | SessionClosed

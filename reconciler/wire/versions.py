@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import ControllerAway, UnsupportedVersion
-from reconciler.wire.api_versions import Response
-from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, Api
+from reconciler.errors import ControllerUnavailable, UnsupportedVersion
+from reconciler.wire.api_versions import ApiVersionsResponse
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, KafkaApi
 
 _KRAFT_FEATURE: Final = "metadata.version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class OfferedVersions:
     """What one broker offers, learned anew on each connection: brokers of one cluster may differ.
 
     Attributes:
@@ -23,21 +23,21 @@ class Offered:
     ranges: Mapping[int, tuple[int, int]]
     is_kraft: bool = False
 
-    def offers(self, api: Api) -> bool:
+    def offers(self, api: KafkaApi) -> bool:
         """True if ``choose`` would find a version."""
         lowest, highest = self.ranges.get(api.key, (0, -1))
         return max(lowest, api.floor) <= min(highest, api.highest)
 
 
-def offered_by(answer: Response) -> Offered:
+def offered_by(answer: ApiVersionsResponse) -> OfferedVersions:
     """What a broker offers by its answer to ApiVersions."""
-    return Offered(
-        ranges={it.api_key: (it.lowest, it.highest) for it in answer.apis},
+    return OfferedVersions(
+        ranges={api_range.api_key: (api_range.lowest, api_range.highest) for api_range in answer.apis},
         is_kraft=any(feature.name == _KRAFT_FEATURE for feature in answer.finalized),
     )
 
 
-def choose(api: Api, offered: Offered) -> int:
+def choose(api: KafkaApi, offered: OfferedVersions) -> int:
     """The highest version of ``api`` that both sides know.
 
     Raises:
@@ -48,15 +48,15 @@ def choose(api: Api, offered: Offered) -> int:
     """
     if offered.offers(api):
         return min(offered.ranges[api.key][1], api.highest)
-    ours = f"v{api.floor}" if api.floor == api.highest else f"v{api.floor} to v{api.highest}"
+    supported_text = f"v{api.floor}" if api.floor == api.highest else f"v{api.floor} to v{api.highest}"
     if api.key in offered.ranges:
         lowest, highest = offered.ranges[api.key]
         raise UnsupportedVersion(
-            f"the broker offers {api.name} v{lowest} to v{highest}, this client speaks {ours}",
+            f"the broker offers {api.name} v{lowest} to v{highest}, this client speaks {supported_text}",
             api=api.name,
         )
     if api is ALTER_CLIENT_QUOTAS and offered.is_kraft:
-        raise ControllerAway(
+        raise ControllerUnavailable(
             f"broker offers no {api.name}: its controller is away or too old",
             api=api.name,
             hint="try again when the cluster has an active controller",
@@ -64,7 +64,7 @@ def choose(api: Api, offered: Offered) -> int:
     raise UnsupportedVersion(f"broker offers no {api.name} (needs Kafka {api.since})", api=api.name)
 
 
-def retry_after_refusal(answer: Response) -> int:
+def retry_after_refusal(answer: ApiVersionsResponse) -> int:
     """The version of ApiVersions to ask for after a broker refused ours with error 35.
 
     Brokers since Kafka 2.4 name their range in the refusal; older ones do not, and know version 0.

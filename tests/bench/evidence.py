@@ -10,7 +10,7 @@ from pathlib import Path
 from reconciler.client.clock import SystemClock
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.samples import DAY_MS
@@ -41,7 +41,7 @@ def workspace() -> Iterator[dict[str, Callable[[], Mapping[str, float]]]]:
             brokers=[str(number) for number in range(1, BROKERS + 1)],
             limits=limits,
         )
-        live = State(
+        live = QuotaState(
             limits={
                 entity(user=user): limits_of({Key.PRODUCER_BYTE_RATE: value})
                 for user, value in limits.items()

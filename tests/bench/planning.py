@@ -9,10 +9,10 @@ CHANGED_EVERY = 100
 def ours() -> Callable[[], object]:
     from reconciler.quota.desired import Declaration, merge
     from reconciler.quota.entity import entity
-    from reconciler.quota.owned import Owned, Owner, Record
+    from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
     from reconciler.quota.plan import compare
     from reconciler.quota.policy import Rules
-    from reconciler.quota.state import State
+    from reconciler.quota.state import QuotaState
 
     subjects = [
         entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)
@@ -29,7 +29,7 @@ def ours() -> Callable[[], object]:
     copies = [
         entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)
     ]
-    live = State(
+    live = QuotaState(
         limits={
             subject: (float(1 + number), 2.0, 50.0, None, None)
             for number, subject in enumerate(copies)
@@ -39,10 +39,10 @@ def ours() -> Callable[[], object]:
     for number in range(ENTITIES):
         owner = Owner(document=f"team/doc-{number}", since=1.0)
         subject = entity(user=f"user-{number}", client_id=f"client-{number}")
-        records[subject] = Record(
+        records[subject] = OwnershipRecord(
             (float(1 + number), 2.0, 50.0, None, None), (owner, owner, owner, None, None)
         )
-    owned = Owned(cluster_id="bench", records=records)
+    owned = OwnershipRecords(cluster_id="bench", records=records)
 
     def work() -> object:
         plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=2.0)

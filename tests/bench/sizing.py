@@ -9,8 +9,8 @@ from pathlib import Path
 
 from reconciler.usage.candidates import smallest
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
-from reconciler.usage.sizing import SILVER, WEEK_MS, Advice, Case, recommend
-from reconciler.usage.trial import Promise, trial
+from reconciler.usage.sizing import SILVER, WEEK_MS, Advice, SizingCase, recommend
+from reconciler.usage.trial import ThrottlePromise, trial
 
 STEP_MS, DAYS, SEEDS = 300_000, 28, 40
 
@@ -53,7 +53,7 @@ def public(folder: Path) -> Iterable[tuple[str, list[Sample]]]:
 def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
     """The advice, the test share over twice the promised one, the limit over the oracle's."""
     end = series[-1].ts_ms + 1
-    case = Case(
+    case = SizingCase(
         kind=QuotaType.PRODUCE, series={"1": series}, from_ms=max(0, series[0].ts_ms - STEP_MS),
         to_ms=end, max_gap_ms=STEP_MS,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
     if found.target is None or found.test is None:
         return found.advice, 0.0, 0.0
     test = trial(QuotaType.PRODUCE, [series], end - WEEK_MS, end, STEP_MS)
-    promise = Promise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
+    promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
     oracle = smallest(test.peak, lambda limit: test.keeps(limit, promise)) if test.peak else None
     return found.advice, found.test.share_ppm / (2 * SILVER.share_ppm), found.target / (oracle or 1)
 

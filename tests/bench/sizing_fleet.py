@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.usage.samples import QuotaType, Sample
-from reconciler.usage.sizing import BATCH, GOLD, SILVER, WEEK_MS, Advice, Case, Tier, recommend
+from reconciler.usage.sizing import BATCH, GOLD, SILVER, WEEK_MS, Advice, SizingCase, Tier, recommend
 from reconciler.usage.throttle import arrivals, simulate
 from tests.fleet import demand
 from tests.fleet.spec import Fleet
@@ -86,11 +86,11 @@ def _samples(
     waits: np.ndarray,
     limits: np.ndarray,
 ) -> tuple[Sample, ...]:
-    from reconciler.usage.samples import Censored, Reading
+    from reconciler.usage.samples import Censored, UntimedSample
     from reconciler.usage.series import timed
 
     readings = [
-        Reading(at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO)
+        UntimedSample(at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO)
         for at, rate, wait, limit in zip(
             ts[up].tolist(),
             rates[up].tolist(),
@@ -136,7 +136,7 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
                 for name, series in true.items()
             }
             for tier in TIERS:
-                case = Case(
+                case = SizingCase(
                     kind=QuotaType.PRODUCE, series=seen, from_ms=fleet.from_ms, to_ms=fleet.to_ms,
                     max_gap_ms=fleet.pace.max_gap_ms, current=current,
                 )  # fmt: skip

@@ -29,7 +29,7 @@ def make(pairs: int, folder: Path) -> None:
     from reconciler.spark import schemas, session
     from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY, QUOTA_ENTRY
 
-    with session.opened(session.Settings(master="local[2]", memory="2g")) as spark:
+    with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
         numbers = spark.range(0, pairs // len(KEYS), 1, 4).withColumnRenamed("id", "n")
         n = fn.col("n").cast("string")
         whole = numbers.withColumn(
@@ -100,15 +100,15 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
     """Whole plans in one session, the first one left out."""
     from reconciler.quota.policy import Rules
     from reconciler.spark import plan, session
-    from reconciler.spark.sides import ORDERS, Sides, order_row
+    from reconciler.spark.sides import ORDERS, PlanFrames, order_row
 
     taken = []
-    with session.opened(session.Settings(master="local[2]", memory="2g")) as spark:
+    with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
         orders = [order_row(f"c{n}", Rules(), DAY, now=2.0) for n in range(CLUSTERS)]
         for _ in range(rounds + 1):
             start = time.perf_counter()
             read = {name: spark.read.parquet(str(folder / name)) for name in SIDES}
-            given = Sides(**read, orders=spark.createDataFrame(orders, ORDERS))
+            given = PlanFrames(**read, orders=spark.createDataFrame(orders, ORDERS))
             different = plan.differences(given).cache()
             _ = different.count()
             laid = plan.laid_out(different, given).cache()
@@ -148,8 +148,8 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     from reconciler.quota.desired import Declaration, merge
     from reconciler.quota.entity import Entity
     from reconciler.quota.keys import COLUMN_OF, Key
-    from reconciler.quota.owned import Owned, Owner, Record
-    from reconciler.quota.state import State
+    from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
+    from reconciler.quota.state import QuotaState
     from reconciler.usage.tables import read_entity
 
     known: dict[str, Entity] = {}
@@ -180,7 +180,7 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
         records = {}
         for one, (*applied, document) in owned[cluster].items():
             owner = Owner(document=str(document), since=1.0)
-            records[one] = Record(
+            records[one] = OwnershipRecord(
                 tuple(applied), tuple(owner if v is not None else None for v in applied)
             )
         worlds.append((
@@ -188,8 +188,8 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
                 Declaration(document=document, entity=one, limits=tuple(limits), path=path, line=line)
                 for one, (*limits, document, path, line) in desired[cluster].items()
             ),
-            Owned(cluster_id=cluster, records=records),
-            State(limits={one: tuple(limits) for one, limits in live[cluster].items()}),
+            OwnershipRecords(cluster_id=cluster, records=records),
+            QuotaState(limits={one: tuple(limits) for one, limits in live[cluster].items()}),
         ))  # fmt: skip
     return worlds
 

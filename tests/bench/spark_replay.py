@@ -196,7 +196,7 @@ def told(**figures: object) -> None:
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
     """Every way in turn, warm, in one session; without rounds, the first and only time is told."""
-    with session.opened(session.Settings(master=master, memory=memory)) as spark:
+    with session.opened(session.SessionSettings(master=master, memory=memory)) as spark:
         frame = read(spark, folder)
         first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}
         answers = {tuple(answer) for _, answer in first.values()}
@@ -213,7 +213,7 @@ def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str
 def main(words: list[str]) -> None:
     match words:
         case ["make", rows, folder]:
-            with session.opened(session.Settings(master="local[2]", memory="2g")) as spark:
+            with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
                 made(spark, int(rows), folder)
         case ["spark", folder, ways, rounds, master, memory]:
             in_spark(folder, ways.split(","), int(rounds), master, memory)

@@ -106,7 +106,7 @@ def timed(make: Callable[[], DataFrame]) -> Callable[[], float]:
 def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> Iterator[Row]:
     with (
         ScratchFolder.make("bench-resolve-") as folder,
-        session.opened(session.Settings(master="local[2]", memory="2g")) as spark,
+        session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark,
     ):
         say(f"making {clients:,} clients and {limits:,} limits")
         made(spark, clients, limits, folder)

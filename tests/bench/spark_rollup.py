@@ -59,7 +59,7 @@ class Rolled:
             self.without(all_days=all_days)
             with rows_read(self.spark) as count:
                 start = time.perf_counter()
-                done = rollup.run(self.spark, self.lake, rollup.Settings(), silent)
+                done = rollup.run(self.spark, self.lake, rollup.RollupSettings(), silent)
                 seconds = time.perf_counter() - start
                 read = count()
             units = [one.units for one in done.tables]
@@ -85,7 +85,7 @@ def rows(rounds: int, *, brokers: int, groups: int, step_ms: int) -> Iterator[Ro
     fleet = Fleet(clusters=1, brokers=brokers, groups=groups, days=DAYS, step_ms=step_ms)
     with (
         ScratchFolder.make("bench-rollup-") as folder,
-        session.opened(session.Settings(master="local[2]", memory="2g")) as spark,
+        session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark,
     ):
         say(f"making {DAYS} days of {brokers} brokers and {groups} groups")
         written = write(fleet, folder / "lake").rows[USAGE_SAMPLE.name]

@@ -33,7 +33,7 @@ def default_start() -> None:
 
 def tuned_start(*, brief: bool, archive: bool) -> None:
     """As kquota starts."""
-    settings = session.Settings(master="local[2]", brief=brief, archive=archive)
+    settings = session.SessionSettings(master="local[2]", brief=brief, archive=archive)
     with session.opened(settings) as spark:
         tiny(spark)
 
@@ -77,13 +77,13 @@ def main(words: list[str]) -> None:
         case ["start", kind]:
             tuned_start(brief="brief" in kind, archive="archive" in kind)
         case ["make", rows, folder]:
-            with session.opened(session.Settings(master="local[2]", memory="2g")) as spark:
+            with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
                 made(spark, int(rows), folder)
         case ["local", cores, folder]:
-            with session.opened(session.Settings(master=f"local[{cores}]", memory="2g")) as spark:
+            with session.opened(session.SessionSettings(master=f"local[{cores}]", memory="2g")) as spark:
                 print(json.dumps({"seconds": seconds(spark, folder)}))
         case ["submitted", folder, output]:
-            with session.opened(session.Settings()) as spark:
+            with session.opened(session.SessionSettings()) as spark:
                 Path(output).write_text(
                     json.dumps({"seconds": seconds(spark, folder)}), encoding="utf-8"
                 )

@@ -11,7 +11,7 @@ from typing import Any
 import kopf
 
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.manifest.document import Declined, from_resource
+from reconciler.manifest.document import DocumentDeclined, from_resource
 from reconciler.quota.outcome import Alteration, Applied
 from reconciler.quota.state import set_values
 
@@ -40,7 +40,7 @@ async def reconcile(body: kopf.Body, memo: kopf.Memo, patch: kopf.Patch, **_: ob
         "spec": dict(body["spec"]),
     }
     read = from_resource(obj)
-    if isinstance(read, Declined):
+    if isinstance(read, DocumentDeclined):
         raise kopf.PermanentError("it cannot be read")
     declared = read.declaration
     operations = tuple((str(key), value) for key, value in set_values(declared.limits))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Self
 
-from reconciler.sandbox import Fault, Sandbox, Settings
+from reconciler.sandbox import Fault, Sandbox, SandboxSettings
 
 READY_SECONDS = 10
 
@@ -14,8 +14,8 @@ READY_SECONDS = 10
 class SandboxThread:
     """A running sandbox between `__enter__` and `__exit__`."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self._settings = settings or Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+    def __init__(self, settings: SandboxSettings | None = None) -> None:
+        self._settings = settings or SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.sandbox = Sandbox(self._settings)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import READER, Authorizer, Fault, Listener, Protocol, Settings
+from reconciler.sandbox import READER, Authorizer, Fault, Listener, ListenerProtocol, SandboxSettings
 from reconciler.sandbox.faults import CutBefore, Delay, Truncate, WrongCorrelation
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota
@@ -23,8 +23,8 @@ SASL = """\
 @pytest.fixture
 def guarded():
     """A sandbox with users: `reader` may look, `nobody` may nothing."""
-    settings = Settings(
-        listeners=(Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT),),
+    settings = SandboxSettings(
+        listeners=(Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT),),
         users={"reader": PLANTED, "nobody": PLANTED},
         authorizer=Authorizer(grants={"reader": READER}),
         cluster_id="AAAAAAAAAAAAAAAAAAAAAA",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.cli.diagnostics import ConsoleHandler, escape_diagnostics
+from reconciler.cli.diagnostics import DiagnosticsHandler, escape_diagnostics
 from reconciler.cli.main import main
 from reconciler.redaction import remember
 from tests.cli.consoles import Screen
@@ -146,7 +146,7 @@ def test_a_closed_standard_error_lets_no_hook_fail(screen, capfd):
 def test_debug_and_info_of_libraries_are_not_shown(screen):
     LOG.info("much")
     assert screen.words == ""
-    assert isinstance(logging.lastResort, ConsoleHandler)
+    assert isinstance(logging.lastResort, DiagnosticsHandler)
 
 
 def test_the_program_itself_hands_every_hook_to_its_console(screen, monkeypatch, capfd):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reconciler.sandbox import READER, RECONCILER, Authorizer, Fault, Listener, Protocol, Settings
+from reconciler.sandbox import READER, RECONCILER, Authorizer, Fault, Listener, ListenerProtocol, SandboxSettings
 from reconciler.sandbox.faults import CutBefore
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota
@@ -23,9 +23,9 @@ def checks(ran) -> dict[str, tuple[str, str]]:
 
 @pytest.fixture
 def guarded():
-    settings = Settings(
+    settings = SandboxSettings(
         nodes=(1, 2),
-        listeners=(Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT),),
+        listeners=(Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT),),
         users={"planner": "secret", "applier": "secret", "nobody": "secret"},
         authorizer=Authorizer(grants={"planner": READER, "applier": RECONCILER}),
         broker_settings={"client.quota.callback.class": "com.example.Own"},

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import Settings
+from reconciler.sandbox import SandboxSettings
 from reconciler.sandbox.settings import Listener as Door
-from reconciler.sandbox.settings import Protocol
+from reconciler.sandbox.settings import ListenerProtocol
 from tests.cli.brokers import SandboxThread
 from tests.cli.listeners import Listener
 from tests.cli.projects import manifests, project, quota
@@ -45,8 +45,8 @@ def base_of(folder: Path) -> None:
 def tls_sandbox(authority: Authority) -> SandboxThread:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("broker").bundle)
-    door = Door(name="SASL_SSL", protocol=Protocol.SASL_SSL, tls=context, mechanisms=("PLAIN",))
-    return SandboxThread(Settings(listeners=(door,), users={"planner": "pw"}))
+    door = Door(name="SASL_SSL", protocol=ListenerProtocol.SASL_SSL, tls=context, mechanisms=("PLAIN",))
+    return SandboxThread(SandboxSettings(listeners=(door,), users={"planner": "pw"}))
 
 
 def test_the_head_does_not_bring_the_authority_that_signs_for_brokers(kquota, folder, tmp_path_factory):  # fmt: skip

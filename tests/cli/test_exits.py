@@ -7,7 +7,7 @@ import click
 import pytest
 
 from reconciler import errors
-from reconciler.cli.exits import PRECEDENCE, Exit, run_mapped, worst
+from reconciler.cli.exits import PRECEDENCE, ExitCode, run_mapped, worst
 from tests.cli.consoles import Screen
 
 
@@ -23,8 +23,8 @@ MAPPED = [
     (errors.ConfigError("no"), 1),
     (errors.ManifestErrors([errors.Problem("a.yaml", 3, 5, "no")]), 1),
     (errors.AuthenticationError("no"), 1),
-    (errors.WrongCluster("no", expected="a", found="b"), 3),
-    (errors.Refused("no", violations=["too many removals"]), 3),
+    (errors.WrongCluster("no", expected="a", actual="b"), 3),
+    (errors.PlanRefused("no", violations=["too many removals"]), 3),
     (errors.StalePlan("no", differences=["alice changed"]), 4),
     (errors.Interrupted("stopped"), 130),
     (click.UsageError("no"), 1),
@@ -34,7 +34,7 @@ MAPPED = [
     (PermissionError(13, "Permission denied", "/x"), 1),
     (RuntimeError("surprise"), 1),
     (RecursionError(), 1),
-    (ExceptionGroup("two", [errors.Refused("a"), errors.StalePlan("b")]), 4),
+    (ExceptionGroup("two", [errors.PlanRefused("a"), errors.StalePlan("b")]), 4),
     (SystemExit(2), 1),
     (SystemExit(0), 0),
     (click.exceptions.Exit(0), 0),
@@ -57,12 +57,12 @@ def test_every_error_of_our_tree_is_mapped_to_its_own_code():
     ]
     assert len(tree) > 20
     assert {one.exit_code for one in tree} == {1, 3, 4, 130}
-    assert {one.exit_code for one in tree} <= set(Exit)
+    assert {one.exit_code for one in tree} <= set(ExitCode)
 
 
 def test_errors_say_their_details_and_what_to_do():
     screen = Screen()
-    error = errors.Refused("two violations", violations=["a", "b"], hint="raise --max-removals")
+    error = errors.PlanRefused("two violations", violations=["a", "b"], hint="raise --max-removals")
     run_mapped(screen.console, raising(error))
     assert screen.words == "error: two violations\n  - a\n  - b\nhint: raise --max-removals\n"
 
@@ -93,15 +93,15 @@ def test_the_traceback_is_shown_where_it_is_asked_for(monkeypatch):
 
 def test_one_wins_over_four_over_three_over_five_over_two():
     assert [int(code) for code in PRECEDENCE] == [130, 1, 4, 3, 5, 2, 0]
-    assert sorted(PRECEDENCE) == sorted(Exit)
+    assert sorted(PRECEDENCE) == sorted(ExitCode)
     for first, second in itertools.combinations(PRECEDENCE, 2):
         assert worst([second, first]) == worst([first, second]) == first
-    assert worst([]) == Exit.DONE
+    assert worst([]) == ExitCode.DONE
 
 
 def test_a_foreign_word_in_an_error_cannot_forge_a_line_or_a_colour():
     screen = Screen()
-    error = errors.Refused("a\nerror: b\x1b[31m", violations=["c\nd"], hint="::set-output x")
+    error = errors.PlanRefused("a\nerror: b\x1b[31m", violations=["c\nd"], hint="::set-output x")
     run_mapped(screen.console, raising(error))
     assert screen.words == (
         "error: a\\u000aerror: b\\u001b[31m\n  - c\\u000ad\nhint: :\\u003aset-output x\n"

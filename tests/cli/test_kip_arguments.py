@@ -57,7 +57,7 @@ def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, said):
 
 def test_a_word_twice_is_refused():
     with pytest.raises(UsageError, match="twice"):
-        kip.words("user,user", option="--defaults")
+        kip.parse_names("user,user", option="--defaults")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import io
 import logging
 
 from reconciler.cli.console import Console
-from reconciler.cli.log_lines import OneLine, logged
+from reconciler.cli.log_lines import OneLineFormatter, logged
 
 
 def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):
@@ -21,13 +21,13 @@ def console(err: io.StringIO) -> Console:
 
 
 def test_a_record_has_time_level_and_words():
-    assert OneLine(journal=False).format(record("prod: %d applied", 3)) == (
+    assert OneLineFormatter(journal=False).format(record("prod: %d applied", 3)) == (
         "2023-11-14T22:13:20Z WARNING prod: 3 applied"
     )
 
 
 def test_the_journal_has_the_time_itself_and_reads_the_level():
-    line = OneLine(journal=True)
+    line = OneLineFormatter(journal=True)
     assert line.format(record("x", level=logging.ERROR)) == "<3>x"
     assert line.format(record("x", level=logging.INFO)) == "<6>x"
     assert line.format(record("x", level=35)) == "<5>x"
@@ -35,7 +35,7 @@ def test_the_journal_has_the_time_itself_and_reads_the_level():
 
 def test_nothing_forges_a_line_or_a_colour_and_a_traceback_is_one_line_too():
     error = ValueError("first\nsecond\x1b[31m")
-    line = OneLine(journal=False).format(record("a\nb", error=error))
+    line = OneLineFormatter(journal=False).format(record("a\nb", error=error))
     assert "\n" not in line
     assert "\x1b" not in line
     assert "ValueError" in line

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.logs import JsonLines, TextLines, log_to_stderr
+from reconciler.cli.logs import JsonLogFormatter, TextLogFormatter, log_to_stderr
 from reconciler.errors import UsageError
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +94,9 @@ def test_help_shows_the_commands_with_an_example(kquota) -> None:
 
 def test_settings_of_a_webhook_are_whole_or_absent(tmp_path) -> None:
     with pytest.raises(UsageError, match="belong together"):
-        Settings(identity="a", operator_namespace="b", webhook_cert=tmp_path)
+        OperatorSettings(identity="a", operator_namespace="b", webhook_cert=tmp_path)
     with pytest.raises(UsageError, match="identity"):
-        Settings(identity="", operator_namespace="b")
+        OperatorSettings(identity="", operator_namespace="b")
 
 
 def record(message: str, *arguments: object) -> logging.LogRecord:
@@ -106,7 +106,7 @@ def record(message: str, *arguments: object) -> logging.LogRecord:
 
 
 def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
-    line = JsonLines().format(record("a\n%s", "b\x1b[31m"))
+    line = JsonLogFormatter().format(record("a\n%s", "b\x1b[31m"))
     assert "\n" not in line
     assert json.loads(line) == {
         "time": "2023-11-14T22:13:20.500Z",
@@ -117,15 +117,15 @@ def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
 
 
 def test_a_text_line_cannot_be_forged() -> None:
-    line = TextLines().format(record("a\n%s", "b\x1b[31m"))
+    line = TextLogFormatter().format(record("a\n%s", "b\x1b[31m"))
     assert line == "2023-11-14T22:13:20.500Z warning  a\\u000ab\\u001b[31m"
 
 
 def test_an_error_keeps_its_traceback() -> None:
     made = record("it failed")
     made.exc_info = (ValueError, ValueError("planted"), None)
-    assert "planted" in json.loads(JsonLines().format(made))["error"]
-    assert "ValueError: planted" in TextLines().format(made)
+    assert "planted" in json.loads(JsonLogFormatter().format(made))["error"]
+    assert "ValueError: planted" in TextLogFormatter().format(made)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from reconciler.sandbox import Fault, Settings
+from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.faults import CutAfter, Refuse, Truncate
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 
@@ -173,7 +173,7 @@ def test_documents_of_several_clusters_need_a_name_beside_addresses(kquota, fold
 
 
 def test_one_entity_that_the_broker_refuses_does_not_stop_the_others(kquota, prod, sandbox):
-    failure = Failure(code=44, message="not you")
+    failure = BrokerFailure(code=44, message="not you")
     sandbox.fail(Fault(effect=Refuse(failure=failure, names=USER_A), api=49, skip=1, times=-1))
     ran = kquota("apply", "--yes")
     assert ran.code == 1
@@ -203,7 +203,7 @@ def test_a_truncated_describe_is_an_error_and_never_an_empty_cluster(kquota, pro
 
 
 def test_several_outcomes_are_one_document(kquota, folder, sandbox):
-    with SandboxThread(Settings(cluster_id="B" * 22)) as other:
+    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other:
         places = {"again": other.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}
         clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in places.items()]
         (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
@@ -306,7 +306,7 @@ def test_verbose_shows_a_reviewed_plan_again(kquota, prod):
 
 
 def test_apply_shows_the_scram_users_that_plan_shows(kquota, folder):
-    settings = Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
+    settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
     with SandboxThread(settings) as sandbox:
         project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
         planned = kquota("plan", "--allow-defaults").out

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.basis import basis_of
-from reconciler.quota.owned import Owned
-from reconciler.quota.state import State
+from reconciler.quota.basis import preconditions_of
+from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.state import QuotaState
 from reconciler.render.documents import dump
 from reconciler.render.json_outcome import outcome_document
 from reconciler.render.json_plan import plan_document
@@ -26,7 +26,7 @@ SHA, MERGE = "a" * 40, "c" * 40
 def long(size: int):
     """A plan of so many changes."""
     made = without_grounds(size)
-    basis = basis_of(made.plan.changes, owned=Owned(cluster_id="lkc-1"), live=State())
+    basis = preconditions_of(made.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState())
     return replace(made, basis=basis)
 
 

@@ -60,7 +60,7 @@ def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):
     assert kquota("snapshot", *at, "--out", "s.json").out == ""
     text = (folder / "s.json").read_text()
     assert text == kquota("snapshot", *at).out
-    cluster_id, taken_at, state = read_state(text, where="s.json")
+    cluster_id, taken_at, state = read_state(text, location="s.json")
     assert (cluster_id, taken_at) == ("A" * 22, "")
     assert len(state.limits) == 6
     assert state.foreign_entities == (

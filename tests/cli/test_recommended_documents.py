@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import recommending
-from reconciler.cli.recommended_documents import Declared, documents
+from reconciler.cli.recommended_documents import DeclaredDocuments, documents
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.manifest.load import load_files
-from reconciler.manifest.source import written
+from reconciler.manifest.source import find_document
 from reconciler.quota.desired import Declaration
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.usage.samples import QuotaType
@@ -21,10 +21,10 @@ from tests.cli.recommended import EVIDENCE, manifest, project, quota, row
 
 ALICE = '[["user", "alice"]]'
 FETCH = QuotaType.FETCH
-NOTHING = Declared(cluster="prod")
+NOTHING = DeclaredDocuments(cluster="prod")
 
 
-def declared(screen: Screen | None = None) -> Declared:
+def declared(screen: Screen | None = None) -> DeclaredDocuments:
     """What the project here says of prod."""
     targets = recommending._targets(None)
     return recommending.declared((screen or Screen()).console, targets["prod"])
@@ -101,7 +101,7 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
     assert one.labels == (("kafka-quotas.io/tier", "gold"), ("team", "payments"))
     assert one.limits == (5000.0, 20480.0, None, None, None)
     assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, True)
-    again = written(made, "prod", one)
+    again = find_document(made, "prod", one)
     assert again is not None
     assert again.annotations == {"approved-by": "bea: yes\nreally", "true-story": "true"}
 
@@ -224,4 +224,4 @@ def test_two_owners_of_one_pair_are_an_error_as_for_a_plan(folder: Path) -> None
 def test_a_declaration_that_its_file_does_not_hold_is_an_error() -> None:
     (one,) = load_files([("a", quota("alices", "producerByteRate: 1"))]).of("prod")
     with pytest.raises(UsageError, match="holds no document default/alices"):
-        _ = documents([row()], Declared(cluster="prod", declarations=(one,)), EVIDENCE)
+        _ = documents([row()], DeclaredDocuments(cluster="prod", declarations=(one,)), EVIDENCE)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import recommending
-from reconciler.cli.recommended_files import MARK, Put, places, put
-from reconciler.cli.recommending import Given, task_of
-from reconciler.cli.spark_options import Clusters, Window
-from reconciler.cli.spark_running import Running
+from reconciler.cli.recommended_files import MARK, WrittenFiles, places, put
+from reconciler.cli.recommending import RecommendOptions, task_of
+from reconciler.cli.spark_options import ClusterSelection, WindowOptions
+from reconciler.cli.spark_running import SparkOptions
 from reconciler.errors import UsageError
 from reconciler.manifest.load import load_files
 from reconciler.quota.entity import entity
-from reconciler.usage.findings import Evidence
+from reconciler.usage.findings import EvidenceNote
 from reconciler.usage.reports import UsageReport
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
@@ -21,11 +21,11 @@ from tests.cli.recommended import CLUSTERS, EVIDENCE, PROD, STAGING, manifest, p
 ALICES = quota("alices", "producerByteRate: 10000")
 
 
-def given(clusters: Clusters, out: str | None = "new") -> Given:
+def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptions:
     """A command line."""
-    return Given(
-        lake="lake", clusters=clusters, window=Window(), running=Running(), most=200,
-        out=None if out is None else Path(out),
+    return RecommendOptions(
+        lake="lake", clusters=clusters, window=WindowOptions(), running=SparkOptions(), most=200,
+        folder=None if out is None else Path(out),
     )  # fmt: skip
 
 
@@ -35,16 +35,16 @@ def places_of(out: Path, *names: str) -> dict[str, Path]:
 
 def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: Path) -> None:
     path = folder / "deep" / "new" / "prod.yaml"
-    assert put({path: ALICES}) == Put(written=(path,))
+    assert put({path: ALICES}) == WrittenFiles(written=(path,))
     text = path.read_text()
     assert text.startswith(MARK)
     (one,) = load_files([("new", text)]).checked().of("prod")
     assert one.entity == entity(user="alice")
-    assert put({path: ALICES.replace("10000", "9999")}) == Put(written=(path,))
+    assert put({path: ALICES.replace("10000", "9999")}) == WrittenFiles(written=(path,))
     assert "9999" in path.read_text()
-    assert put({path: ""}) == Put(removed=(path,))
+    assert put({path: ""}) == WrittenFiles(removed=(path,))
     assert not path.exists()
-    assert put({path: ""}) == Put()
+    assert put({path: ""}) == WrittenFiles()
 
 
 @pytest.mark.parametrize("text", [ALICES, ""])
@@ -124,7 +124,7 @@ def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
 
 
 def test_a_cluster_id_without_a_project_is_sized_and_declares_nothing(folder: Path) -> None:
-    task = task_of(Screen().console, given(Clusters(ids=(PROD,)), out=None))
+    task = task_of(Screen().console, given(ClusterSelection(ids=(PROD,)), out=None))
     assert task.declarations == {PROD: ()}
     assert (task.places, task.pinned) == ({}, frozenset())
 
@@ -136,14 +136,14 @@ def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
         folder, "all.yaml", quota("alices", "producerByteRate: 10000", metadata=pinned),
         quota("alices", "producerByteRate: 20000", cluster="staging"),
     )  # fmt: skip
-    task = task_of(Screen().console, given(Clusters(every=True)))
+    task = task_of(Screen().console, given(ClusterSelection(every=True)))
     assert task.pinned == {(PROD, entity(user="alice"))}
     assert {one: len(several) for one, several in task.declarations.items()} == {PROD: 1, STAGING: 1}  # fmt: skip
 
     class Advised:
         report = UsageReport(
             evidence=tuple(
-                Evidence(cluster_id=one, from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms)
+                EvidenceNote(cluster_id=one, from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms)
                 for one in CLUSTERS.values()
             )
         )

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from reconciler.sandbox import Fault, Settings
+from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.faults import Refuse
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 
@@ -164,7 +164,7 @@ def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(k
 
 
 def test_scram_users_of_the_cluster_are_known(kquota, folder):
-    settings = Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
+    settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
     with SandboxThread(settings) as sandbox:
         project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
         plan = json.loads(kquota("plan", "--format", "json", "--allow-defaults").out)
@@ -186,6 +186,6 @@ def test_a_file_that_lists_no_clients_is_refused_before_anything_is_asked(kquota
 
 
 def test_without_the_right_to_list_users_a_plan_goes_on(kquota, prod, sandbox):
-    sandbox.fail(Fault(effect=Refuse(failure=Failure(code=31, message="")), api=50, times=-1))
+    sandbox.fail(Fault(effect=Refuse(failure=BrokerFailure(code=31, message="")), api=50, times=-1))
     ran = kquota("plan")
     assert (ran.code, ran.err) == (0, "")

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.console import Console
-from reconciler.cli.exits import Exit
-from reconciler.cli.fleet_showing import FleetShowing, show_fleet
+from reconciler.cli.exits import ExitCode
+from reconciler.cli.fleet_showing import FleetOutput, show_fleet
 from reconciler.cli.fleet_sides import fleet
-from reconciler.cli.spark_options import Clusters
+from reconciler.cli.spark_options import ClusterSelection
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.spark import plan_sums
 from reconciler.spark.jobs.plan import violations
-from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport
+from reconciler.usage.fleet import ClusterTotals, ConflictRow, FleetReport
 
 TREE = Path(__file__).parents[2]
 PROJECT = """
@@ -50,12 +50,12 @@ spec:
 """
 
 
-def project(folder: Path, **quotas: str) -> Clusters:
+def project(folder: Path, **quotas: str) -> ClusterSelection:
     (folder / "kquota.yaml").write_text(PROJECT)
     (folder / "quotas").mkdir()
     for name, text in quotas.items():
         (folder / "quotas" / f"{name}.yaml").write_text(text)
-    return Clusters(project=folder / "kquota.yaml", every=True)
+    return ClusterSelection(project=folder / "kquota.yaml", every=True)
 
 
 def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -> None:
@@ -76,27 +76,27 @@ def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
 
 def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
     with pytest.raises(UsageError, match="nothing says where the documents of c9 are"):
-        fleet(Console.of_process({}), Clusters(ids=("c9",)))
+        fleet(Console.of_process({}), ClusterSelection(ids=("c9",)))
 
 
 CONFLICT = ConflictRow(
     cluster_id="c1", entity_json='[["user","a"]]', quota_key="producer_byte_rate", value=1.0,
     document="a", path="b", line=1,
 )  # fmt: skip
-REFUSED = ClusterSum(cluster_id="c1", look_ms=0, violations=("no",))
+REFUSED = ClusterTotals(cluster_id="c1", look_ms=0, violations=("no",))
 
 
 @pytest.mark.parametrize(
     ("report", "code"),
     [
-        (FleetReport(about="plan"), Exit.DONE),
-        (FleetReport(about="plan", clusters=(REFUSED,)), Exit.REFUSED),
-        (FleetReport(about="plan", clusters=(REFUSED,), conflicts=(CONFLICT,)), Exit.ERROR),
+        (FleetReport(about="plan"), ExitCode.DONE),
+        (FleetReport(about="plan", clusters=(REFUSED,)), ExitCode.REFUSED),
+        (FleetReport(about="plan", clusters=(REFUSED,), conflicts=(CONFLICT,)), ExitCode.ERROR),
     ],
 )
-def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: FleetReport, code: Exit) -> None:  # fmt: skip
+def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: FleetReport, code: ExitCode) -> None:  # fmt: skip
     out = tmp_path / "plan.md"
-    showing = FleetShowing(output="markdown", out=out, most=5)
+    showing = FleetOutput(output="markdown", out=out, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
     assert out.read_text().startswith("**")
 
@@ -125,7 +125,7 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     lake = str(tmp_path / "lake")
     looks = []
     for at, value in (("2026-11-01T00:00:00Z", 5_000_000.0), ("2026-11-02T00:00:00Z", 6_000_000.0)):
-        state = State(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+        state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
         path = tmp_path / f"{value}.json"
         path.write_text(dump(state_document(state, cluster_id="c1", taken_at=at)))
         looks += ["--snapshot", str(path)]

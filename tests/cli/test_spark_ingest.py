@@ -15,7 +15,7 @@ from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
@@ -141,7 +141,7 @@ def test_an_empty_window_is_said(kquota, project):
 
 def test_looks_come_in_alone_and_turn_doubt_into_knowledge(kquota, project, export):
     ingest(kquota, "--file", export)
-    state = State(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     look = project / "look.json"
     look.write_text(dump(state_document(state, cluster_id="id-o", taken_at="2023-11-01T00:00:00Z")))
     other = project / "other.json"
@@ -157,7 +157,7 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge(kquota, project, expo
 
 def test_a_look_without_a_time_is_refused_before_anything_is_read(kquota, project, export):
     look = project / "look.json"
-    look.write_text(dump(state_document(State(), cluster_id="id-o", taken_at="")))
+    look.write_text(dump(state_document(QuotaState(), cluster_id="id-o", taken_at="")))
     done = ingest(kquota, "--snapshot", look, "--file", export)
     assert done.code == 1
     assert "--taken-at" in done.err

@@ -8,7 +8,7 @@ from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.tables import POINT, QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE
@@ -107,7 +107,7 @@ def test_points_outside_of_the_window_are_not_given_up(ingest, export):
 
 
 def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
-    state = State(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     look = project / "look.json"
     text = dump(state_document(state, cluster_id="id-o", taken_at="2023-11-14T00:00:00Z"))
     look.write_text(text)
@@ -127,7 +127,7 @@ def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
 
 def test_looks_of_before_the_first_points_are_not_asked_for(ingest, export, project):
     """A day of looks that nothing needs any more may be damaged."""
-    state = State(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     for number in (1, 2):
         look = project / f"look{number}.json"
         taken = f"2023-11-0{number}T00:00:00Z"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.cli.spark_options import Chosen, Clusters, Moment, Window
+from reconciler.cli.spark_options import SelectedCluster, ClusterSelection, InstantParameter, WindowOptions
 from reconciler.errors import ConfigError, UsageError
 from tests.cli import projects
 from tests.fakes.clock import FakeClock
@@ -24,22 +24,22 @@ DAY = 86_400_000
     ],
 )
 def test_a_moment_is_a_date_an_instant_or_so_long_ago(text, expected):
-    assert Moment().convert(text, None, None) == expected
+    assert InstantParameter().convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-01", "", "1969-12-31", "-5m", "14"])
 def test_what_is_no_moment_is_refused(text):
     with pytest.raises(Exception, match=r"no moment|before 1970"):
-        Moment().convert(text, None, None)
+        InstantParameter().convert(text, None, None)
 
 
 def test_a_window_ends_now_and_is_as_long_as_its_default():
-    assert Window().span(FakeClock(NOW)) == (NOW * 1000 - 14 * DAY, NOW * 1000)
-    assert Window().span(FakeClock(NOW), DAY) == (NOW * 1000 - DAY, NOW * 1000)
+    assert WindowOptions().span(FakeClock(NOW)) == (NOW * 1000 - 14 * DAY, NOW * 1000)
+    assert WindowOptions().span(FakeClock(NOW), DAY) == (NOW * 1000 - DAY, NOW * 1000)
 
 
 def test_ago_is_counted_from_now_at_both_ends():
-    assert Window(from_ms=-2 * DAY, to_ms=-DAY).span(FakeClock(NOW)) == (
+    assert WindowOptions(from_ms=-2 * DAY, to_ms=-DAY).span(FakeClock(NOW)) == (
         NOW * 1000 - 2 * DAY,
         NOW * 1000 - DAY,
     )
@@ -47,19 +47,19 @@ def test_ago_is_counted_from_now_at_both_ends():
 
 def test_a_window_that_ends_before_it_begins_is_refused():
     with pytest.raises(UsageError, match="empty"):
-        Window(from_ms=-DAY, to_ms=-2 * DAY).span(FakeClock(NOW))
+        WindowOptions(from_ms=-DAY, to_ms=-2 * DAY).span(FakeClock(NOW))
 
 
 def test_a_typed_id_needs_no_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert Clusters(ids=("b", "a", "b")).chosen() == (Chosen(id="a"), Chosen(id="b"))
+    assert ClusterSelection(ids=("b", "a", "b")).select() == (SelectedCluster(id="a"), SelectedCluster(id="b"))
 
 
 def test_a_cluster_of_a_project_is_known_by_its_expected_id(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     projects.project(tmp_path, "h:9092", more="  expectedClusterId: abc\n")
-    (only,) = Clusters().chosen()
-    assert (only.id, only.name, only.shown) == ("abc", "prod", "prod")
+    (only,) = ClusterSelection().select()
+    assert (only.id, only.name, only.display_name) == ("abc", "prod", "prod")
     assert only.settings is not None
 
 
@@ -67,7 +67,7 @@ def test_a_cluster_without_an_id_is_refused_because_nothing_may_be_guessed(tmp_p
     monkeypatch.chdir(tmp_path)
     projects.project(tmp_path, "h:9092")
     with pytest.raises(ConfigError, match="expectedClusterId"):
-        Clusters(every=True).chosen()
+        ClusterSelection(every=True).select()
 
 
 def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
@@ -76,9 +76,9 @@ def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
     other = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
     (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
     with pytest.raises(UsageError, match="2 clusters"):
-        Clusters().chosen()
-    assert [each.id for each in Clusters(every=True).chosen()] == ["ia", "ib"]
-    assert [each.id for each in Clusters(names=("b",)).chosen()] == ["ib"]
+        ClusterSelection().select()
+    assert [each.id for each in ClusterSelection(every=True).select()] == ["ia", "ib"]
+    assert [each.id for each in ClusterSelection(names=("b",)).select()] == ["ib"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
 )
 def test_contradictions_are_refused(given):
     with pytest.raises(UsageError):
-        Clusters(**given)
+        ClusterSelection(**given)
 
 
 def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypatch):
@@ -94,15 +94,15 @@ def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypat
     one = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
     other = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
     (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
-    Clusters().check({"anything"})
-    Clusters(names=("a",)).check({"ia"})
-    Clusters(every=True).check({"ia"})
-    Clusters(ids=("x", "y")).check({"x", "y"})
+    ClusterSelection().check({"anything"})
+    ClusterSelection(names=("a",)).check({"ia"})
+    ClusterSelection(every=True).check({"ia"})
+    ClusterSelection(ids=("x", "y")).check({"x", "y"})
     with pytest.raises(UsageError, match="files are about cluster ib, and only a was chosen"):
-        Clusters(names=("a",)).check({"ia", "ib"})
+        ClusterSelection(names=("a",)).check({"ia", "ib"})
     with pytest.raises(UsageError, match="files are about cluster other, and only a, b was"):
-        Clusters(every=True).check({"other"})
+        ClusterSelection(every=True).check({"other"})
     with pytest.raises(UsageError, match="no file is about b"):
-        Clusters(names=("a", "b")).check({"ia"})
+        ClusterSelection(names=("a", "b")).check({"ia"})
     with pytest.raises(UsageError, match="no file is about y"):
-        Clusters(ids=("x", "y")).check({"x"})
+        ClusterSelection(ids=("x", "y")).check({"x"})

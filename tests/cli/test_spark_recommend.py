@@ -9,9 +9,9 @@ from reconciler.lake import pace
 from reconciler.lake.looks import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, Sample
-from reconciler.usage.sizing import SILVER, Case
+from reconciler.usage.sizing import SILVER, SizingCase
 from reconciler.usage.sizing import recommend as of_core
 from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
@@ -72,7 +72,7 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         for broker in (1, 2)
     }
     into = lakes.lake(folder / "lake")
-    state = State().with_values(
+    state = QuotaState().with_values(
         [(entity(user=user), Key.PRODUCER_BYTE_RATE, 100_000.0) for user in users]
     )
     replays.looked(into, CLUSTER, state, BEGIN + 5)
@@ -104,7 +104,7 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
     assert ran.code == 0, ran.err
     told = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
     for user in users:
-        case = Case(
+        case = SizingCase(
             kind=QuotaType.PRODUCE, from_ms=BEGIN, to_ms=BEGIN + DAYS * DAY_MS, max_gap_ms=STEP,
             series={broker: one for (who, broker), one in series.items() if who == user},
             current=100_000, pinned=user == "bea",

@@ -11,8 +11,8 @@ import pytest
 from reconciler.cli.console import Console
 from reconciler.cli.files import check_place
 from reconciler.cli.spark_capacity import capacities_of
-from reconciler.cli.spark_options import Chosen
-from reconciler.cli.spark_showing import KeyFile, Showing, show_report
+from reconciler.cli.spark_options import SelectedCluster
+from reconciler.cli.spark_showing import KeyFileParameter, ReportOutput, show_report
 from reconciler.cli.use_showing import show
 from reconciler.errors import UsageError
 from reconciler.manifest import project
@@ -36,7 +36,7 @@ spec:
 
 def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
     settings = project.parse(PROJECT).cluster("prod").cluster
-    chosen = [Chosen(id="c1", name="prod", settings=settings), Chosen(id="c2")]
+    chosen = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
     assert capacities_of(chosen, ()) == ("c1=125000000:-:700000",)
     assert capacities_of(chosen, ("c1=5:6",)) == ("c1=5:6",)
 
@@ -44,11 +44,11 @@ def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
 @pytest.mark.parametrize(
     ("showing", "expected"),
     [
-        (Showing(), "text"),
-        (Showing(out=Path("a.html")), "html"),
-        (Showing(out=Path("a.MD")), "markdown"),
-        (Showing(out=Path("a.html"), output="json"), "json"),
-        (Showing(out=Path("a.txt")), "text"),
+        (ReportOutput(), "text"),
+        (ReportOutput(out=Path("a.html")), "html"),
+        (ReportOutput(out=Path("a.MD")), "markdown"),
+        (ReportOutput(out=Path("a.html"), output="json"), "json"),
+        (ReportOutput(out=Path("a.txt")), "text"),
     ],
 )
 def test_the_name_of_a_file_says_the_format_unless_it_is_typed(showing, expected) -> None:
@@ -59,8 +59,8 @@ def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("0123456789abcdef0123\n")
     out = tmp_path / "page.html"
-    names = KeyFile().convert(str(key), None, None)
-    show_report(Console.of_process({}), whole_report(), Showing(out=out, pseudonymise=names))
+    names = KeyFileParameter().convert(str(key), None, None)
+    show_report(Console.of_process({}), whole_report(), ReportOutput(out=out, pseudonymise=names))
     text = out.read_text(encoding="utf-8")
     assert "etl" not in text
     assert "user-" in text
@@ -137,7 +137,7 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
 def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
     report = replace(whole_report(), usage=(USAGE,) * 80)
     out = tmp_path / "report.md"
-    show_report(Console.of_process({}), report, Showing(out=out))
+    show_report(Console.of_process({}), report, ReportOutput(out=out))
     screen = Screen()
     show(screen.console, report, "markdown")
     for text in (out.read_text(encoding="utf-8"), screen.facts):

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli import extras
-from reconciler.cli.spark_rollup import told
-from reconciler.cli.spark_running import Running, engine_option, run, running_options
+from reconciler.cli.spark_rollup import document_text
+from reconciler.cli.spark_running import SparkOptions, engine_option, run, running_options
 from reconciler.errors import ConfigError, UsageError
 from reconciler.spark.jobs import rollup
-from reconciler.spark.session import Settings
+from reconciler.spark.session import SessionSettings
 from tests.spark import lakes
 
 TREE = Path(__file__).parents[2]
@@ -24,20 +24,20 @@ TREE = Path(__file__).parents[2]
 @click.command()
 @running_options()
 @engine_option()
-def shown(running: Running, engine: str) -> None:
+def shown(running: SparkOptions, engine: str) -> None:
     click.echo(f"{running} {engine}")
 
 
 def test_options_become_where_a_job_runs() -> None:
     words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
     told = CliRunner().invoke(shown, words).output
-    assert told == f"{Running(master='local[2]', memory='2g', brief=True)} core\n"
-    assert CliRunner().invoke(shown, []).output == f"{Running()} auto\n"
-    assert Running(master="local[2]", memory="2g", brief=True).settings() == Settings(
+    assert told == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
+    assert CliRunner().invoke(shown, []).output == f"{SparkOptions()} auto\n"
+    assert SparkOptions(master="local[2]", memory="2g", brief=True).settings() == SessionSettings(
         master="local[2]", memory="2g", brief=True
     )
     with pytest.raises(ConfigError, match="not both"):
-        Running(master="local", remote="sc://x").settings()
+        SparkOptions(master="local", remote="sc://x").settings()
 
 
 def test_without_the_extra_the_command_says_what_to_install(
@@ -45,13 +45,13 @@ def test_without_the_extra_the_command_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(extras.MODULES, "spark", ("no_such_module",))
     with pytest.raises(UsageError, match="kquota spark rollup needs no_such_module") as caught:
-        run("rollup", "memory://", Running())
+        run("rollup", "memory://", SparkOptions())
     assert "[spark]" in caught.value.hint
 
 
 def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
-    done = rollup.Done(tables=(rollup.TableDone(table="usage_5m", units=2, rows=7),))
-    document = json.loads(told(done))
+    done = rollup.RollupReport(tables=(rollup.TableRollup(table="usage_5m", units=2, rows=7),))
+    document = json.loads(document_text(done))
     assert (document["kind"], document["format"]) == ("kquota-rollup", 1)
     assert document["tables"] == [
         {"table": "usage_5m", "units": 2, "rows": 7, "unchanged": 0, "again": 0}

@@ -10,7 +10,7 @@ from reconciler.lake import pace
 from reconciler.lake.looks import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.samples import DAY_MS, Cadence
@@ -46,8 +46,8 @@ spec:
 """
 
 
-def state(limit: float) -> State:
-    return State().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, limit)])
+def state(limit: float) -> QuotaState:
+    return QuotaState().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, limit)])
 
 
 @pytest.fixture

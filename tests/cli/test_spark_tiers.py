@@ -10,7 +10,7 @@ from reconciler.lake import pace
 from reconciler.lake.looks import day_of
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.spark import question
 from reconciler.spark.jobs import recommend
 from reconciler.usage.samples import DAY_MS, Cadence
@@ -23,7 +23,7 @@ PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "5M7h4oTiU-fNDuL--Y97tx"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
 STEP = 60_000
 ALICE = entity(user="alice")
-BEFORE = State().with_values([(ALICE, Key.PRODUCER_BYTE_RATE, 2000.0)])
+BEFORE = QuotaState().with_values([(ALICE, Key.PRODUCER_BYTE_RATE, 2000.0)])
 CLUSTER = """---
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
@@ -82,7 +82,7 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
 
 def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
     """What the grouped call of `recommend` makes of one cluster: tier and marks."""
-    facts = question.told(
+    facts = question.cluster_facts(
         cluster_id, Cadence(step_ms=STEP, max_gap_ms=STEP), states={question.BEFORE: BEFORE}
     )
     names = question.FACTS.names

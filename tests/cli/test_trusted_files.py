@@ -12,8 +12,8 @@ import pytest
 
 from reconciler.cli.trusted_files import TrustedFiles
 from reconciler.client import ANYTHING, ClientConfig
-from reconciler.client.config_keys import KEYS, Kind
-from reconciler.client.references import Allowed
+from reconciler.client.config_keys import KEYS, ValueKind
+from reconciler.client.references import AllowedReferences
 from reconciler.errors import ConfigError
 from reconciler.git.repository import Repository
 from tests.git.commits import commit, git, repository
@@ -103,9 +103,9 @@ def top(tmp_path: Path, files: dict[str, str], monkeypatch) -> Path:
     return made
 
 
-def trusted(top: Path) -> Allowed:
+def trusted(top: Path) -> AllowedReferences:
     found = TrustedFiles(tree=Repository(top=top).tree("refs/kquota/base"), revision="base")
-    return Allowed(variables=".*", paths=(Path("/"),), files=found)
+    return AllowedReferences(variables=".*", paths=(Path("/"),), files=found)
 
 
 def settings(slot: str, top: Path, files: dict[str, str]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def settings(slot: str, top: Path, files: dict[str, str]) -> dict[str, str]:
     return {name: inline.get(text, text.replace("HERE", str(top))) for name, text in given.items()}
 
 
-def facts(given: dict[str, str], allowed: Allowed) -> tuple[object, ...] | None:
+def facts(given: dict[str, str], allowed: AllowedReferences) -> tuple[object, ...] | None:
     """What the files decide; ``None`` where they are refused."""
     try:
         config = ClientConfig.from_mapping(given, allowed=allowed)
@@ -141,7 +141,7 @@ def test_the_slots_above_are_all_that_there_are():
     locations = {
         name
         for name, rule in KEYS.items()
-        if rule.kind is not Kind.IGNORED and re.search("location|file|path", name)
+        if rule.kind is not ValueKind.IGNORED and re.search("location|file|path", name)
     }
     assert locations == {slot for slot in SLOTS if "location" in slot and " " not in slot}
 
@@ -190,7 +190,7 @@ def test_files_outside_of_the_work_tree_are_read_from_the_disk(top: Path, tmp_pa
     files = trusted(top).files
     for name in (tmp_path / "ca.pem", tmp_path / "link.pem", Path("../ca.pem")):
         assert files.read(name) == b"outside"
-    assert [one.name for one in files.listed(tmp_path) or ()] == ["ca.pem", "link.pem", "repo"]
+    assert [one.name for one in files.list_folder(tmp_path) or ()] == ["ca.pem", "link.pem", "repo"]
 
 
 @pytest.mark.parametrize("way", ["straight", "by a link of the head", "by /proc"])
@@ -213,7 +213,7 @@ def test_a_file_that_only_the_checkout_has_is_refused(top: Path):
     with pytest.raises(ConfigError, match="is not in the repository at base") as refused:
         trusted(top).files.read(Path("conf/new.pem"))
     assert "merge the file first" in refused.value.hint
-    assert trusted(top).files.listed(Path("nowhere")) is None
+    assert trusted(top).files.list_folder(Path("nowhere")) is None
 
 
 def test_a_link_of_the_base_stays_in_the_base(top: Path):

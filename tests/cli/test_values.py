@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from reconciler.cli.values import Duration, EntityText, limit
+from reconciler.cli.values import DurationParameter, EntityParameter, limit
 from reconciler.errors import UsageError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -14,17 +14,17 @@ from reconciler.quota.keys import Key
     [("90s", 90), ("2h", 7200), ("1h30m", 5400), ("7d", 604_800), ("5ms", 0.005)],
 )
 def test_durations_are_read(text, seconds):
-    assert Duration().convert(text, None, None) == seconds
+    assert DurationParameter().convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "0s", "-1h", "1.5h", "2hours"])
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(click.BadParameter, match="no duration"):
-        Duration().convert(text, None, None)
+        DurationParameter().convert(text, None, None)
 
 
 def test_the_three_states_of_a_slot_can_be_typed():
-    read = EntityText().convert
+    read = EntityParameter().convert
     assert read("user=alice,client-id=<default>", None, None) == entity(
         user="alice", client_id=DEFAULT
     )
@@ -35,7 +35,7 @@ def test_the_three_states_of_a_slot_can_be_typed():
 @pytest.mark.parametrize("text", ["alice", "", "user=a,ip=1.2.3.4", "user=\udcff"])
 def test_what_is_no_entity_is_refused(text):
     with pytest.raises(click.BadParameter):
-        EntityText().convert(text, None, None)
+        EntityParameter().convert(text, None, None)
 
 
 @pytest.mark.parametrize(

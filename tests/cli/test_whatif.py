@@ -5,10 +5,10 @@ import json
 import pytest
 
 from reconciler.cli import extras
-from reconciler.cli.whatif import Asking
+from reconciler.cli.whatif import EvidenceOptions
 from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError
-from reconciler.sandbox.settings import Settings
+from reconciler.sandbox.settings import SandboxSettings
 from reconciler.usage.samples import DAY_MS
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, project, quota
@@ -284,7 +284,7 @@ def test_an_address_that_is_none_is_an_error_where_it_was_typed(kquota, cluster)
 
 def test_what_was_typed_must_fit_together():
     with pytest.raises(UsageError, match="contradicts"):
-        Asking(evidence="auto", no_evidence=True, require_evidence=True)
+        EvidenceOptions(evidence="auto", no_evidence=True, require_evidence=True)
 
 
 def test_a_missing_extra_is_a_warning_unless_it_was_asked_for(kquota, evidence, monkeypatch):
@@ -312,7 +312,7 @@ def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
 
 def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
     own = {"client.quota.callback.class": "com.example.Own"}
-    settings = Settings(cluster_id=CLUSTER_ID, broker_settings=own)
+    settings = SandboxSettings(cluster_id=CLUSTER_ID, broker_settings=own)
     with SandboxThread(settings) as running:
         running.seed(LIVE)
         project(folder, running.bootstrap, quota("a"), more=TELEMETRY)

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from reconciler.client import ClientConfig, Events, QuotaClient
+from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration
 from tests.fakes.clock import FakeClock
@@ -37,9 +37,9 @@ class Recorder:
         self.told: list[tuple[str, Any]] = []
         self._something = asyncio.Event()
 
-    def events(self) -> Events:
-        kinds = Events.__dataclass_fields__
-        return Events(**{kind: functools.partial(self._keep, kind) for kind in kinds})
+    def events(self) -> ClientEvents:
+        kinds = ClientEvents.__dataclass_fields__
+        return ClientEvents(**{kind: functools.partial(self._keep, kind) for kind in kinds})
 
     def _keep(self, kind: str, event: Any) -> None:
         self.told.append((kind, event))

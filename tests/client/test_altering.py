@@ -131,7 +131,7 @@ async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> 
         broker.on(ALTER_CLIENT_QUOTAS, acts.applied_then(last))
         results = await our.alter([setting(ALICE)])
         assert isinstance(results[ALICE], Unknown)
-        assert "sent, but no usable answer" in results[ALICE].why  # type: ignore[union-attr]
+        assert "sent, but no usable answer" in results[ALICE].reason  # type: ignore[union-attr]
         assert broker.count(ALTER_CLIENT_QUOTAS) == 1
 
 
@@ -151,7 +151,7 @@ async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
         results = await our.alter(many(1500), timeout=0.1)
         assert {type(it) for it in results.values()} == {Unknown}
         assert len(results) == 1500
-        whys = {it.why.split(":")[0] for it in results.values() if isinstance(it, Unknown)}
+        whys = {it.reason.split(":")[0] for it in results.values() if isinstance(it, Unknown)}
         assert whys == {"sent, but no usable answer", "not sent after that"}
 
 
@@ -263,7 +263,7 @@ async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
         broker.on(ALTER_CLIENT_QUOTAS, last)
         results = await our.alter(many(1001), timeout=1)
         assert sum(isinstance(it, Applied) for it in results.values()) == 1000
-        (why,) = {it.why for it in results.values() if isinstance(it, Unknown)}
+        (why,) = {it.reason for it in results.values() if isinstance(it, Unknown)}
         assert "sent" in why
 
 
@@ -276,7 +276,7 @@ async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_
         assert {it.name for it in results[1000:2000] if isinstance(it, Rejected)} == {
             "NOT_CONTROLLER"
         }
-        assert {it.why[:9] for it in results[2000:] if isinstance(it, Unknown)} == {"not sent:"}
+        assert {it.reason[:9] for it in results[2000:] if isinstance(it, Unknown)} == {"not sent:"}
 
 
 @on_loop

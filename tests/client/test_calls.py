@@ -13,7 +13,7 @@ from reconciler.errors import (
     ClientError,
     ConnectError,
     ConnectionRefused,
-    ControllerAway,
+    ControllerUnavailable,
     DecodeError,
     FrameTooLarge,
     ProtocolError,
@@ -467,7 +467,7 @@ async def test_a_controller_that_is_away_is_waited_for() -> None:
         kraft = api_versions.Feature(name="metadata.version", lowest=1, highest=20)
         answer = api_versions.encode_response(
             3,
-            api_versions.Response(
+            api_versions.ApiVersionsResponse(
                 error_code=0,
                 apis=tuple(
                     api_versions.ApiRange(api_key=api.key, lowest=api.lowest, highest=api.highest)
@@ -484,7 +484,7 @@ async def test_a_controller_that_is_away_is_waited_for() -> None:
         broker.cut()
         await recorder.until("disconnected", 2)
         broker.on(API_VERSIONS, *[acts.body(answer)] * 10000)
-        with pytest.raises(ControllerAway):
+        with pytest.raises(ControllerUnavailable):
             await our.alter([setting(ALICE)], timeout=0.2)
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client import ANYTHING, ClientConfig, Secret, Token
-from reconciler.client.config import Address, Protocol
-from reconciler.client.config_keys import FOREIGN, KEYS, Kind
+from reconciler.client import ANYTHING, ClientConfig, Secret, BearerToken
+from reconciler.client.config import Address, SecurityProtocol
+from reconciler.client.config_keys import FOREIGN, KEYS, ValueKind
 from reconciler.client.sasl import Gssapi, OAuthBearer, Plain, Scram
 from reconciler.errors import ConfigError
 
@@ -23,7 +23,7 @@ def made(**settings: object) -> ClientConfig:
 def test_bootstrap_servers_are_enough() -> None:
     config = ClientConfig.from_mapping({"bootstrap.servers": "b:9092"})
     assert config.bootstrap == (Address(host="b", port=9092),)
-    assert config.protocol is Protocol.PLAINTEXT
+    assert config.protocol is SecurityProtocol.PLAINTEXT
     assert (config.request_seconds, config.call_seconds, config.idle_seconds) == (30.0, 60.0, 180.0)
     assert (config.retry.first, config.retry.cap) == (0.1, 1.0)
     assert (config.reconnect.first, config.reconnect.cap) == (0.05, 1.0)
@@ -156,7 +156,7 @@ def test_controllers_are_refused_with_the_reason() -> None:
 )
 def test_strange_keys_are_warned_of_and_nothing_else(key: str, words: str) -> None:
     (warning,) = ClientConfig.from_mapping(
-        {"bootstrap.servers": "b:1", key: "x"}, where="f"
+        {"bootstrap.servers": "b:1", key: "x"}, location="f"
     ).warnings
     assert warning.startswith("f: ")
     assert words in warning
@@ -173,11 +173,11 @@ def test_the_tables_of_keys_do_not_overlap() -> None:
         assert name == rule.name or name in rule.aliases
         assert KEYS[rule.name] is rule
         if any(word in name for word in ("password", "secret", "jaas.config")):
-            assert rule.kind is Kind.HIDDEN
+            assert rule.kind is ValueKind.HIDDEN
 
 
 @pytest.mark.parametrize(
-    "key", sorted(name for name, rule in KEYS.items() if rule.kind in {Kind.MILLIS, Kind.COUNT})
+    "key", sorted(name for name, rule in KEYS.items() if rule.kind in {ValueKind.MILLIS, ValueKind.COUNT})
 )
 @pytest.mark.parametrize("text", ["", "x", "1.5", "-1", "99999999999"])
 def test_numbers_are_whole_and_bounded(key: str, text: str) -> None:
@@ -194,7 +194,7 @@ def test_choices_are_listed_when_a_value_is_none_of_them(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", sorted(name for name, rule in KEYS.items() if rule.kind is Kind.SWITCH)
+    "key", sorted(name for name, rule in KEYS.items() if rule.kind is ValueKind.SWITCH)
 )
 def test_switches_are_true_or_false(key: str) -> None:
     with pytest.raises(ConfigError, match="neither true nor false"):
@@ -330,8 +330,8 @@ def test_logins_that_cannot_work_are_refused(
 
 
 def test_a_token_source_of_the_callers_own() -> None:
-    async def source() -> Token:
-        return Token(value=Secret("a.b.c"))
+    async def source() -> BearerToken:
+        return BearerToken(value=Secret("a.b.c"))
 
     config = ClientConfig.from_mapping(SASL | {"sasl.mechanism": "OAUTHBEARER"}, token=source)
     assert isinstance(config.sasl, OAuthBearer)
@@ -365,9 +365,9 @@ def test_doubtful_settings_are_warned_of(settings: dict[str, str], words: str) -
 def test_a_configuration_that_contradicts_itself_cannot_be_built() -> None:
     address = Address(host="b", port=1)
     with pytest.raises(ConfigError, match="TLS settings"):
-        ClientConfig(bootstrap=(address,), protocol=Protocol.SSL)
+        ClientConfig(bootstrap=(address,), protocol=SecurityProtocol.SSL)
     with pytest.raises(ConfigError, match="SASL settings"):
-        ClientConfig(bootstrap=(address,), protocol=Protocol.SASL_PLAINTEXT)
+        ClientConfig(bootstrap=(address,), protocol=SecurityProtocol.SASL_PLAINTEXT)
     with pytest.raises(ConfigError, match="is missing"):
         ClientConfig(bootstrap=())
 

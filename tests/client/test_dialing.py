@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.client.config import Address, ClientConfig
-from reconciler.client.dialing import Target, dial
+from reconciler.client.dialing import DialTarget, dial
 from reconciler.errors import ConfigError, ConnectError, DnsError
 from tests.client.support import client, on_loop
 from tests.fakes.scripted_broker import ScriptedBroker
@@ -22,7 +22,7 @@ def config(*addresses: str, **settings: object) -> ClientConfig:
     )
 
 
-async def dialed(made: ClientConfig) -> Target:
+async def dialed(made: ClientConfig) -> DialTarget:
     opened, target = await dial(made.bootstrap, made)
     opened.close()
     return target

@@ -63,7 +63,7 @@ def test_options_are_read_as_java_reads_them(text: str, expected: dict[str, str]
 )
 def test_what_kafka_refuses_is_refused_without_showing_values(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        jaas.parse(text, where="client.properties:7")
+        jaas.parse(text, location="client.properties:7")
     assert caught.value.key == "sasl.jaas.config"
     assert str(caught.value).startswith("client.properties:7: sasl.jaas.config")
     assert "pl4nted" not in str(caught.value)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, Token
+from reconciler.client import ClientConfig, QuotaClient, Secret, BearerToken
 from reconciler.errors import AuthenticationError, ConnectError
 from reconciler.wire.apis import (
     API_VERSIONS,
@@ -188,7 +188,7 @@ def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:
 
 @on_loop
 async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
-    async def source() -> Token:
+    async def source() -> BearerToken:
         raise RuntimeError("planted-secret")
 
     async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
@@ -202,9 +202,9 @@ async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
 async def test_the_callers_token_is_asked_for_each_login() -> None:
     asked = []
 
-    async def source() -> Token:
+    async def source() -> BearerToken:
         asked.append(1)
-        return Token(value=Secret("abc.def.ghi"))
+        return BearerToken(value=Secret("abc.def.ghi"))
 
     async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
         with pytest.raises(AuthenticationError, match="does not accept the SASL mechanism"):

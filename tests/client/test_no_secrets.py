@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, Token, about
-from reconciler.client.calls import Verdict
+from reconciler.client import ClientConfig, QuotaClient, Secret, BearerToken, about
+from reconciler.client.calls import ResponseStatus
 from reconciler.client.login import Login
 from reconciler.client.translation import results_of
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected
-from reconciler.wire.alter_client_quotas import Altered
+from reconciler.wire.alter_client_quotas import AlterClientQuotasResponse
 from reconciler.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.client.support import Recorder
 from tests.client.test_oidc import Endpoint, token
@@ -158,11 +158,11 @@ def test_a_broker_that_repeats_the_password_is_quoted_without_it(net: Net, echo:
 def test_what_a_broker_says_of_a_request_is_quoted_without_the_password() -> None:
     config = ClientConfig.from_mapping(settings(ScriptedBroker(port=1)))
     scrubbed = Login(config, FakeClock()).scrubbed
-    refused = about.CLUSTER.refusal(Verdict(code=42, words=f"who is {PLANTED}?"), "b:1", scrubbed)
+    refused = about.CLUSTER.refusal(ResponseStatus(code=42, message=f"who is {PLANTED}?"), "b:1", scrubbed)
     assert str(refused).endswith("who is <hidden>?")
     alice = entity(user="alice")
     result, _ = results_of(
-        Altered(throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)),
+        AlterClientQuotasResponse(throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)),
         {(("user", "alice"),): alice}, scrubbed,
     )  # fmt: skip
     assert result[alice] == Rejected(code=42, name="INVALID_REQUEST", message="no <hidden>")
@@ -260,8 +260,8 @@ def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None
 
 
 def test_a_token_of_the_callers_own(net: Net) -> None:
-    async def source() -> Token:
-        made = Token(value=Secret(GOOD))
+    async def source() -> BearerToken:
+        made = BearerToken(value=Secret(GOOD))
         net.show(made)
         return made
 

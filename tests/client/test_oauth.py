@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from reconciler.client import ClientConfig, Token
+from reconciler.client import ClientConfig, BearerToken
 from reconciler.client.oidc import OidcTokens
 from reconciler.client.sasl import OAuthBearer
 from reconciler.client.unsecured import UnsecuredTokens
@@ -31,7 +31,7 @@ def source(settings: dict[str, str], clock: FakeClock | None = None) -> object:
     return config.sasl.source(clock or FakeClock())
 
 
-def fetch(tokens: object) -> Token:
+def fetch(tokens: object) -> BearerToken:
     return asyncio.run(tokens())  # type: ignore[operator]
 
 

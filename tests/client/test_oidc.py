@@ -12,7 +12,7 @@ import pytest
 from reconciler.client.backoff import Backoff
 from reconciler.client.oidc import OidcSettings, OidcTokens
 from reconciler.client.secret import Secret
-from reconciler.client.token import Token, check_extensions
+from reconciler.client.token import BearerToken, check_extensions
 from reconciler.errors import AuthenticationError, ConfigError
 from tests.client.support import on_loop
 from tests.fakes.clock import FakeClock
@@ -267,7 +267,7 @@ def test_urls_that_would_give_the_secret_away_are_refused(url: str, words: str) 
 @pytest.mark.parametrize("value", ["", "a b", "a\x01b", "é"])
 def test_what_is_no_token_is_refused_without_being_shown(value: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Token(value=Secret(value))
+        BearerToken(value=Secret(value))
     assert not value or value not in str(caught.value)
 
 
@@ -282,5 +282,5 @@ def test_extensions_have_a_syntax(extensions: dict[str, str]) -> None:
 def test_nothing_secret_is_in_any_repr(endpoint: Endpoint) -> None:
     tokens = source(endpoint, FakeClock())
     settings = tokens._settings
-    assert PLANTED not in repr(tokens) + repr(settings) + repr(Token(value=Secret("abc.def")))
-    assert "abc.def" not in repr(Token(value=Secret("abc.def")))
+    assert PLANTED not in repr(tokens) + repr(settings) + repr(BearerToken(value=Secret("abc.def")))
+    assert "abc.def" not in repr(BearerToken(value=Secret("abc.def")))

@@ -74,7 +74,7 @@ def test_the_last_of_repeated_keys_counts_but_all_are_seen() -> None:
 @pytest.mark.parametrize("bad", [r"a=\u12", r"a=\uXYZW", r"\u=1"])
 def test_a_broken_escape_is_an_error_with_its_line(bad: str) -> None:
     with pytest.raises(ConfigError, match=r"client\.properties:2: .*four hexadecimal digits"):
-        properties.parse(f"x=1\n{bad}", where="client.properties")
+        properties.parse(f"x=1\n{bad}", location="client.properties")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from reconciler.wire.apis import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
 )
-from reconciler.wire.scram_credentials import Credential
+from reconciler.wire.scram_credentials import CredentialInfo
 from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
@@ -157,7 +157,7 @@ async def test_resolve_answers_each_client_from_one_describe() -> None:
     assert isinstance(first, Resolution)
     effective = next(it for it in first.effective if it.key is Key.PRODUCER_BYTE_RATE)
     assert (effective.value, effective.source) == (10.0, ALICE)
-    assert [it.entity for it in effective.lost] == [entity(user=None)]
+    assert [it.entity for it in effective.overridden] == [entity(user=None)]
     second = found[there]
     assert isinstance(second, Resolution)
     assert second.limit(Key.CONNECTION_CREATION_RATE) == 3.0
@@ -298,10 +298,10 @@ async def test_values_within_kafkas_rounding_are_the_same() -> None:
 async def test_scram_users_with_their_mechanisms() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.scram = {
-            "bob": (Credential(mechanism=2, iterations=8192),),
+            "bob": (CredentialInfo(mechanism=2, iterations=8192),),
             "alice": (
-                Credential(mechanism=1, iterations=4096),
-                Credential(mechanism=9, iterations=1),
+                CredentialInfo(mechanism=1, iterations=4096),
+                CredentialInfo(mechanism=9, iterations=1),
             ),
         }
         users = await our.scram_users()

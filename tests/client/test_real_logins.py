@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, Token
+from reconciler.client import ClientConfig, QuotaClient, Secret, BearerToken
 from reconciler.errors import AuthenticationError, ConnectError, KquotaError
 from tests.client.support import Recorder, on_loop
 from tests.servers.jars import NEWEST, VERSIONS
@@ -115,8 +115,8 @@ async def test_a_token_that_the_broker_refuses_is_final(cluster: KafkaCluster, f
         else issuer.mint("admin", audience="x")
     )
 
-    async def source() -> Token:
-        return Token(value=Secret(bad))
+    async def source() -> BearerToken:
+        return BearerToken(value=Secret(bad))
 
     settings = {
         "bootstrap.servers": cluster.bootstrap(Listener.OAUTHBEARER),

@@ -2,16 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client.references import ANYTHING, NOTHING, Allowed, resolve
+from reconciler.client.references import ANYTHING, NOTHING, AllowedReferences, resolve
 from reconciler.errors import ConfigError
 
 
-def resolved(value: str, allowed: Allowed = ANYTHING) -> str:
+def resolved(value: str, allowed: AllowedReferences = ANYTHING) -> str:
     return resolve(
         value,
         allowed=allowed,
         key="sasl.password",
-        where="f:3",
+        location="f:3",
         environment={"X": "${env:Y}", "Y": "y"},
     )
 
@@ -76,7 +76,7 @@ def test_nothing_is_read_without_permission(folder: Path, text: str) -> None:
 
 
 def test_permission_goes_by_pattern_and_by_folder(folder: Path) -> None:
-    allowed = Allowed(variables="Y|Z_.*", paths=(folder / "inside",))
+    allowed = AllowedReferences(variables="Y|Z_.*", paths=(folder / "inside",))
     (folder / "inside").mkdir()
     (folder / "inside" / "a").write_text("in")
     (folder / "inside" / "link").symlink_to(folder / "secret")

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from reconciler.client import about
 from reconciler.client.backoff import Backoff, Deadline
-from reconciler.client.chunks import MAX_BYTES, cut, halves
+from reconciler.client.chunks import MAX_BYTES, split_into_chunks, halves
 from reconciler.client.clock import SystemClock
 from reconciler.client.config import ClientConfig
-from reconciler.client.events import Events, Rebootstrapped, tell
+from reconciler.client.events import ClientEvents, Rebootstrapped, emit
 from reconciler.client.nodes import Nodes, address_of
 from reconciler.ports import Node
 from reconciler.quota.entity import entity
 from reconciler.quota.order import MAX_ENTITIES, MAX_OPERATIONS
 from reconciler.quota.outcome import Alteration
-from reconciler.wire.versions import Offered
+from reconciler.wire.versions import OfferedVersions
 from tests.client.support import on_loop
 
 
@@ -33,9 +33,9 @@ def test_waits_double_up_to_the_cap_and_are_spread_by_a_fifth() -> None:
 
 def test_deadlines_never_leave_less_than_nothing() -> None:
     deadline = Deadline(at=10.0)
-    assert (deadline.left(4.0), deadline.left(12.0)) == (6.0, 0.0)
+    assert (deadline.seconds_remaining(4.0), deadline.seconds_remaining(12.0)) == (6.0, 0.0)
     assert (deadline.within(4.0, 1.0), deadline.within(4.0, 9.0)) == (1.0, 6.0)
-    assert Deadline(at=10.0, connect_at=6.0).to_connect.left(4.0) == 2.0
+    assert Deadline(at=10.0, connect_at=6.0).to_connect.seconds_remaining(4.0) == 2.0
     assert deadline.to_connect == deadline
     assert [deadline.passed(at) for at in (9.9, 10.0)] == [False, True]
 
@@ -52,7 +52,7 @@ def test_chunks_cover_everything_in_order_and_keep_every_bound(
         for n, (operations, _) in enumerate(shape)
     ]
     sizes = [size for _, size in shape]
-    chunks = list(cut(alterations, sizes))
+    chunks = list(split_into_chunks(alterations, sizes))
     assert [at for start, end in chunks for at in range(start, end)] == list(range(len(shape)))
     for start, end in chunks:
         assert end - start <= MAX_ENTITIES
@@ -88,24 +88,24 @@ def test_before_metadata_all_bootstrap_addresses_are_dialed_together() -> None:
 
 def test_one_known_broker_is_dialed_at_a_time_and_those_that_failed_come_last() -> None:
     known = nodes(1, 2, 3)
-    bad = [address_of(it) for it in known.known[:2]]
+    bad = [address_of(it) for it in known.brokers[:2]]
     known.failed(bad, 0.0)
     for _ in range(20):
         assert [str(it) for it in known.choose(5.0).addresses] == ["n3:9092"]
-    known.heard(bad[0], 6.0)
+    known.record_success(bad[0], 6.0)
     assert {str(known.choose(7.0).addresses[0]) for _ in range(50)} == {"n1:9092", "n3:9092"}
 
 
 def test_when_all_must_wait_the_first_to_be_ready_is_waited_for() -> None:
     known = nodes(1)
-    known.failed([address_of(known.known[0])], 10.0)
+    known.failed([address_of(known.brokers[0])], 10.0)
     choice = known.choose(10.0)
     assert 0.08 <= choice.wait <= 0.12
 
 
 def test_the_time_for_setting_up_grows_with_failures() -> None:
     known = nodes(1)
-    address = address_of(known.known[0])
+    address = address_of(known.brokers[0])
     assert 8 <= known.choose_node(address, 0.0).setup_seconds <= 12
     known.failed([address] * 3, 0.0)
     assert 24 <= known.choose_node(address, 99.0).setup_seconds <= 36
@@ -115,7 +115,7 @@ def test_the_known_brokers_are_given_up_when_all_failed_or_after_long_silence() 
     known = nodes(1, 2)
     assert known.must_rebootstrap(299.0) == ""
     assert "nothing was heard" in known.must_rebootstrap(301.0)
-    known.failed([address_of(it) for it in known.known], 1.0)
+    known.failed([address_of(it) for it in known.brokers], 1.0)
     assert known.must_rebootstrap(2.0) == "every known broker failed"
     known.forget()
     assert known.must_rebootstrap(2.0) == ""
@@ -129,13 +129,13 @@ async def test_a_listener_that_fails_goes_to_the_loop_and_not_into_the_protocol(
     def bad(_: object) -> None:
         raise RuntimeError("listener")
 
-    tell(Events(rebootstrap=bad).rebootstrap, Rebootstrapped(reason="x"))
+    emit(ClientEvents(rebootstrap=bad).rebootstrap, Rebootstrapped(reason="x"))
     assert "Rebootstrapped" in str(caught[0]["message"])
 
 
 def test_listeners_do_nothing_unless_given() -> None:
-    events = Events()
-    assert {getattr(events, name)(object()) for name in Events.__dataclass_fields__} == {None}
+    events = ClientEvents()
+    assert {getattr(events, name)(object()) for name in ClientEvents.__dataclass_fields__} == {None}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_listeners_do_nothing_unless_given() -> None:
 def test_a_line_of_kafka_is_guessed_from_what_it_offers(
     ranges: dict[int, tuple[int, int]], expected: tuple[str, str]
 ) -> None:
-    assert about.line(Offered(ranges=ranges)) == expected
+    assert about.line(OfferedVersions(ranges=ranges)) == expected
 
 
 def test_the_real_clock_goes_forward() -> None:

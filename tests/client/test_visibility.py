@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from reconciler.client.backoff import Deadline
-from reconciler.client.visibility import FEW, Watch, shows
+from reconciler.client.visibility import FEW, VisibilityWait, shows
 from reconciler.ports import Node, Visibility
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.fakes.clock import FakeClock
 
 NODES = [Node(id=number, host=f"b{number}", port=9092) for number in (1, 2)]
@@ -24,8 +24,8 @@ def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
     """Brokers that show everything but one entity each, looked at for some seconds."""
     clock = FakeClock()
 
-    async def describe(wanted: Filter, node: int, _: Deadline) -> State:
-        return State(
+    async def describe(wanted: Filter, node: int, _: Deadline) -> QuotaState:
+        return QuotaState(
             limits={
                 one.entity: (5.0, None, None, None, None)
                 for one in expected
@@ -36,7 +36,7 @@ def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
     async def live(_: Deadline) -> list[Node]:
         return NODES
 
-    watch = Watch(
+    watch = VisibilityWait(
         expected=expected,
         describe=describe,
         live=live,
@@ -58,7 +58,7 @@ def test_every_alteration_has_to_be_shown_by_every_broker(count):
 def test_every_operation_of_an_alteration_counts():
     both = Alteration(entity(user="a"), (("producer_byte_rate", 5.0), ("consumer_byte_rate", None)))
     subject = both.entity
-    assert shows(State(limits={subject: (5.0, None, None, None, None)}), both)
-    assert not shows(State(limits={subject: (5.0, 1.0, None, None, None)}), both)
-    assert not shows(State(limits={subject: (4.0, None, None, None, None)}), both)
-    assert not shows(State(), both)
+    assert shows(QuotaState(limits={subject: (5.0, None, None, None, None)}), both)
+    assert not shows(QuotaState(limits={subject: (5.0, 1.0, None, None, None)}), both)
+    assert not shows(QuotaState(limits={subject: (4.0, None, None, None, None)}), both)
+    assert not shows(QuotaState(), both)

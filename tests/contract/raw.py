@@ -19,22 +19,22 @@ from reconciler.wire import (
     sasl_authenticate,
     sasl_handshake,
 )
-from reconciler.wire.alter_client_quotas import Alteration, Altered, Result
+from reconciler.wire.alter_client_quotas import Alteration, AlterClientQuotasResponse, Result
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    Api,
+    KafkaApi,
 )
 from reconciler.wire.describe_client_quotas import Component
-from reconciler.wire.layout import Layout, Part
+from reconciler.wire.layout import EntryLayout, Part
 
 SECONDS = 60.0
 VISIBLE_SECONDS = 30.0
 PACE_SECONDS = 0.01
-LAYOUT = Layout(
+LAYOUT = EntryLayout(
     slots=("user", "client-id", "ip"),
     columns=(
         "producer_byte_rate",
@@ -87,7 +87,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         """
         return self._exactly(frames.frame_size(self._exactly(frames.LENGTH_BYTES)))
 
-    def ask(self, api: Api, version: int, body: bytes, *, client_id: str | None = "raw") -> bytes:
+    def ask(self, api: KafkaApi, version: int, body: bytes, *, client_id: str | None = "raw") -> bytes:
         """The body of the answer to one request."""
         self.count += 1
         self.send(
@@ -106,21 +106,21 @@ class RawConnection(AbstractContextManager["RawConnection"]):
 
     def offered(self) -> dict[int, tuple[int, int]]:
         """API key -> lowest and highest version."""
-        answer = self.api_versions(0, api_versions.Request())
+        answer = self.api_versions(0, api_versions.ApiVersionsRequest())
         return {api.api_key: (api.lowest, api.highest) for api in answer.apis}
 
-    def plain(self, user: str, password: str) -> sasl_authenticate.Response:
+    def plain(self, user: str, password: str) -> sasl_authenticate.SaslAuthenticateResponse:
         """Authenticates with SASL PLAIN."""
         chosen = self.handshake("PLAIN")
         assert chosen.error_code == 0
         return self.token(f"\0{user}\0{password}".encode())
 
-    def handshake(self, mechanism: str) -> sasl_handshake.Response:
-        body = sasl_handshake.encode_request(1, sasl_handshake.Request(mechanism=mechanism))
+    def handshake(self, mechanism: str) -> sasl_handshake.SaslHandshakeResponse:
+        body = sasl_handshake.encode_request(1, sasl_handshake.SaslHandshakeRequest(mechanism=mechanism))
         return sasl_handshake.decode_response(1, self.ask(SASL_HANDSHAKE, 1, body))
 
-    def token(self, token: bytes) -> sasl_authenticate.Response:
-        body = sasl_authenticate.encode_request(2, sasl_authenticate.Request(token=token))
+    def token(self, token: bytes) -> sasl_authenticate.SaslAuthenticateResponse:
+        body = sasl_authenticate.encode_request(2, sasl_authenticate.SaslAuthenticateRequest(token=token))
         return sasl_authenticate.decode_response(2, self.ask(SASL_AUTHENTICATE, 2, body))
 
     def alter(
@@ -128,7 +128,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         *alterations: Alteration,
         validate_only: bool = False,
         version: int = 1,
-    ) -> Altered:
+    ) -> AlterClientQuotasResponse:
         """One AlterClientQuotas request, empty ones included."""
         if alterations:
             body = alter_client_quotas.encode_request(
@@ -147,7 +147,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def describe(
         self, components: Sequence[Component] = (), *, strict: bool = False, version: int = 1
     ) -> Described:
-        request = describe_client_quotas.Request(components=tuple(components), strict=strict)
+        request = describe_client_quotas.DescribeClientQuotasRequest(components=tuple(components), strict=strict)
         body = describe_client_quotas.encode_request(version, request)
         answer = self.ask(DESCRIBE_CLIENT_QUOTAS, version, body)
         return described(version, answer)

@@ -20,9 +20,9 @@ from reconciler.sandbox import (
     Authorizer,
     Listener,
     Operation,
-    Protocol,
+    ListenerProtocol,
     Sandbox,
-    Settings,
+    SandboxSettings,
 )
 from reconciler.sandbox.settings import MECHANISMS
 from tests.contract.raw import RawConnection
@@ -104,13 +104,13 @@ def mechanisms_of(line: str) -> tuple[str, ...]:
 
 def sasl_listener(line: str) -> Listener:
     """The SASL listener of a sandbox."""
-    return Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT, mechanisms=mechanisms_of(line))
+    return Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT, mechanisms=mechanisms_of(line))
 
 
 @contextmanager
 def sandbox_target(name: str) -> Iterator[Target]:
     """A sandbox of that profile, on a thread of its own."""
-    settings = Settings(
+    settings = SandboxSettings(
         profile=PROFILES[name],
         users=USERS,
         authorizer=AUTHORIZER,

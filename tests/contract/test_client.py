@@ -13,7 +13,7 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected
-from reconciler.quota.state import Limits, State, limits_of
+from reconciler.quota.state import Limits, QuotaState, limits_of
 from tests.contract.expectations import CONNECTION, CONSUMER, PRODUCER, REQUEST
 from tests.contract.targets import Target
 
@@ -74,7 +74,7 @@ def ask(settings: ClientConfig, use: Callable[[QuotaClient], Awaitable[T]]) -> T
 def test_what_is_written_is_read_back(empty: Target) -> None:
     alterations = as_alterations(RULES)
 
-    async def use(client: QuotaClient) -> State:
+    async def use(client: QuotaClient) -> QuotaState:
         checked = await client.alter(alterations, validate_only=True)
         assert checked == {alteration.entity: Applied() for alteration in alterations}
         assert (await client.describe()).limits == {}

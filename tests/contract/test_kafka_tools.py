@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import PROFILES, Listener, Protocol, Sandbox, Settings
+from reconciler.sandbox import PROFILES, Listener, ListenerProtocol, Sandbox, SandboxSettings
 from tests.contract.raw import RawConnection
 from tests.contract.targets import AUTHORIZER, Target, running
 from tests.servers import tools
@@ -139,8 +139,8 @@ def test_java_logs_in_over_tls_with_every_mechanism(mechanism: str, tmp_path: Pa
     authority = Authority.make(tmp_path / "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("sandbox").bundle)
-    door = Listener(name="SASL_SSL", protocol=Protocol.SASL_SSL, tls=context)
-    settings = Settings(
+    door = Listener(name="SASL_SSL", protocol=ListenerProtocol.SASL_SSL, tls=context)
+    settings = SandboxSettings(
         profile=PROFILES["4.x"], users=USERS, authorizer=AUTHORIZER, listeners=(door,)
     )
     with running(Sandbox(settings)) as sandbox:

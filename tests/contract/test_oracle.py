@@ -93,7 +93,7 @@ def commit(image: Image, asked: list[Alteration], line: str) -> tuple[Image, dic
     verdicts = rules.alter(
         PROFILES[line], image, asked, resolvable=frozenset(), validate_only=False
     )
-    assert verdicts.whole is None
+    assert verdicts.request_failure is None
     said = {
         names: (0, None) if failure is None else (failure.code, failure.message)
         for names, failure in verdicts.results.items()
@@ -159,9 +159,9 @@ def test_both_refuse_the_same_size(oracle: tuple[RulesOracle, str]) -> None:
     asked = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(10_001)]
     verdicts = rules.alter(PROFILES[line], EMPTY, asked, resolvable=(), validate_only=True)
     if PROFILES[line].records_in_validation:
-        assert verdicts.whole == rules.TOO_MANY
+        assert verdicts.request_failure == rules.TOO_MANY
         with pytest.raises(BatchRefused):
             java.alter(asked, validate_only=True)
     else:
-        assert verdicts.whole is None
+        assert verdicts.request_failure is None
         assert {answer.error for answer in java.alter(asked, validate_only=True)} == {0}

@@ -11,9 +11,9 @@ from reconciler.wire.apis import (
     DESCRIBE_CLUSTER,
     METADATA,
     SASL_AUTHENTICATE,
-    Api,
+    KafkaApi,
 )
-from reconciler.wire.primitives import Writer
+from reconciler.wire.primitives import WireWriter
 from reconciler.wire.sasl.scram import ScramClient
 from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import Target
@@ -49,7 +49,7 @@ NO_SCRAM = (
 )
 EVERY_TOPIC = b"\0\0\0\0"  # v0 cannot ask for none
 METADATA_VERSION = {"3.4": 8, "3.9": 21}
-HELLO = api_versions.Request(software_name="contract", software_version="1.0")
+HELLO = api_versions.ApiVersionsRequest(software_name="contract", software_version="1.0")
 
 
 def test_the_versions_that_we_can_read_are_offered(target: Target) -> None:
@@ -101,7 +101,7 @@ def test_a_newer_api_versions_is_refused_in_the_oldest_layout(target: Target) ->
 def test_a_client_that_names_itself_badly_is_refused(
     target: Target, name: str, version: str
 ) -> None:
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.string(name)
     writer.string(version)
     writer.tags()
@@ -126,13 +126,13 @@ def test_a_client_that_means_another_broker_is_told_so_from_4_4_on(target: Targe
     }
     with target.connect() as connection:
         for (cluster_id, node_id), code in codes.items():
-            request = api_versions.Request(
+            request = api_versions.ApiVersionsRequest(
                 software_name="a", software_version="1", cluster_id=cluster_id, node_id=node_id
             )
             assert connection.api_versions(5, request).error_code == code
 
 
-UNPARSABLE: list[tuple[Api, int, bytes]] = [
+UNPARSABLE: list[tuple[KafkaApi, int, bytes]] = [
     (DESCRIBE_CLIENT_QUOTAS, 0, b"\0\0\0\1"),
     (DESCRIBE_CLIENT_QUOTAS, 0, b"\xff\xff\xff\xff\0"),
     (DESCRIBE_CLIENT_QUOTAS, 0, b"\0\0\0\1\xff\xff\0\0\0\0"),
@@ -148,7 +148,7 @@ UNPARSABLE: list[tuple[Api, int, bytes]] = [
 
 @pytest.mark.parametrize(("api", "version", "body"), UNPARSABLE)
 def test_what_cannot_be_parsed_closes_the_connection(
-    target: Target, api: Api, version: int, body: bytes
+    target: Target, api: KafkaApi, version: int, body: bytes
 ) -> None:
     with target.connect() as connection, pytest.raises(Closed):
         connection.ask(api, version, body)
@@ -170,7 +170,7 @@ def test_the_cluster_tells_who_it_is(target: Target) -> None:
     with target.connect() as connection:
         low, high = target.expected(OFFERED)["Metadata"]
         for version in range(low, high + 1):
-            nothing = metadata.Request(topics=(), allow_auto_topic_creation=version < 4)
+            nothing = metadata.MetadataRequest(topics=(), allow_auto_topic_creation=version < 4)
             body = metadata.encode_request(version, nothing) if version else EVERY_TOPIC
             told = metadata.decode_response(version, connection.ask(METADATA, version, body))
             assert [(it.node_id, it.host, it.port) for it in told.brokers] == [
@@ -181,7 +181,7 @@ def test_the_cluster_tells_who_it_is(target: Target) -> None:
 
 def test_the_addresses_are_those_of_the_listener_that_was_asked(target: Target) -> None:
     with target.login("alice") as connection:
-        body = describe_cluster.encode_request(0, describe_cluster.Request())
+        body = describe_cluster.encode_request(0, describe_cluster.DescribeClusterRequest())
         told = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
     assert told.cluster_id == target.cluster_id
     assert [(it.node_id, it.port) for it in told.brokers] == [(1, target.sasl_port)]
@@ -198,7 +198,7 @@ def test_a_broker_is_no_controller(target: Target) -> None:
     with target.connect() as connection:
         for endpoint, expected in said.items():
             body = describe_cluster.encode_request(
-                1, describe_cluster.Request(endpoint_type=endpoint)
+                1, describe_cluster.DescribeClusterRequest(endpoint_type=endpoint)
             )
             told = describe_cluster.decode_response(1, connection.ask(DESCRIBE_CLUSTER, 1, body))
             assert (told.error_code, told.error_message) == expected

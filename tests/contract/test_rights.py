@@ -20,8 +20,8 @@ NEVER_SECONDS = 0.3
 CALLBACK = "client.quota.callback.class"
 
 
-def scram(connection: RawConnection, users: tuple[str, ...] | None) -> scram_credentials.Response:
-    body = scram_credentials.encode_request(0, scram_credentials.Request(users=users))
+def scram(connection: RawConnection, users: tuple[str, ...] | None) -> scram_credentials.DescribeUserScramCredentialsResponse:
+    body = scram_credentials.encode_request(0, scram_credentials.DescribeUserScramCredentialsRequest(users=users))
     answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
     return scram_credentials.decode_response(0, answer)
 
@@ -68,21 +68,21 @@ def test_rights_are_told_as_bits(target: Target, user: str) -> None:
     with target.login(user) as connection:
         for included, expected in ((True, BITS[user]), (False, NOT_ASKED)):
             body = describe_cluster.encode_request(
-                0, describe_cluster.Request(include_operations=included)
+                0, describe_cluster.DescribeClusterRequest(include_operations=included)
             )
             answer = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
             assert answer.operations == expected
-            body = metadata.encode_request(9, metadata.Request(include_cluster_operations=included))
+            body = metadata.encode_request(9, metadata.MetadataRequest(include_cluster_operations=included))
             told = metadata.decode_response(9, connection.ask(METADATA, 9, body))
             assert told.operations == expected
 
 
-def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.Result, ...]:
+def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.ConfigsResult, ...]:
     resources = tuple(
-        describe_configs.Resource(resource_type=4, name=name, keys=(CALLBACK, "quota.window.num"))
+        describe_configs.ConfigResource(resource_type=4, name=name, keys=(CALLBACK, "quota.window.num"))
         for name in names
     )
-    body = describe_configs.encode_request(4, describe_configs.Request(resources=resources))
+    body = describe_configs.encode_request(4, describe_configs.DescribeConfigsRequest(resources=resources))
     return describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body)).results
 
 

@@ -12,7 +12,7 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected, Result
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.contract.conftest import TARGETS
 from tests.contract.targets import Target
 from tests.fakes.cluster import FakeCluster
@@ -75,7 +75,7 @@ def test_what_is_set_is_shown_and_what_is_removed_is_gone(tell):
             change(ALICE, producer_byte_rate=6.0, request_percentage=None),
             change(PAIR, producer_byte_rate=None),
         )
-        assert (await store.describe(ALL)) == State(limits={ALICE: (6.0, None, None, None, None)})
+        assert (await store.describe(ALL)) == QuotaState(limits={ALICE: (6.0, None, None, None, None)})
 
     tell(story)
 

@@ -22,7 +22,7 @@ ATTEMPTS = 20  # the quota shows in a describe a moment before it is in force
 def throttle_ms(connection: RawConnection) -> int:
     """A describe by the client that is to be throttled."""
     body = describe_client_quotas.encode_request(
-        1, describe_client_quotas.Request(components=(), strict=False)
+        1, describe_client_quotas.DescribeClientQuotasRequest(components=(), strict=False)
     )
     answer = connection.ask(DESCRIBE_CLIENT_QUOTAS, 1, body, client_id="throttled")
     return described(1, answer).throttle_time_ms

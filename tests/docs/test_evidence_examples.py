@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli.ingesting import Given, source
-from reconciler.cli.spark_options import Clusters
+from reconciler.cli.ingesting import IngestOverrides, source
+from reconciler.cli.spark_options import ClusterSelection
 from reconciler.manifest.project import parse
 from reconciler.usage.sizing import BATCH, GOLD, SILVER
 
@@ -44,8 +44,8 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
     (tmp_path / "kquota.yaml").write_text(project + more, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for name in names:
-        (chosen,) = Clusters(names=(name,)).chosen()
-        made = source(chosen, Given())
+        (chosen,) = ClusterSelection(names=(name,)).select()
+        made = source(chosen, IngestOverrides())
         assert made.cadence.step_ms == 10_000
         assert made.address.startswith("http://")
         assert made.evidence_uri.startswith("s3://")

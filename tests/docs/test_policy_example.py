@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.quota.basis import basis_of
-from reconciler.quota.change import Change
+from reconciler.quota.basis import preconditions_of
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.guards import Guards, LabelRule, check
 from reconciler.quota.impact import assess
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Preview, Verdict
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.report import Preview, ValidationResult
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_plan import plan_document
 from tests.render.pages import looked
@@ -35,9 +35,9 @@ def declared(subject: Entity, value: float, line: int = 10) -> Declaration:
 
 
 def plan(
-    *declarations: Declaration, live: State | None = None, owned: Owned | None = None
+    *declarations: Declaration, live: QuotaState | None = None, owned: OwnershipRecords | None = None
 ) -> Preview:
-    look = looked(merge(declarations), owned or Owned(cluster_id="c"), live or State())
+    look = looked(merge(declarations), owned or OwnershipRecords(cluster_id="c"), live or QuotaState())
     return look.preview
 
 
@@ -64,7 +64,7 @@ def test_batch_users_have_a_bound_of_their_own():
 def test_what_a_guard_refuses_is_refused_with_its_place():
     made = plan(declared(entity(user="alice"), MIB))
     rule = LabelRule(entities=EVERYTHING, labels=("owner",))
-    refused = replace(made, violations=check(made.plan, Guards(required_labels=(rule,)), State()))
+    refused = replace(made, violations=check(made.plan, Guards(required_labels=(rule,)), QuotaState()))
     assert judged(refused)["failures"] == [
         "quotas/one.yaml:10: its document team/one lacks the label owner"
     ]
@@ -73,11 +73,11 @@ def test_what_a_guard_refuses_is_refused_with_its_place():
 @pytest.mark.parametrize(("document", "allowed"), [("team/one", False), ("platform/one", True)])
 def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
     alice = entity(user="alice")
-    owned = Owned(cluster_id="c").with_changes(
+    owned = OwnershipRecords(cluster_id="c").with_changes(
         [Recorded(entity=alice, key=RATE, value=MIB, owner=Owner(document=document))]
     )
-    live = State(limits={alice: limits_of({RATE: MIB})})
-    removed = Change(
+    live = QuotaState(limits={alice: limits_of({RATE: MIB})})
+    removed = QuotaChange(
         entity=alice,
         key=RATE,
         before=MIB,
@@ -95,17 +95,17 @@ def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
     )
 
 
-def _with(change: Change, live: State, owned: Owned) -> Preview:
+def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Preview:
     made = plan(live=live, owned=owned)
     whole = replace(made.plan, changes=(change,), findings=())
     return replace(
-        made, plan=whole, basis=basis_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
+        made, plan=whole, preconditions=preconditions_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
     )  # fmt: skip
 
 
 def test_nobody_judged_and_not_everything_read_are_two_reasons():
     made = plan(declared(entity(user="alice"), MIB))
-    blind = replace(made, verdict=Verdict(source="none"), plan=replace(made.plan, complete=False))
+    blind = replace(made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False))
     assert judged(blind)["failures"] == [
         "nobody validated this plan: run it with --validate auto, broker or sandbox",
         "not every document was read",
@@ -113,7 +113,7 @@ def test_nobody_judged_and_not_everything_read_are_two_reasons():
 
 
 def test_takeovers_and_rules_that_never_apply_are_warned_of():
-    live = State(
+    live = QuotaState(
         limits={
             entity(client_id="app"): limits_of({RATE: MIB}),
             entity(user="alice"): limits_of({RATE: MIB}),

@@ -13,19 +13,19 @@ from pathlib import Path
 from reconciler.client import QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.inventory.file import FileInventory
-from reconciler.inventory.writers import Writer
-from reconciler.quota.desired import Desired
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Intend, Owned, RecordChange
-from reconciler.reconcile import Ports, apply, prepare
+from reconciler.quota.owned import IntentStarted, OwnershipRecords, RecordChange
+from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.runs import EVERYTHING, config, wanted
 
 MOMENTS = ("before-intent", "after-intent", "after-send", "after-verify", "after-record")
 ENTITIES = 20
 
 
-def desired() -> Desired:
+def desired() -> DesiredState:
     """Twenty users, two keys each."""
     return wanted(
         {
@@ -57,11 +57,11 @@ class Watched:
         self.overrides = getattr(inventory, "overrides", None)
         self.cluster, self.describe = store.cluster, store.describe
 
-    async def load(self, cluster_id: str) -> Owned:
+    async def load(self, cluster_id: str) -> OwnershipRecords:
         return await self._inventory.load(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        kind = "intent" if any(isinstance(change, Intend) for change in changes) else "record"
+        kind = "intent" if any(isinstance(change, IntentStarted) for change in changes) else "record"
         self._fatal.reach("before-intent" if kind == "intent" else "after-verify")
         await self._inventory.write(cluster_id, changes)
         self._fatal.reach(f"after-{kind}")
@@ -77,11 +77,11 @@ class Watched:
 
 
 async def main(bootstrap: str, path: str, moment: str) -> int:
-    writer = Writer(id="test", what="a run that may be killed")
+    writer = InventoryWriter(id="test", description="a run that may be killed")
     async with QuotaClient(config(bootstrap)) as client:
         with FileInventory(Path(path), clock=SystemClock(), writer=writer) as inventory:
             watched = Watched(inventory, client, Fatal(moment))
-            ports = Ports(store=watched, inventory=watched, clock=SystemClock())
+            ports = ReconcilePorts(store=watched, inventory=watched, clock=SystemClock())
             outcome = await apply(ports, EVERYTHING, await prepare(ports, EVERYTHING, desired()))
     word = "complete" if outcome.complete else "incomplete"
     _ = sys.stdout.write(f"{len(outcome.pairs)} changes {word}\n")

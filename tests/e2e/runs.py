@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.ports import Inventory, QuotaStore
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.guards import Guards
@@ -13,7 +13,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.report import Outcome
 from reconciler.quota.state import limits_of
-from reconciler.reconcile import Orders, Ports, apply, prepare
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, apply, prepare
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster
 
@@ -25,15 +25,15 @@ ANYTHING = Guards(
     allow_small_values=True,
     allow_empty=True,
 )
-EVERYTHING = Orders(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
+EVERYTHING = ReconcileOptions(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
 
 
-def ports(store: QuotaStore, inventory: Inventory) -> Ports:
-    return Ports(store=store, inventory=inventory, clock=SystemClock())
+def ports(store: QuotaStore, inventory: Inventory) -> ReconcilePorts:
+    return ReconcilePorts(store=store, inventory=inventory, clock=SystemClock())
 
 
 async def reconciled(
-    store: QuotaStore, inventory: Inventory, desired: Desired, orders: Orders = EVERYTHING
+    store: QuotaStore, inventory: Inventory, desired: DesiredState, orders: ReconcileOptions = EVERYTHING
 ) -> Outcome:
     given = ports(store, inventory)
     return await apply(given, orders, await prepare(given, orders, desired))
@@ -56,7 +56,7 @@ def cleared(cluster: KafkaCluster) -> KafkaCluster:
     return cluster
 
 
-def wanted(values: Mapping[Entity, Mapping[Key, float]]) -> Desired:
+def wanted(values: Mapping[Entity, Mapping[Key, float]]) -> DesiredState:
     """One document per entity."""
     return merge(
         Declaration(document=f"team/doc-{number}", entity=subject, limits=limits_of(limits))

@@ -13,10 +13,10 @@ from reconciler.client import QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import Progress, QuotaStore
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration, Rejected, Result
-from reconciler.reconcile import Ports, apply, prepare
+from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.recorder import recording
 from tests.e2e.runs import EVERYTHING, addresses, cleared, config, ports, reconciled, settled
 from tests.servers.kafka import KafkaCluster
@@ -43,7 +43,7 @@ def entities(users: int = 16, clients: int = 10, addresses: int = 20) -> list[En
     )
 
 
-def wish(rng: random.Random, share: float) -> Desired:
+def wish(rng: random.Random, share: float) -> DesiredState:
     """A random set of documents: one per entity, some keys each."""
 
     def value() -> float | None:
@@ -199,7 +199,7 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
                 await sent.wait()
                 await asyncio.to_thread(cluster.kill, doomed)
 
-            told = Ports(store=client, inventory=inventory, clock=SystemClock(), progress=progress)
+            told = ReconcilePorts(store=client, inventory=inventory, clock=SystemClock(), progress=progress)
             with recording(survivors) as seen:
                 killing = asyncio.create_task(killer())
                 outcome = await apply(told, EVERYTHING, prepared)

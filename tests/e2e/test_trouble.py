@@ -8,18 +8,18 @@ import pytest
 
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.client.clock import SystemClock
-from reconciler.client.events import Events
-from reconciler.errors import AuthorizationError, InventoryLocked, Refused
+from reconciler.client.events import ClientEvents
+from reconciler.errors import AuthorizationError, InventoryLocked, PlanRefused
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.writers import Writer
+from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected
 from reconciler.quota.policy import Cause, DriftMode
-from reconciler.quota.report import Seen
-from reconciler.reconcile import OverrideOrder, apply, prepare, rollback_orders
+from reconciler.quota.report import PairVisibility
+from reconciler.reconcile import NewOverride, apply, prepare, rollback_orders
 from tests.e2e.runs import (
     ANYTHING,
     EVERYTHING,
@@ -214,10 +214,10 @@ def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) ->
                 held.release()
                 outcome = await running
                 by_entity = {pair.change.entity: pair for pair in outcome.pairs}
-                assert by_entity[stolen].seen is Seen.CHANGED
-                assert by_entity[stolen].found == 7_000_000.0
-                assert [pair.seen for subject, pair in by_entity.items() if subject != stolen] == [
-                    Seen.VISIBLE
+                assert by_entity[stolen].visibility is PairVisibility.CHANGED
+                assert by_entity[stolen].observed_value == 7_000_000.0
+                assert [pair.visibility for subject, pair in by_entity.items() if subject != stolen] == [
+                    PairVisibility.VISIBLE
                 ] * 4
                 # The acknowledged value is on record, so what is live now is drift, reported and not fought.
                 plan = (await prepare(ports(ours, inventory), EVERYTHING, wanted(users(5)))).plan
@@ -299,7 +299,7 @@ def test_a_throttled_caller_waits_as_told_and_still_finishes(empty_kafka) -> Non
 
     async def story() -> None:
 
-        events = Events(throttled=lambda event: throttled.append(event.seconds))
+        events = ClientEvents(throttled=lambda event: throttled.append(event.seconds))
         own = "slow-lane"
         async with QuotaClient(
             config(cluster.bootstrap(), **{"client.id": own}), events=events
@@ -333,12 +333,12 @@ def test_an_override_holds_for_its_time_and_the_next_run_after_it_restores_what_
                 return await apply(given, orders, await prepare(given, orders, desired))
 
             assert (await run()).complete
-            night = OverrideOrder(
+            night = NewOverride(
                 entity=subject,
                 key=RATE,
                 value=99_999.0,
                 until=clock.now() + 7200,
-                who="on call",
+                principal="on call",
                 reason="incident",
             )
             assert (await run(replace(EVERYTHING, overrides=(night,)))).complete
@@ -363,21 +363,21 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
         clock = SystemClock()
         async with QuotaClient(config(cluster.bootstrap())) as client:
             with FileInventory(
-                path, clock=clock, writer=Writer(id="ci", what="kquota apply")
+                path, clock=clock, writer=InventoryWriter(id="ci", description="kquota apply")
             ) as first:
                 assert (await reconciled(client, first, wanted(users(2)))).complete
                 with (
                     FileInventory(
-                        path, clock=clock, writer=Writer(id="ci", what="kquota apply")
+                        path, clock=clock, writer=InventoryWriter(id="ci", description="kquota apply")
                     ) as second,
                     pytest.raises(InventoryLocked, match="kquota apply"),
                 ):
                     _ = await reconciled(client, second, wanted(users(2)))
             with (
                 FileInventory(
-                    path, clock=clock, writer=Writer(id="other", what="kquota watch")
+                    path, clock=clock, writer=InventoryWriter(id="other", description="kquota watch")
                 ) as stranger,
-                pytest.raises(Refused, match="ci"),
+                pytest.raises(PlanRefused, match="ci"),
             ):
                 _ = await reconciled(client, stranger, wanted(users(2)))
 
@@ -398,7 +398,7 @@ def test_rollback_writes_the_values_from_before(empty_kafka) -> None:
             pairs = [
                 (pair.change.entity, pair.change.key, pair.change.before) for pair in outcome.pairs
             ]
-            back = rollback_orders(pairs, now=SystemClock().now(), who="tester", reason="too tight")
+            back = rollback_orders(pairs, now=SystemClock().now(), principal="tester", reason="too tight")
             assert (
                 await reconciled(client, inventory, changed, replace(EVERYTHING, overrides=back))
             ).complete
@@ -421,7 +421,7 @@ def test_the_guards_stop_a_plan_before_anything_is_written(empty_kafka) -> None:
         async with QuotaClient(config(cluster.bootstrap())) as client:
             assert (await reconciled(client, inventory, wanted(users(40)))).complete
             strict = replace(EVERYTHING, guards=replace(ANYTHING, max_removals=10))
-            with pytest.raises(Refused, match="guards refuse") as refused:
+            with pytest.raises(PlanRefused, match="guards refuse") as refused:
                 _ = await reconciled(client, inventory, wanted(users(20)), strict)
             assert any("20 removals" in violation for violation in refused.value.violations)
             assert len(await settled(client)) == 40

@@ -15,7 +15,7 @@ from reconciler.quota.entity import Entity, is_legal
 from reconciler.quota.filters import Filter
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.fakes.clock import FakeClock
 
 LOST, LANDED, LATE = "lost", "landed", "late"
@@ -54,7 +54,7 @@ class FakeCluster:
 
     def __init__(
         self,
-        state: State | None = None,
+        state: QuotaState | None = None,
         *,
         clock: FakeClock | None = None,
         brokers: int = 3,
@@ -71,11 +71,11 @@ class FakeCluster:
         self.sent: list[tuple[Alteration, ...]] = []
         self.validated: list[tuple[Alteration, ...]] = []
         self._brokers = tuple(range(1, brokers + 1))
-        self._start = state or State()
+        self._start = state or QuotaState()
         self._log: list[tuple[float, Entity, tuple[tuple[Key, float | None], ...]]] = []
         self._late: list[Alteration] = []
         self._values = {(e, key): value for e, key, value in self._start.pairs()}
-        self._states: dict[int, State] = {}
+        self._states: dict[int, QuotaState] = {}
 
     # ---- the port ----
 
@@ -89,7 +89,7 @@ class FakeCluster:
             behaves_as=self.behaves_as,
         )
 
-    async def describe(self, wanted: Filter, *, node: int | None = None) -> State:
+    async def describe(self, wanted: Filter, *, node: int | None = None) -> QuotaState:
         await self._request("describe")
         asked = node if node is not None else next(iter(self._live()), None)
         if asked is None or asked in self.faults.unreachable:
@@ -115,7 +115,7 @@ class FakeCluster:
             self.sent.append(tuple(alterations))
         found = {} if results is None else results
         for one in alterations:
-            found[one.entity] = Unknown(why="the request is under way")
+            found[one.entity] = Unknown(reason="the request is under way")
         for one in alterations:
             found[one.entity] = self._one(one, validate_only=validate_only)
         if progress is not None:
@@ -155,11 +155,11 @@ class FakeCluster:
         self._late.clear()
 
     @property
-    def truth(self) -> State:
+    def truth(self) -> QuotaState:
         """What the log holds, whoever shows it."""
         return self.at(len(self._log))
 
-    def at(self, position: int) -> State:
+    def at(self, position: int) -> QuotaState:
         """The state after so many entries of the log."""
         if position not in self._states:
             self._states[position] = self._start.with_values(
@@ -169,11 +169,11 @@ class FakeCluster:
             )
         return self._states[position]
 
-    def states(self) -> list[State]:
+    def states(self) -> list[QuotaState]:
         """Every state that the log went through, the first included."""
         return [self.at(position) for position in range(len(self._log) + 1)]
 
-    def shown_by(self, broker: int) -> State:
+    def shown_by(self, broker: int) -> QuotaState:
         """What one broker shows now."""
         seen = self.clock.monotonic() - self.faults.lag.get(broker, 0.0)
         return self.at(sum(1 for when, _, _ in self._log if when <= seen))
@@ -205,7 +205,7 @@ class FakeCluster:
             self._late.append(one)
         elif fate != LOST:
             self._commit(one)
-        return Applied() if fate is None else Unknown(why="the connection was lost")
+        return Applied() if fate is None else Unknown(reason="the connection was lost")
 
     def _commit(self, one: Alteration) -> None:
         changed = tuple(
@@ -229,12 +229,12 @@ def _broker_rule(one: Alteration) -> tuple[int, str, str] | None:
     return None
 
 
-def _shows(state: State, one: Alteration) -> bool:
+def _shows(state: QuotaState, one: Alteration) -> bool:
     return all(state.value(one.entity, Key(name)) == value for name, value in one.operations)
 
 
-def _filtered(state: State, wanted: Filter) -> State:
-    return State(
+def _filtered(state: QuotaState, wanted: Filter) -> QuotaState:
+    return QuotaState(
         limits={e: limits for e, limits in state.limits.items() if wanted.matches(e)},
         foreign_values={e: v for e, v in state.foreign_values.items() if wanted.matches(e)},
         foreign_entities=state.foreign_entities if not wanted.components else (),

@@ -12,8 +12,8 @@ import itertools
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
-from reconciler.errors import Conflict, KubernetesError, NotFound
-from reconciler.kube.api import Listing, Review
+from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
+from reconciler.kube.api import ListResult, AccessReview
 
 Key = tuple[str, str, str]
 
@@ -65,7 +65,7 @@ class FakeKubeApi:
         labels: str = "",
         keep: Any = None,
         **_: Any,
-    ) -> Listing:
+    ) -> ListResult:
         async with self._called("list", resource, namespace, ""):
             items = [
                 copy.deepcopy(one) if keep is None else keep(copy.deepcopy(one))
@@ -74,13 +74,13 @@ class FakeKubeApi:
                 and namespace in {None, where}
                 and _selected(one, labels)
             ]
-            return Listing(items=tuple(items), resource_version=str(next(self._versions)))
+            return ListResult(items=tuple(items), resource_version=str(next(self._versions)))
 
     async def create(self, resource: Any, namespace: str | None, body: Any, **_: Any) -> Any:
         name = body["metadata"]["name"]
         async with self._called("create", resource, namespace, name):
             if (resource.plural, namespace or "", name) in self.objects:
-                raise Conflict(f"{name} exists", status=409, reason="AlreadyExists")
+                raise KubernetesConflict(f"{name} exists", status=409, reason="AlreadyExists")
             placed = {**body, "metadata": {**body["metadata"]}}
             if namespace:
                 placed["metadata"]["namespace"] = namespace
@@ -92,7 +92,7 @@ class FakeKubeApi:
         async with self._called("update", resource, namespace, name):
             found = self._found(resource, namespace, name)
             if found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
-                raise Conflict(f"{name} was changed", status=409, reason="Conflict")
+                raise KubernetesConflict(f"{name} was changed", status=409, reason="Conflict")
             return self._stored(resource, namespace, name, copy.deepcopy(body))
 
     async def apply_status(
@@ -102,7 +102,7 @@ class FakeKubeApi:
             found = copy.deepcopy(self._found(resource, namespace, name))
             known = body["metadata"].get("resourceVersion")
             if known not in {None, found["metadata"]["resourceVersion"]}:
-                raise Conflict(f"{name} was changed", status=409, reason="Conflict")
+                raise KubernetesConflict(f"{name} was changed", status=409, reason="Conflict")
             found["status"] = copy.deepcopy(body["status"])
             return self._stored(resource, namespace, name, found)
 
@@ -126,7 +126,7 @@ class FakeKubeApi:
         async with self._called("delete", resource, namespace, name):
             found = self._found(resource, namespace, name)
             if uid and found["metadata"]["uid"] != uid:
-                raise Conflict("another object", status=409, reason="Conflict")
+                raise KubernetesConflict("another object", status=409, reason="Conflict")
             if found["metadata"].get("finalizers"):
                 found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             else:
@@ -139,9 +139,9 @@ class FakeKubeApi:
 
     async def review(
         self, resource: Any, verb: str, *, namespace: str | None = None, **_: Any
-    ) -> Review:
+    ) -> AccessReview:
         async with self._called("review", resource, namespace, ""):
-            return Review(allowed=(verb, resource.plural) not in self.denied)
+            return AccessReview(allowed=(verb, resource.plural) not in self.denied)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -37,7 +37,7 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    Api,
+    KafkaApi,
 )
 from reconciler.wire.sasl import plain
 
@@ -64,7 +64,7 @@ class Turn:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     connection: int
-    api: Api
+    api: KafkaApi
     header: frames.RequestHeader
     body: bytes
 
@@ -175,13 +175,13 @@ def code(number: int, words: str | None = None) -> Act:
         elif turn.api is DESCRIBE_CLUSTER:
             content = describe_cluster.encode_response(
                 version,
-                describe_cluster.Response(cluster_id="", error_code=number, error_message=words),
+                describe_cluster.DescribeClusterResponse(cluster_id="", error_code=number, error_message=words),
             )
         elif turn.api is METADATA:
-            content = metadata.encode_response(version, metadata.Response(error_code=number))
+            content = metadata.encode_response(version, metadata.MetadataResponse(error_code=number))
         else:
             content = scram_credentials.encode_response(
-                version, scram_credentials.Response(error_code=number, error_message=words)
+                version, scram_credentials.DescribeUserScramCredentialsResponse(error_code=number, error_message=words)
             )
         turn.send(content)
 
@@ -200,7 +200,7 @@ class ScriptedBroker:
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # in place of our own
     operations: int = ALL_RIGHTS
     callback: str | None = None
-    scram: dict[str, tuple[scram_credentials.Credential, ...]] = field(default_factory=dict)
+    scram: dict[str, tuple[scram_credentials.CredentialInfo, ...]] = field(default_factory=dict)
     quotas: dict[Parts, dict[str, float]] = field(default_factory=dict)
     tls: object = None
     seen: list[Seen] = field(default_factory=list)
@@ -249,13 +249,13 @@ class ScriptedBroker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def on(self, api: Api, *acts: Act) -> None:
+    def on(self, api: KafkaApi, *acts: Act) -> None:
         self._acts[api.name].extend(acts)
 
-    def count(self, api: Api) -> int:
+    def count(self, api: KafkaApi) -> int:
         return sum(it.api == api.name for it in self.seen)
 
-    async def until(self, api: Api, count: int) -> None:
+    async def until(self, api: KafkaApi, count: int) -> None:
         """Wait until so many requests of an API have come."""
         while self.count(api) < count:
             self._arrived.clear()
@@ -305,12 +305,12 @@ class ScriptedBroker:
         if turn.api is DESCRIBE_CLUSTER:
             return describe_cluster.encode_response(
                 version,
-                describe_cluster.Response(
+                describe_cluster.DescribeClusterResponse(
                     cluster_id=self.cluster_id,
                     operations=self.operations,
                     throttle_time_ms=throttle,
                     brokers=tuple(
-                        describe_cluster.Broker(node_id=it.node_id, host="127.0.0.1", port=it.port)
+                        describe_cluster.ClusterNode(node_id=it.node_id, host="127.0.0.1", port=it.port)
                         for it in self._all()
                     ),
                 ),
@@ -329,20 +329,20 @@ class ScriptedBroker:
             good = bool(self.password) and asked.mechanism == "PLAIN"
             return sasl_handshake.encode_response(
                 version,
-                sasl_handshake.Response(error_code=0 if good else 33, mechanisms=("PLAIN",)),
+                sasl_handshake.SaslHandshakeResponse(error_code=0 if good else 33, mechanisms=("PLAIN",)),
             )
         if turn.api is SASL_AUTHENTICATE:
             return self._login(version, turn.body)
         if turn.api is DESCRIBE_CONFIGS:
-            setting = describe_configs.Setting(
+            setting = describe_configs.ConfigEntry(
                 name="client.quota.callback.class", value=self.callback
             )
             return describe_configs.encode_response(
                 version,
-                describe_configs.Response(
+                describe_configs.DescribeConfigsResponse(
                     throttle_time_ms=throttle,
                     results=(
-                        describe_configs.Result(
+                        describe_configs.ConfigsResult(
                             resource_type=4, name=str(self.node_id), settings=(setting,)
                         ),
                     ),
@@ -353,11 +353,11 @@ class ScriptedBroker:
         names = list(wanted or self.scram)
         return scram_credentials.encode_response(
             version,
-            scram_credentials.Response(
+            scram_credentials.DescribeUserScramCredentialsResponse(
                 users=tuple(
-                    scram_credentials.User(name=name, credentials=self.scram[name])
+                    scram_credentials.ScramUser(name=name, credentials=self.scram[name])
                     if name in self.scram
-                    else scram_credentials.User(name=name, error_code=91, error_message="unknown")
+                    else scram_credentials.ScramUser(name=name, error_code=91, error_message="unknown")
                     for name in names
                 )
             ),
@@ -372,20 +372,20 @@ class ScriptedBroker:
         if not lowest <= version <= highest:
             offers = [it for it in offers if it.api_key == API_VERSIONS.key]
             return api_versions.encode_response(
-                version, api_versions.Response(error_code=35, apis=tuple(offers))
+                version, api_versions.ApiVersionsResponse(error_code=35, apis=tuple(offers))
             )
         return api_versions.encode_response(
-            version, api_versions.Response(error_code=0, apis=tuple(offers))
+            version, api_versions.ApiVersionsResponse(error_code=0, apis=tuple(offers))
         )
 
     def _metadata(self, version: int, throttle: int) -> bytes:
         return metadata.encode_response(
             version,
-            metadata.Response(
+            metadata.MetadataResponse(
                 cluster_id=self.cluster_id,
                 throttle_time_ms=throttle,
                 brokers=tuple(
-                    metadata.Broker(node_id=it.node_id, host="127.0.0.1", port=it.port)
+                    metadata.MetadataBroker(node_id=it.node_id, host="127.0.0.1", port=it.port)
                     for it in self._all()
                 ),
             ),
@@ -438,15 +438,15 @@ class ScriptedBroker:
             _, password = plain.read_plain(token)
         except AuthenticationError as error:
             return sasl_authenticate.encode_response(
-                version, sasl_authenticate.Response(error_code=58, error_message=str(error))
+                version, sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message=str(error))
             )
         if password != self.password:
             return sasl_authenticate.encode_response(
                 version,
-                sasl_authenticate.Response(
+                sasl_authenticate.SaslAuthenticateResponse(
                     error_code=58, error_message="Invalid username or password"
                 ),
             )
         return sasl_authenticate.encode_response(
-            version, sasl_authenticate.Response(session_lifetime_ms=self.lifetime_ms)
+            version, sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=self.lifetime_ms)
         )

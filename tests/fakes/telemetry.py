@@ -1,13 +1,13 @@
 """Telemetry that writes down what it was told."""
 
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 
 
 class Told:
     """Implements loop.telemetry.Telemetry."""
 
     def __init__(self) -> None:
-        self.passes: list[Pass] = []
+        self.passes: list[Reconciliation] = []
         self.intervals: dict[str, float] = {}
         self.depths: list[tuple[str, int]] = []
         self.batches: list[tuple[str, int]] = []
@@ -15,7 +15,7 @@ class Told:
         self.revisions: list[tuple[str, str, bool]] = []
         self.forgotten: list[str] = []
 
-    def passed(self, one: Pass, /) -> None:
+    def passed(self, one: Reconciliation, /) -> None:
         self.passes.append(one)
 
     def interval(self, cluster: str, seconds: float) -> None:

@@ -3,30 +3,30 @@
 import pytest
 
 from reconciler.errors import ConfigError, ForgeError, UsageError
-from reconciler.forge.github import GitHub, Head, checked_repository, workflow_name
-from reconciler.forge.reviewed import MAX_PLAN_BYTES, opened, reviewed_plan
+from reconciler.forge.github import GitHub, PullRequestHead, checked_repository, workflow_name
+from reconciler.forge.reviewed import MAX_PLAN_BYTES, read_artifact, reviewed_plan
 from tests.forge.github_api import Refusal, zipped
 
 SHA, OTHER, MERGE = "a" * 40, "b" * 40, "c" * 40
-FORK = Head(repository="mallory/quotas", sha=OTHER)
+FORK = PullRequestHead(repository="mallory/quotas", sha=OTHER)
 
 
 def test_a_pull_request_is_found_by_head_repository_and_commit(api, at_github):
     api.pull(8, sha=OTHER, repo="mallory/quotas", branch="x")
     api.pull(9, sha=OTHER, repo=None)
     api.pull(10, sha=OTHER, repo="alice/quotas")
-    for head in (FORK, Head(repository="Mallory/Quotas", sha=OTHER, branch="x")):
+    for head in (FORK, PullRequestHead(repository="Mallory/Quotas", sha=OTHER, branch="x")):
         assert at_github(lambda host, head=head: host.pull_of(head)) == 8
 
 
 def test_a_branch_makes_it_one_short_list(api, at_github):
     for number in range(100, 165):
         api.pull(number, sha=f"{number:040}")
-    at_github(lambda host: host.pull_of(Head(repository="octo/quotas", sha=SHA)))
+    at_github(lambda host: host.pull_of(PullRequestHead(repository="octo/quotas", sha=SHA)))
     assert len(api.requests) == 3
     api.requests.clear()
     at_github(
-        lambda host: host.pull_of(Head(repository="octo/quotas", sha=f"{100:040}", branch="change"))
+        lambda host: host.pull_of(PullRequestHead(repository="octo/quotas", sha=f"{100:040}", branch="change"))
     )
     assert all(
         seen.query.get("head") == "octo:change" or "page" in seen.query for seen in api.requests
@@ -58,13 +58,13 @@ def test_what_is_no_repository_never_becomes_part_of_an_address(text):
     with pytest.raises(UsageError):
         checked_repository(text)
     with pytest.raises(UsageError):
-        Head(repository=text, sha=SHA)
+        PullRequestHead(repository=text, sha=SHA)
 
 
 @pytest.mark.parametrize("sha", ["", "abc", "A" * 40, "a" * 39, "a" * 41, "../" + "a" * 37])
 def test_what_is_no_commit_is_refused(sha):
     with pytest.raises(UsageError):
-        Head(repository="a/b", sha=sha)
+        PullRequestHead(repository="a/b", sha=sha)
 
 
 @pytest.mark.parametrize("name", ["", "plan", "a/b.yml", "../x.yaml/.."])
@@ -169,8 +169,8 @@ def test_a_merge_that_nobody_reviewed_is_told(merged, at_github, what):
 )
 def test_a_zip_that_is_not_just_a_plan_is_refused(content):
     with pytest.raises(ConfigError):
-        opened(content, where="artifact")
+        read_artifact(content, location="artifact")
 
 
 def test_a_zip_with_one_plan_is_opened():
-    assert opened(zipped(plan_json="{}"), where="artifact") == "{}"
+    assert read_artifact(zipped(plan_json="{}"), location="artifact") == "{}"

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.errors import ForgeError
-from reconciler.forge.incident import tell
+from reconciler.forge.incident import update_issue
 from reconciler.forge.marker import Marker, with_state
 from tests.forge.github_api import BOT, Refusal
 
@@ -22,7 +22,7 @@ def told(request, api, gitlab_api, at_github, at_gitlab):
     def run(facts, words="words", title="drift"):
         recovered = None if facts is not None else "all is well"
         return at(
-            lambda host: tell(
+            lambda host: update_issue(
                 host, PROD, title=title, body=body(facts or "", words), recovered=recovered
             )
         ).deed
@@ -59,10 +59,10 @@ def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(told, a
 def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
     api.issue("mallory", "drift", body("a"))
     api.issue(BOT, "drift", with_state(Marker(kind="drift", label="stage"), "a") + "\nx")
-    made = at_github(lambda host: tell(host, PROD, title="t", body=body("b"), recovered=None))
+    made = at_github(lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None))
     assert made.deed == "opened"
     assert (
-        at_github(lambda host: tell(host, PROD, title="t", body=body(""), recovered="ok")).deed
+        at_github(lambda host: update_issue(host, PROD, title="t", body=body(""), recovered="ok")).deed
         == "closed"
     )
     assert [one.state for one in api.issues] == ["open", "open", "closed"]
@@ -71,7 +71,7 @@ def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
 def test_twins_become_one(api, at_github):
     for _ in range(3):
         api.issue(BOT, "t", body("a"))
-    made = at_github(lambda host: tell(host, PROD, title="t", body=body("b"), recovered=None))
+    made = at_github(lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None))
     assert made.deed == "updated"
     assert [one.state for one in api.issues] == ["open", "closed", "closed"]
 
@@ -81,7 +81,7 @@ def test_it_is_found_among_many(api, at_github):
         api.issue("someone", f"issue {number}", "words")
     api.issue(BOT, "t", body("a"))
     assert (
-        at_github(lambda host: tell(host, PROD, title="t", body=body("a"), recovered=None)).deed
+        at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None)).deed
         == "unchanged"
     )
 
@@ -94,16 +94,16 @@ def test_a_lost_answer_does_not_open_two(api, at_github):
         return None
 
     api.faults.append(fault)
-    at_github(lambda host: tell(host, PROD, title="t", body=body("a"), recovered=None))
+    at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None))
     assert len(api.issues) == 1
 
 
 def test_a_refusal_is_told(api, at_github):
     api.fail_once(Refusal(410, "Issues are disabled for this repo"))
     with pytest.raises(ForgeError, match="410"):
-        at_github(lambda host: tell(host, PROD, title="t", body=body("a"), recovered=None))
+        at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None))
 
 
 def test_a_text_that_could_not_be_found_again_is_our_own_fault(at_github):
     with pytest.raises(ValueError, match="fingerprint"):
-        at_github(lambda host: tell(host, PROD, title="t", body=PROD.line + "\n", recovered=None))
+        at_github(lambda host: update_issue(host, PROD, title="t", body=PROD.line + "\n", recovered=None))

@@ -9,9 +9,9 @@ import aiohttp.web
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.answers import Answer
-from reconciler.forge.rest import Bounds, Rest, checked_address
-from reconciler.forge.token import Token
+from reconciler.forge.answers import ForgeResponse
+from reconciler.forge.rest import RestLimits, RestClient, checked_address
+from reconciler.forge.token import ForgeToken
 
 PLANTED = "ghp_planted-secret"
 
@@ -28,12 +28,12 @@ def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
         await site.start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
-            async with Rest(
+            async with RestClient(
                 url,
                 headers={"User-Agent": "t"},
                 clock=clock,
-                token=Token(PLANTED),
-                bounds=bounds or Bounds(),
+                token=ForgeToken(PLANTED),
+                bounds=bounds or RestLimits(),
             ) as rest:
                 return await work(rest, url)
         finally:
@@ -133,7 +133,7 @@ def test_a_redirect_is_not_followed_with_the_token(clock):
 def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
     handler, _ = answers((200, {}, "[" + "1," * 5000 + "1]"))
     with pytest.raises(ForgeError, match="larger than 1,000 bytes"):
-        asked(handler, lambda rest, _: rest.get("x"), clock, bounds=Bounds(answer_bytes=1000))
+        asked(handler, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(answer_bytes=1000))
     handler, _ = answers((200, {}, "<html>login</html>"))
     with pytest.raises(ForgeError, match="no JSON"):
         asked(handler, lambda rest, _: rest.get("x"), clock)
@@ -144,14 +144,14 @@ def test_a_host_that_does_not_answer_is_given_up(clock):
         await asyncio.Event().wait()
 
     with pytest.raises(ForgeError, match="no answer within"):
-        asked(silent, lambda rest, _: rest.get("x"), clock, bounds=Bounds(total_seconds=0.05))
+        asked(silent, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(total_seconds=0.05))
     assert clock.slept == [1.0, 2.0, 4.0]
 
 
 def test_nobody_there_is_told_with_the_host(clock):
     async def work(rest, url):
-        async with Rest(
-            "http://127.0.0.1:9", headers={}, clock=clock, token=Token(PLANTED)
+        async with RestClient(
+            "http://127.0.0.1:9", headers={}, clock=clock, token=ForgeToken(PLANTED)
         ) as nobody:
             await nobody.send("POST", "x", {})
 
@@ -194,7 +194,7 @@ def test_a_next_page_on_another_host_is_not_asked_for(clock, target):
 def test_pages_without_end_are_given_up(clock):
     handler, came = answers((200, {"Link": '</list?page=2>; rel="next"'}, "[]"))
     with pytest.raises(ForgeError, match="more than"):
-        asked(handler, lambda rest, _: collected(rest), clock, bounds=Bounds(pages=5))
+        asked(handler, lambda rest, _: collected(rest), clock, bounds=RestLimits(pages=5))
     assert len(came) == 5
 
 
@@ -247,14 +247,14 @@ def test_an_address_of_this_machine_or_with_tls_is_fine():
 
 
 def test_the_token_is_in_no_word_of_ours(clock):
-    token = Token(f" {PLANTED}\n")
+    token = ForgeToken(f" {PLANTED}\n")
     shown = f"{token} {token!r} {token:>10} {[token]}"
     assert PLANTED not in shown
     with pytest.raises(TypeError):
         pickle.dumps(token)
     for text in ("", "  ", "a b", "a\nb", "ä"):
         with pytest.raises(UsageError) as told:
-            Token(text)
+            ForgeToken(text)
         assert not text.strip() or text not in str(told.value)
     handler, _ = answers((422, {}, json.dumps({"message": f"what is {PLANTED}?"})))
     with pytest.raises(ForgeError) as told:
@@ -263,10 +263,10 @@ def test_the_token_is_in_no_word_of_ours(clock):
 
 
 def test_words_of_a_host_are_one_line_and_short():
-    said = Answer(
+    said = ForgeResponse(
         status=500, headers={}, body=json.dumps({"message": "a\n::error::b" + "x" * 999}).encode()
     )
-    assert "\n" not in said.words
-    assert len(said.words) < 310
+    assert "\n" not in said.error_text
+    assert len(said.error_text) < 310
     for body in (b"[]", b"\xff", b"[" * 100_000, b'{"message": {"base": ["bad"]}}'):
-        assert isinstance(Answer(status=500, headers={}, body=body).words, str)
+        assert isinstance(ForgeResponse(status=500, headers={}, body=body).error_text, str)

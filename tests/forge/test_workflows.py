@@ -468,7 +468,7 @@ def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simu
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     planned = bench.plan(7)
     text = planned.artifacts["kquota-plan-prod"].read_text()
-    other = read_preview(text, where="x")
+    other = read_preview(text, location="x")
     assert other.plan.changes
     edits = {
         "edited": lambda _: zipped(plan_json=text.replace('"after":10485760', '"after":10485761')),

@@ -8,10 +8,10 @@ import pytest
 
 from reconciler.errors import GitError
 from reconciler.git.exact_revision import exact_commit
-from reconciler.git.mirror import Mirror
+from reconciler.git.mirror import GitMirror
 from reconciler.git.refs import GitRefs
 from reconciler.git.repository import Repository
-from reconciler.git.source import Source
+from reconciler.git.source import GitSource
 from tests.git.commits import commit, git, repository
 
 
@@ -139,7 +139,7 @@ def test_a_bare_repository_among_the_files_of_a_checkout_is_no_repository(tmp_pa
 def test_a_mirror_is_used_because_it_is_named(tmp_path: Path):
     origin = repository(tmp_path / "origin")
     newest = commit(origin, {"kquota.yaml": "x"})
-    mirror = Mirror(folder=tmp_path / "mirror", source=Source.of(str(origin), start=tmp_path))
+    mirror = GitMirror(folder=tmp_path / "mirror", source=GitSource.of(str(origin), start=tmp_path))
     assert asyncio.run(mirror.fetch()) == newest
     assert mirror.tree(newest).read(["kquota.yaml"]) == {"kquota.yaml": b"x"}
     assert mirror.has(newest)

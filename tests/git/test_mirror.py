@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import KEPT, Mirror
-from reconciler.git.source import Source
+from reconciler.git.mirror import KEPT, GitMirror
+from reconciler.git.source import GitSource
 from tests.git.commits import commit, git, repository
 
 
@@ -16,11 +16,11 @@ def origin(tmp_path: Path) -> Path:
     return repository(tmp_path / "origin")
 
 
-def mirror(tmp_path: Path, origin: Path, branch: str = "") -> Mirror:
-    return Mirror(folder=tmp_path / "mirror.git", source=Source(address=str(origin)), branch=branch)
+def mirror(tmp_path: Path, origin: Path, branch: str = "") -> GitMirror:
+    return GitMirror(folder=tmp_path / "mirror.git", source=GitSource(address=str(origin)), branch=branch)
 
 
-def fetched(one: Mirror) -> str:
+def fetched(one: GitMirror) -> str:
     return asyncio.run(one.fetch())
 
 
@@ -109,11 +109,11 @@ def test_before_the_first_fetch_nothing_is_here(tmp_path: Path, origin: Path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, origin: Path):
     (tmp_path / "file").write_text("")
-    one = Mirror(folder=tmp_path / "file" / "mirror", source=Source(address=str(origin)))
+    one = GitMirror(folder=tmp_path / "file" / "mirror", source=GitSource(address=str(origin)))
     with pytest.raises(GitError, match="cannot be made"):
         one.prepare()
 
 
 def test_people_are_shown_what_is_followed(tmp_path: Path, origin: Path):
-    assert mirror(tmp_path, origin, "main").shown == f"{origin} (main)"
-    assert mirror(tmp_path, origin).shown == f"{origin} (default branch)"
+    assert mirror(tmp_path, origin, "main").display_name == f"{origin} (main)"
+    assert mirror(tmp_path, origin).display_name == f"{origin} (default branch)"

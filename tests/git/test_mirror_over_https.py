@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import Mirror
-from reconciler.git.source import Source
+from reconciler.git.mirror import GitMirror
+from reconciler.git.source import GitSource
 from tests.git.commits import commit, git, repository
 from tests.servers.certs import Authority
 
@@ -61,10 +61,10 @@ def server(tmp_path: Path, origin: Path, monkeypatch) -> Iterator[http.server.Th
         thread.join()
 
 
-def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: str) -> Mirror:
+def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: str) -> GitMirror:
     url = f"https://{userinfo}127.0.0.1:{server.server_port}/.git"
-    return Mirror(
-        folder=tmp_path / "mirror.git", source=Source.of(url, start=tmp_path), branch="main"
+    return GitMirror(
+        folder=tmp_path / "mirror.git", source=GitSource.of(url, start=tmp_path), branch="main"
     )
 
 
@@ -78,7 +78,7 @@ def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path
     kept = [path for path in one.folder.rglob("*") if path.is_file()]
     assert kept
     assert not any(TOKEN.encode() in path.read_bytes() for path in kept)
-    assert TOKEN not in one.shown + repr(one)
+    assert TOKEN not in one.display_name + repr(one)
 
 
 @pytest.mark.parametrize("userinfo", ["", "bot:wrong-token@"])

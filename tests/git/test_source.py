@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.source import Source
+from reconciler.git.source import GitSource
 
 HERE = Path()
 
@@ -22,18 +22,18 @@ HERE = Path()
     ],
 )
 def test_addresses_without_a_password_are_taken_as_they_are(text: str):
-    assert Source.of(text, start=HERE) == Source(address=text)
+    assert GitSource.of(text, start=HERE) == GitSource(address=text)
 
 
 def test_a_folder_is_taken_from_where_the_command_runs(tmp_path: Path):
     (tmp_path / "quotas").mkdir()
-    assert Source.of("quotas", start=tmp_path).address == str(tmp_path / "quotas")
+    assert GitSource.of("quotas", start=tmp_path).address == str(tmp_path / "quotas")
     (tmp_path / "a:b").mkdir()
-    assert Source.of("a:b", start=tmp_path).address == str(tmp_path / "a:b")
+    assert GitSource.of("a:b", start=tmp_path).address == str(tmp_path / "a:b")
 
 
 def test_a_password_of_a_url_becomes_a_header_for_that_host_alone():
-    source = Source.of("https://bot:s3%2Fcret@git.example.org:8443/a.git", start=HERE)
+    source = GitSource.of("https://bot:s3%2Fcret@git.example.org:8443/a.git", start=HERE)
     assert source.address == "https://git.example.org:8443/a.git"
     assert source.variables == {
         "http.https://git.example.org:8443/.extraHeader": "Authorization: Basic "
@@ -43,7 +43,7 @@ def test_a_password_of_a_url_becomes_a_header_for_that_host_alone():
 
 
 def test_a_token_without_a_name_is_a_secret_too():
-    source = Source.of("https://ghp_token@git.example.org/a.git", start=HERE)
+    source = GitSource.of("https://ghp_token@git.example.org/a.git", start=HERE)
     assert source.address == "https://git.example.org/a.git"
     assert "ghp_token" not in repr(source)
     assert source.variables
@@ -67,5 +67,5 @@ def test_a_token_without_a_name_is_a_secret_too():
 )
 def test_what_is_no_address_or_would_leak_or_run_something_is_refused(text: str):
     with pytest.raises(GitError) as caught:
-        Source.of(text, start=HERE)
+        GitSource.of(text, start=HERE)
     assert "secret" not in str(caught.value)

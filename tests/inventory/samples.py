@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
-    Backing,
-    DriftSeen,
-    Dropped,
-    Intend,
+    IntentBacking,
+    DriftObserved,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     Orphaned,
@@ -34,13 +34,13 @@ CHANGES = (
     Recorded(entity=ALICE, key=Key.REQUEST_PERCENTAGE, value=50.5, owner=OTHER),
     Recorded(entity=ODD, key=Key.CONSUMER_BYTE_RATE, value=2.0**63, owner=OTHER),
     Recorded(entity=HOME, key=Key.CONNECTION_CREATION_RATE, value=3.0, owner=OTHER),
-    Intend(entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)),
-    Intend(
+    IntentStarted(entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)),
+    IntentStarted(
         entity=ODD,
         key=Key.PRODUCER_BYTE_RATE,
-        intent=Intent(value=0.1, owner=OWNER, at=9.0, backing=Backing(applied=7.0, owner=OWNER)),
+        intent=Intent(value=0.1, owner=OWNER, at=9.0, backing=IntentBacking(applied=7.0, owner=OWNER)),
     ),
-    DriftSeen(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
+    DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),
     OverrideSet(
         override=Override(
@@ -48,7 +48,7 @@ CHANGES = (
             key=Key.PRODUCER_BYTE_RATE,
             value=None,
             until=99.0,
-            who="me\n",
+            author="me\n",
             reason="night|shift",
             before=float("nan"),
             declared=7.0,
@@ -87,15 +87,15 @@ OVERRIDES = st.builds(
 )
 RECORD_CHANGES = st.one_of(
     st.builds(Recorded, entity=ENTITIES, key=KEYS, value=VALUES, owner=OWNERS),
-    st.builds(Dropped, entity=ENTITIES, key=KEYS),
+    st.builds(RecordDropped, entity=ENTITIES, key=KEYS),
     st.builds(
-        Intend,
+        IntentStarted,
         entity=ENTITIES,
         key=KEYS,
         intent=st.builds(Intent, value=st.none() | VALUES, owner=OWNERS, at=VALUES),
     ),
     st.builds(IntentEnded, entity=ENTITIES, key=KEYS),
-    st.builds(DriftSeen, entity=ENTITIES, key=KEYS, at=st.none() | VALUES),
+    st.builds(DriftObserved, entity=ENTITIES, key=KEYS, at=st.none() | VALUES),
     st.builds(Orphaned, entity=ENTITIES, key=KEYS),
     st.builds(OverrideSet, override=OVERRIDES),
     st.builds(OverrideEnded, entity=ENTITIES, key=KEYS),

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import InventoryError, InventoryLocked, Refused
+from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
 from reconciler.inventory.file import FileInventory
-from reconciler.inventory.writers import Writer
+from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import ALICE, CHANGES
 
-ME = Writer(id="me", what="kquota apply")
+ME = InventoryWriter(id="me", description="kquota apply")
 
 
-def opened(path: Path, writer: Writer | None = ME, clock: FakeClock | None = None) -> FileInventory:
+def opened(path: Path, writer: InventoryWriter | None = ME, clock: FakeClock | None = None) -> FileInventory:
     return FileInventory(path, clock=clock or FakeClock(), writer=writer)
 
 
-def write(path: Path, cluster_id: str, changes=CHANGES, writer: Writer = ME) -> None:
+def write(path: Path, cluster_id: str, changes=CHANGES, writer: InventoryWriter = ME) -> None:
     async def story():
         with opened(path, writer) as inventory:
             await inventory.load(cluster_id)
@@ -35,34 +35,34 @@ def write(path: Path, cluster_id: str, changes=CHANGES, writer: Writer = ME) -> 
     asyncio.run(story())
 
 
-def read(path: Path, cluster_id: str = "lkc") -> Owned:
+def read(path: Path, cluster_id: str = "lkc") -> OwnershipRecords:
     return asyncio.run(opened(path, None).load(cluster_id))
 
 
 def test_nothing_known_is_not_the_same_as_nothing_owned(tmp_path: Path):
     path = tmp_path / "inventory.json"
-    assert read(path) == Owned(cluster_id="lkc", known=False)
-    write(path, "lkc", [DriftSeen(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=None)])
-    assert read(path) == Owned(cluster_id="lkc", known=True)
+    assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=False)
+    write(path, "lkc", [DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=None)])
+    assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=True)
 
 
 def test_what_was_written_is_read_by_the_next_one(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
-    assert read(path).records == Owned(cluster_id="lkc").with_changes(CHANGES).records
+    assert read(path).records == OwnershipRecords(cluster_id="lkc").with_changes(CHANGES).records
 
 
 def test_records_never_move_to_another_cluster(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
-    assert read(path, "other") == Owned(cluster_id="other", known=False)
+    assert read(path, "other") == OwnershipRecords(cluster_id="other", is_known=False)
 
 
 def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
     path = tmp_path / "inventory.json"
 
     async def story():
-        with opened(path) as one, opened(path, Writer(id="you", what="kquota apply")) as other:
+        with opened(path) as one, opened(path, InventoryWriter(id="you", description="kquota apply")) as other:
             await one.load("a")
             await other.load("b")
             await one.write("a", CHANGES[:1])
@@ -72,9 +72,9 @@ def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
     asyncio.run(story())
     assert (
         read(path, "a").records
-        == Owned(cluster_id="a").with_changes([CHANGES[0], CHANGES[2]]).records
+        == OwnershipRecords(cluster_id="a").with_changes([CHANGES[0], CHANGES[2]]).records
     )
-    assert read(path, "b").records == Owned(cluster_id="b").with_changes([CHANGES[1]]).records
+    assert read(path, "b").records == OwnershipRecords(cluster_id="b").with_changes([CHANGES[1]]).records
 
 
 def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
@@ -84,12 +84,12 @@ def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
         with opened(path) as first:
             await first.load("lkc")
             with (
-                opened(path, Writer(id="you", what="kquota drift")) as second,
+                opened(path, InventoryWriter(id="you", description="kquota drift")) as second,
                 pytest.raises(InventoryLocked, match=rf"kquota apply, process {os.getpid()}"),
             ):
                 await second.load("lkc")
-            assert not (await opened(path, None).load("lkc")).known
-        with opened(path, Writer(id="you", what="kquota drift")) as second:
+            assert not (await opened(path, None).load("lkc")).is_known
+        with opened(path, InventoryWriter(id="you", description="kquota drift")) as second:
             await second.load("lkc")
 
     asyncio.run(story())
@@ -97,15 +97,15 @@ def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
 
 def test_two_known_writers_with_overlapping_scopes_are_refused(tmp_path: Path):
     path = tmp_path / "inventory.json"
-    pay = Writer(
-        id="pay", what="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="pay-")),)
+    pay = InventoryWriter(
+        id="pay", description="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="pay-")),)
     )
-    shop = Writer(
-        id="shop", what="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="shop-")),)
+    shop = InventoryWriter(
+        id="shop", description="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="shop-")),)
     )
     write(path, "lkc", CHANGES[:1], pay)
     write(path, "lkc", CHANGES[1:2], shop)
-    with pytest.raises(Refused, match="another writer") as caught:
+    with pytest.raises(PlanRefused, match="another writer") as caught:
         write(path, "lkc", CHANGES[2:3], ME)
     assert len(caught.value.violations) == 2
 
@@ -116,8 +116,8 @@ def test_a_writer_that_was_not_seen_for_a_month_is_taken_for_gone(tmp_path: Path
 
     async def story():
         clock = FakeClock()
-        with opened(path, Writer(id="new", what="kquota apply"), clock) as inventory:
-            with pytest.raises(Refused):
+        with opened(path, InventoryWriter(id="new", description="kquota apply"), clock) as inventory:
+            with pytest.raises(PlanRefused):
                 await inventory.load("lkc")
             clock.advance(31 * 86_400)
             await inventory.load("lkc")
@@ -156,7 +156,7 @@ def test_a_link_to_the_file_stays_a_link(tmp_path: Path):
     path.symlink_to("real/there.json")
     write(path, "lkc")
     assert path.is_symlink()
-    assert read(tmp_path / "real" / "there.json").known
+    assert read(tmp_path / "real" / "there.json").is_known
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
             )
         ],
     )
-    assert read(path, "a").known
+    assert read(path, "a").is_known
     assert read(path, "b/ ü").known
 
 

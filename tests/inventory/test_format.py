@@ -11,42 +11,42 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.writers import KnownWriter, Writer
+from reconciler.inventory.writers import RecordedWriter, InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Record
-from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
+from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
 from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
 
-WRITER = KnownWriter(
-    writer=Writer(
+WRITER = RecordedWriter(
+    writer=InventoryWriter(
         id="git:prod",
-        what="kquota apply",
+        description="kquota apply",
         scope=(
             EntityPattern(user=NamePattern(prefix="pay-"), client_id=NamePattern(exact="x")),
-            EntityPattern(forms=frozenset({Form.IP, Form.DEFAULT_IP})),
+            EntityPattern(forms=frozenset({EntityForm.IP, EntityForm.DEFAULT_IP})),
         ),
     ),
-    seen=3.5,
+    last_seen=3.5,
 )
 
 
 def document() -> dict:
-    owned = Owned(cluster_id="lkc").with_changes(CHANGES)
+    owned = OwnershipRecords(cluster_id="lkc").with_changes(CHANGES)
     return {"lkc": ClusterRecords(owned=owned, writers={"git:prod": WRITER})}
 
 
 @given(st.lists(RECORD_CHANGES), st.lists(RECORD_CHANGES, max_size=2))
 def test_everything_reads_back(changes, others):
     clusters = {
-        "one": ClusterRecords(owned=Owned(cluster_id="one").with_changes(changes)),
-        "two/\n": ClusterRecords(owned=Owned(cluster_id="two/\n").with_changes(others)),
+        "one": ClusterRecords(owned=OwnershipRecords(cluster_id="one").with_changes(changes)),
+        "two/\n": ClusterRecords(owned=OwnershipRecords(cluster_id="two/\n").with_changes(others)),
     }
-    assert decode(encode(clusters), where="x") == clusters
+    assert decode(encode(clusters), location="x") == clusters
 
 
 def test_a_full_document_with_a_nan_and_a_writer_reads_back():
-    back = decode(encode(document()), where="x")["lkc"]
+    back = decode(encode(document()), location="x")["lkc"]
     override = back.owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
     assert math.isnan(override.before)
     assert back.writers == {"git:prod": WRITER}
@@ -63,7 +63,7 @@ def test_a_full_document_with_a_nan_and_a_writer_reads_back():
 
 @given(st.lists(RECORD_CHANGES, unique_by=lambda c: repr(c)[:60]), st.randoms())
 def test_equal_records_are_equal_bytes_whatever_their_history(changes, random):
-    owned = Owned(cluster_id="one").with_changes(changes)
+    owned = OwnershipRecords(cluster_id="one").with_changes(changes)
     mixed = {
         name: dict(sorted(getattr(owned, name).items(), key=lambda _: random.random()))
         for name in ("records", "intents", "drift_since", "overrides")
@@ -139,7 +139,7 @@ def test_anything_else_is_damage(old, new):
     text = encode(document()).decode()
     assert old in text
     with pytest.raises(InventoryError) as caught:
-        decode(text.replace(old, new, 1).encode(), where="inv.json")
+        decode(text.replace(old, new, 1).encode(), location="inv.json")
     assert "inv.json" in str(caught.value)
 
 
@@ -149,7 +149,7 @@ def test_no_cut_and_no_flip_gives_an_empty_inventory(place, junk):
     at = place % (len(content) - 2)
     for broken in (content[:at], content[:at] + junk + content[at + 1 :]):
         try:
-            back = decode(broken, where="x")
+            back = decode(broken, location="x")
         except InventoryError:
             continue
         assert len(back) == 1
@@ -158,20 +158,20 @@ def test_no_cut_and_no_flip_gives_an_empty_inventory(place, junk):
 
 def test_a_field_that_stands_twice_is_damage():
     with pytest.raises(InventoryError, match="twice"):
-        decode(b'{"kind":"kquota-inventory","format":1,"clusters":{},"clusters":{}}', where="x")
+        decode(b'{"kind":"kquota-inventory","format":1,"clusters":{},"clusters":{}}', location="x")
 
 
 def test_ten_thousand_entities_with_three_keys_are_read_in_tens_of_milliseconds():
     owners = [Owner(document=f"team/{i}", since=float(i)) for i in range(10_000)]
     records = {
-        entity(user=f"user-{i}", client_id=f"c-{i % 7}"): Record(
+        entity(user=f"user-{i}", client_id=f"c-{i % 7}"): OwnershipRecord(
             (1048576.0 + i, 2.0, 50.5, None, None), (o, o, o, None, None)
         )
         for i, o in enumerate(owners)
     }
-    content = encode({"lkc": ClusterRecords(owned=Owned(cluster_id="lkc", records=records))})
+    content = encode({"lkc": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc", records=records))})
     start = time.process_time()
-    back = decode(content, where="x")
+    back = decode(content, location="x")
     spent = time.process_time() - start
     assert back["lkc"].owned.records == records
     assert spent < 0.6, f"{spent * 1000:.0f} ms"

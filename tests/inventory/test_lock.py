@@ -36,7 +36,7 @@ def holder(tmp_path: Path):
 
 
 def lock(tmp_path: Path) -> FileLock:
-    return FileLock(tmp_path / "lock", what="kquota drift", now=0.0)
+    return FileLock(tmp_path / "lock", command="kquota drift", now=0.0)
 
 
 def test_the_second_writer_is_told_who_holds_the_lock(tmp_path: Path, holder):
@@ -73,7 +73,7 @@ def test_a_holder_that_says_nothing_readable_is_still_a_holder(tmp_path: Path):
 
 def test_a_missing_directory_is_an_error_of_its_own(tmp_path: Path):
     with pytest.raises(InventoryError, match="cannot be made"):
-        FileLock(tmp_path / "no" / "lock", what="x", now=0.0).acquire()
+        FileLock(tmp_path / "no" / "lock", command="x", now=0.0).acquire()
 
 
 def test_releasing_twice_does_nothing(tmp_path: Path):

@@ -3,19 +3,19 @@
 import asyncio
 
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from tests.inventory.samples import CHANGES
 
 
 def test_what_was_written_is_there_and_nothing_else_is_known():
     async def story():
         inventory = MemoryInventory()
-        assert await inventory.load("lkc") == Owned(cluster_id="lkc", known=False)
+        assert await inventory.load("lkc") == OwnershipRecords(cluster_id="lkc", is_known=False)
         await inventory.write("lkc", [])
-        assert not (await inventory.load("lkc")).known
+        assert not (await inventory.load("lkc")).is_known
         await inventory.write("lkc", CHANGES[:2])
-        assert await inventory.load("lkc") == Owned(cluster_id="lkc").with_changes(CHANGES[:2])
-        assert not (await inventory.load("other")).known
+        assert await inventory.load("lkc") == OwnershipRecords(cluster_id="lkc").with_changes(CHANGES[:2])
+        assert not (await inventory.load("other")).is_known
         assert inventory.written == [CHANGES[:2]]
 
     asyncio.run(story())

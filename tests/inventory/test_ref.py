@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from reconciler.errors import InventoryError, InventoryLocked, Refused
+from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
 from reconciler.inventory.format import encode
 from reconciler.inventory.ref import RefInventory, ref_of
-from reconciler.inventory.writers import Writer
-from reconciler.quota.owned import Owned
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.quota.owned import OwnershipRecords
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import CHANGES
 
-ME = Writer(id="me", what="kquota apply")
+ME = InventoryWriter(id="me", description="kquota apply")
 
 
 class MemoryRefs:
@@ -35,7 +35,7 @@ class MemoryRefs:
         return str(len(versions))
 
 
-def opened(refs: MemoryRefs, writer: Writer | None = ME) -> RefInventory:
+def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventory:
     return RefInventory(refs, clock=FakeClock(), writer=writer)
 
 
@@ -43,14 +43,14 @@ def test_records_are_kept_per_cluster_under_a_ref_of_their_own():
     async def story():
         refs = MemoryRefs()
         inventory = opened(refs)
-        assert not (await inventory.load("lkc-1")).known
+        assert not (await inventory.load("lkc-1")).is_known
         await inventory.write("lkc-1", CHANGES[:1])
         await inventory.write("lkc-1", CHANGES[1:2])
         assert set(refs.files) == {"refs/kquota/lkc-1"}
         assert (await opened(refs, None).load("lkc-1")).records == (
-            Owned(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
+            OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
         )
-        assert not (await opened(refs, None).load("other")).known
+        assert not (await opened(refs, None).load("other")).is_known
 
     asyncio.run(story())
 
@@ -85,8 +85,8 @@ def test_another_writer_of_the_same_entities_is_refused():
         inventory = opened(refs)
         await inventory.load("lkc")
         await inventory.write("lkc", CHANGES[:1])
-        with pytest.raises(Refused):
-            await opened(refs, Writer(id="you", what="x")).load("lkc")
+        with pytest.raises(PlanRefused):
+            await opened(refs, InventoryWriter(id="you", description="x")).load("lkc")
 
     asyncio.run(story())
 

@@ -7,10 +7,10 @@ from reconciler.inventory.revision import RevisionInventory, owned_at
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Record, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord, Recorded
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -41,13 +41,13 @@ def test_every_pair_of_the_revision_counts_as_applied_with_its_own_owner():
         Owner(document="a/bob"),
     )
     assert owned_at("lkc", THEN).records == {
-        ALICE: Record((10.0, None, 5.0, None, None), (delete, None, plain, None, None)),
-        BOB: Record((7.0, None, None, None, None), (bob, None, None, None, None)),
+        ALICE: OwnershipRecord((10.0, None, 5.0, None, None), (delete, None, plain, None, None)),
+        BOB: OwnershipRecord((7.0, None, None, None, None), (bob, None, None, None, None)),
     }
 
 
 def test_a_pair_that_went_is_removed_only_while_its_live_value_is_that_of_the_revision():
-    live = State(limits={ALICE: (10.0, None, 6.0, None, None)})
+    live = QuotaState(limits={ALICE: (10.0, None, 6.0, None, None)})
     plan = compare(
         desired=merge([declaration("a/bob", BOB, rate=7.0)]),
         owned=owned_at("lkc", THEN),
@@ -55,12 +55,12 @@ def test_a_pair_that_went_is_removed_only_while_its_live_value_is_that_of_the_re
         rules=Rules(policy=Policy.SYNC, sync_confirmed=True),
     )
     assert [(c.entity, c.key, c.after) for c in plan.changes if c.removes] == [(ALICE, RATE, None)]
-    assert [f.key for f in plan.found(Cause.CHANGED_BY_ANOTHER)] == [SHARE]
+    assert [f.key for f in plan.findings_for(Cause.CHANGED_BY_ANOTHER)] == [SHARE]
 
 
 def test_an_inventory_that_knows_the_cluster_beats_the_revision():
     async def story():
-        real = Owned(cluster_id="lkc")
+        real = OwnershipRecords(cluster_id="lkc")
         assert await RevisionInventory(THEN, inventory=MemoryInventory(real)).load("lkc") == real
         unknown = RevisionInventory(THEN, inventory=MemoryInventory())
         assert await unknown.load("lkc") == owned_at("lkc", THEN)
@@ -74,7 +74,7 @@ def test_the_first_write_carries_the_revisions_records_along():
         inventory = RevisionInventory(THEN, inventory=real)
         new = Recorded(entity=BOB, key=SHARE, value=1.0, owner=Owner(document="a/bob"))
         await inventory.write("lkc", [])
-        assert not (await real.load("lkc")).known
+        assert not (await real.load("lkc")).is_known
         await inventory.write("lkc", [new])
         assert await real.load("lkc") == owned_at("lkc", THEN).with_changes([new])
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from reconciler.kube.access import Access
+from reconciler.kube.access import ApiAccess
 
 PLANTED = "t0ken-planted"
 Answering = Callable[["Seen"], Any]
@@ -71,11 +71,11 @@ class Server:
             return web.Response(status=500)
         return answer if isinstance(answer, web.StreamResponse) else web.json_response(answer)
 
-    def access(self, *, token: str = PLANTED, again: Any = None) -> Access:
+    def access(self, *, token: str = PLANTED, again: Any = None) -> ApiAccess:
         async def authorization() -> str:
             return f"Bearer {token}" if token else ""
 
-        return Access(
+        return ApiAccess(
             host=self.url,
             tls=None,
             server_name=None,

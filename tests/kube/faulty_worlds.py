@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.errors import ConnectError, KquotaError, KubernetesAway
+from reconciler.errors import ConnectError, KquotaError, KubernetesUnavailable
 from reconciler.kube import shards
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CLIENT_QUOTAS
-from reconciler.loop import Wake
+from reconciler.loop import LoopTrigger
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.owned import SETTLING_SECONDS
@@ -150,7 +150,7 @@ class FaultyWorld(World):
     async def _pass(self) -> None:
         try:
             await self.everything()
-            _ = await self.work(Wake(resync=True))
+            _ = await self.work(LoopTrigger(resync=True))
         except KquotaError:
             pass  # The loop tries again.
 
@@ -228,7 +228,7 @@ class FaultyWorld(World):
 
     def _of_records(self) -> list[str]:
         maps = [one for (plural, _, _), one in self.api.objects.items() if plural == "configmaps"]
-        rest = shards.read(self.kafka.cluster_id, maps).rest
+        rest = shards.read(self.kafka.cluster_id, maps).remainder
         found = [f"an intent is left: {pair} {one}" for pair, one in rest.intents.items()]
         found += [
             f"a record is left: {subject} {one.applied} {one.owners}"
@@ -271,14 +271,14 @@ class FaultyWorld(World):
             if self._fault.kind == CUT:
                 self._cut = True
                 return
-            raise KubernetesAway(f"refused: {call}")
+            raise KubernetesUnavailable(f"refused: {call}")
 
     def _api_answer(self, *call: str) -> None:
         if self._dead:
             raise Killed
         if self._cut:
             self._cut = False
-            raise KubernetesAway(f"the answer was lost: {call}")
+            raise KubernetesUnavailable(f"the answer was lost: {call}")
 
 
 class _Every(dict[Entity, str]):

@@ -12,9 +12,9 @@ from reconciler.errors import (
     Forbidden,
     InventoryError,
     KquotaError,
-    KubernetesAway,
+    KubernetesUnavailable,
     ProtocolError,
-    Refused,
+    PlanRefused,
     TlsError,
     UnsupportedVersion,
     WrongCluster,
@@ -22,17 +22,17 @@ from reconciler.errors import (
 from reconciler.kube.cluster_state import SecretUse, cluster_status, pending_cluster
 from reconciler.kube.namespace_limits import NamespaceLimits, excerpt
 from reconciler.kube.reasons import Reason
-from reconciler.kube.standing import cluster_problems, stand
+from reconciler.kube.standing import cluster_problems, assess_eligibility
 from reconciler.kube.status import document_status, pending_status
 from reconciler.manifest.cluster import from_spec
-from reconciler.quota.claims import Settled
-from reconciler.quota.desired import Desired
+from reconciler.quota.claims import ResolvedClaims
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned
-from reconciler.quota.report import Pass
-from reconciler.reconcile import OverrideOrder
+from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.report import Reconciliation
+from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LOST
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, RATE, state
@@ -47,16 +47,16 @@ ERRORS: Mapping[Reason, KquotaError] = {
     Reason.SECRET_NOT_FOUND: CredentialsError("no Secret kafka", reason="SecretNotFound"),
     Reason.SECRET_KEY_MISSING: CredentialsError("no key password", reason="SecretKeyMissing"),
     Reason.SECRET_INVALID: CredentialsError("ca.crt is no PEM", reason="SecretInvalid"),
-    Reason.WRONG_CLUSTER: WrongCluster("y answers", expected="x", found="y"),
+    Reason.WRONG_CLUSTER: WrongCluster("y answers", expected="x", actual="y"),
     Reason.AUTHENTICATION_FAILED: AuthenticationError("wrong password", node="b1:9092"),
     Reason.AUTHORIZATION_FAILED: AuthorizationError("no DescribeConfigs", code=31),
     Reason.TLS_FAILED: TlsError("certificate expired", node="b1:9092"),
     Reason.UNSUPPORTED_BROKER: UnsupportedVersion("older than 2.6", api="DescribeClientQuotas"),
     Reason.RECORDS_UNREADABLE: InventoryError("ConfigMap x is damaged"),
-    Reason.OTHER_WRITER: Refused("another writer looks after the same entities"),
+    Reason.OTHER_WRITER: PlanRefused("another writer looks after the same entities"),
     Reason.KUBERNETES_REFUSED: Forbidden("may not list clientquotas", status=403),
     Reason.FAILED: ProtocolError("a byte too many", node="b1:9092"),
-    Reason.KUBERNETES_UNAVAILABLE: KubernetesAway("no answer"),
+    Reason.KUBERNETES_UNAVAILABLE: KubernetesUnavailable("no answer"),
     Reason.BROKER_UNAVAILABLE: ConnectError("no broker answers", node="b1:9092"),
 }
 
@@ -79,12 +79,12 @@ def ran(
 
 def failed(error: KquotaError) -> dict[str, Any]:
     """A document whose cluster's pass failed."""
-    standing = stand(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
     status = document_status(
         standing,
-        settled=Settled(desired=Desired()),
-        report=Pass(cluster="prod", error=error),
-        owned=Owned(cluster_id="", known=False),
+        settled=ResolvedClaims(desired=DesiredState()),
+        report=Reconciliation(cluster="prod", error=error),
+        owned=OwnershipRecords(cluster_id="", is_known=False),
         previous={},
         now=NOW,
     )
@@ -93,7 +93,7 @@ def failed(error: KquotaError) -> dict[str, Any]:
 
 def standing_alone(clusters: Mapping[str, Any], *unusable: str) -> dict[str, Any]:
     """A document of a cluster without passes."""
-    standing = stand(CREATED, clusters, unusable=unusable)
+    standing = assess_eligibility(CREATED, clusters, unusable=unusable)
     return {**CREATED, "status": document_status(standing, previous={}, now=NOW)}
 
 
@@ -168,8 +168,8 @@ def _held() -> dict[str, Any]:
 
 
 def _overridden() -> dict[str, Any]:
-    order = OverrideOrder(
-        entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, who="me", reason="night"
+    order = NewOverride(
+        entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me", reason="night"
     )
     return ran(world(), overrides=(order,))
 
@@ -180,7 +180,7 @@ def _conflict() -> dict[str, Any]:
 
 
 def _pending() -> dict[str, Any]:
-    standing = stand(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
     return {**CREATED, "status": pending_status(standing, now=NOW)}
 
 
@@ -216,7 +216,7 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
 
 def _cluster_failed(error: KquotaError, **spec: Any) -> dict[str, Any]:
     obj = quota_cluster(**spec)
-    report = Pass(cluster="prod", error=error)
+    report = Reconciliation(cluster="prod", error=error)
     return {**obj, "status": cluster_status(obj, report=report, previous={}, now=NOW)}
 
 
@@ -244,13 +244,13 @@ def _incomplete() -> dict[str, Any]:
 
 def _rotated() -> dict[str, Any]:
     obj = quota_cluster()
-    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", why="wrong password")
+    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", reason="wrong password")
     made = world()
     report = made.run()
     status = cluster_status(
         obj,
         report=report,
-        settled=Settled(desired=Desired()),
+        settled=ResolvedClaims(desired=DesiredState()),
         owned=made.owned,
         previous={},
         now=NOW,

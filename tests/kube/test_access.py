@@ -39,8 +39,8 @@ def kubeconfig(path: Path, *, server: str = "http://127.0.0.1:1", **user: Any) -
     return path
 
 
-def loaded(*args: Any, **options: Any) -> tuple[access.Access, str]:
-    async def story() -> tuple[access.Access, str]:
+def loaded(*args: Any, **options: Any) -> tuple[access.ApiAccess, str]:
+    async def story() -> tuple[access.ApiAccess, str]:
         found = await access.load(*args, **options)
         return found, await found.authorization()
 

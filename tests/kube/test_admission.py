@@ -10,24 +10,24 @@ from reconciler.errors import AuthenticationError, ConfigError, RequestTimeout
 from reconciler.kube.admission import (
     LONGEST_WARNING,
     MOST_WARNINGS,
-    Decision,
-    Malformed,
+    AdmissionDecision,
+    MalformedReview,
     answer,
     decide,
     parse,
 )
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.quota.outcome import Alteration, Rejected
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from tests.kube.reviews import quota, review
 
-BROKER = Verdict(source="broker")
+BROKER = ValidationResult(source="broker")
 
 
 class Told:
     """A broker that says what a test wants."""
 
-    def __init__(self, verdict: Verdict | Exception = BROKER, **spec: Any) -> None:
+    def __init__(self, verdict: ValidationResult | Exception = BROKER, **spec: Any) -> None:
         self.asked: list[Alteration] = []
         self._verdict = verdict
         self._spec = spec
@@ -39,28 +39,28 @@ class Told:
             return None
         return from_spec(name, {"bootstrapServers": "broker:9092", **self._spec})
 
-    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> Verdict:
+    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> ValidationResult:
         self.asked += alterations
         if isinstance(self._verdict, Exception):
             raise self._verdict
         return self._verdict
 
 
-def decided(obj: dict[str, Any], broker: Told | None = None) -> Decision:
+def decided(obj: dict[str, Any], broker: Told | None = None) -> AdmissionDecision:
     request = parse(review(obj))
     assert request.obj is not None
     return asyncio.run(decide(request.obj, broker or Told()))
 
 
-def refused(obj: dict[str, Any], message: str, source: str = "broker") -> Verdict:
+def refused(obj: dict[str, Any], message: str, source: str = "broker") -> ValidationResult:
     subject = (obj["metadata"]["name"], False, False)
     said = Rejected(code=42, name="INVALID_REQUEST", message=message)
-    return Verdict(source=source, refused={subject: said})  # type: ignore[dict-item]
+    return ValidationResult(source=source, rejections={subject: said})  # type: ignore[dict-item]
 
 
 def test_what_the_broker_accepts_passes_without_a_word() -> None:
     broker = Told()
-    assert decided(quota(), broker) == Decision()
+    assert decided(quota(), broker) == AdmissionDecision()
     (asked,) = broker.asked
     assert asked.operations == (("producer_byte_rate", 1048576.0),)
 
@@ -85,11 +85,11 @@ def test_a_refusal_by_rules_says_whose_rules() -> None:
         (Told(RequestTimeout("10.1.2.3 is away", phase="connect")), "cannot be reached now"),
         (Told(AuthenticationError("wrong password of bob")), "cannot be reached now"),
         (
-            Told(Verdict(source="sandbox 4.x", why="we may not (AlterConfigs)")),
+            Told(ValidationResult(source="sandbox 4.x", reason="we may not (AlterConfigs)")),
             "because we may not (AlterConfigs); sandbox 4.x has no objection",
         ),
-        (Told(Verdict(source="broker", why="no answer")), "gave no verdict: no answer"),
-        (Told(Verdict(source="none", why="it is another one")), "because it is another one"),
+        (Told(ValidationResult(source="broker", reason="no answer")), "gave no verdict: no answer"),
+        (Told(ValidationResult(source="none", reason="it is another one")), "because it is another one"),
     ],
 )
 def test_a_check_that_was_skipped_is_a_warning(broker: Told, said: str) -> None:
@@ -133,7 +133,7 @@ def test_doubtful_rules_are_warned_of() -> None:
 
 def test_warnings_are_few_and_short() -> None:
     cluster = {"ip": {"name": "10.0.0.1"}}
-    long = Told(Verdict(source="broker", why="x" * 5000))
+    long = Told(ValidationResult(source="broker", reason="x" * 5000))
     found = decided(quota(entity=cluster, limits={"connectionCreationRate": 5}), long)
     assert len(found.warnings) <= MOST_WARNINGS
     assert all(len(one) <= LONGEST_WARNING for one in found.warnings)
@@ -143,7 +143,7 @@ def test_a_document_without_a_name_yet_is_judged_all_the_same() -> None:
     obj = quota()
     del obj["metadata"]["name"], obj["metadata"]["namespace"]
     obj["metadata"]["generateName"] = "alice-"
-    assert decided(obj) == Decision()
+    assert decided(obj) == AdmissionDecision()
 
 
 def passed_over(**request: Any) -> bool:
@@ -179,15 +179,15 @@ def test_what_does_not_concern_us_is_passed_over() -> None:
     ],
 )
 def test_what_is_no_review_is_malformed(body: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReview):
         parse(body)
 
 
 def test_the_answer_has_the_uid_and_a_status_only_where_denied() -> None:
     request = parse(review(quota()))
-    fine = answer(request, Decision())
+    fine = answer(request, AdmissionDecision())
     assert fine["response"] == {"uid": request.uid, "allowed": True}
-    denied = answer(request, Decision(denied="no", warnings=("w",)))["response"]
+    denied = answer(request, AdmissionDecision(denied="no", warnings=("w",)))["response"]
     assert denied["allowed"] is False
     assert denied["status"]["message"] == "no"
     assert denied["warnings"] == ["w"]

@@ -10,17 +10,17 @@ import pytest
 from aiohttp import web
 
 from reconciler.errors import (
-    Conflict,
+    KubernetesConflict,
     Forbidden,
     Gone,
-    KubernetesAway,
+    KubernetesUnavailable,
     KubernetesError,
     NotFound,
 )
 from reconciler.kube import served
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.cache import stripped
-from reconciler.kube.exchange import Patience
+from reconciler.kube.exchange import RequestTimeouts
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
 
@@ -35,9 +35,9 @@ def one_after_the_other(*answers: Any) -> Callable[[object], Any]:
 
 
 class Session:
-    """What a test needs around an `Api`."""
+    """What a test needs around an `KubernetesApi`."""
 
-    def __init__(self, server: Server, api: Api, clock: FakeClock, told: list[Any]) -> None:
+    def __init__(self, server: Server, api: KubernetesApi, clock: FakeClock, told: list[Any]) -> None:
         self.server, self.api, self.clock, self.told = server, api, clock, told
 
 
@@ -47,7 +47,7 @@ async def session(answers: Callable[[Any], Any], *, again: Any = None, **options
     clock = FakeClock()
     async with Server(answers) as server:
         access = server.access(again=None if again is None else again(server))
-        api = Api(access, clock=clock, on_request=lambda *one: told.append(one), **options)
+        api = KubernetesApi(access, clock=clock, on_request=lambda *one: told.append(one), **options)
         async with api:
             yield Session(server, api, clock, told)
 
@@ -163,7 +163,7 @@ def test_what_is_no_listing_is_not_taken_for_an_empty_one(page: Any) -> None:
     [
         (403, "Forbidden", Forbidden),
         (404, "NotFound", NotFound),
-        (409, "Conflict", Conflict),
+        (409, "Conflict", KubernetesConflict),
         (410, "Gone", Gone),
         (422, "Invalid", KubernetesError),
         (401, "Unauthorized", KubernetesError),
@@ -222,8 +222,8 @@ def test_a_server_cannot_make_us_wait_for_long() -> None:
 
 def test_patience_ends() -> None:
     async def story() -> None:
-        async with session(lambda _: status(503, "x"), patience=Patience(tries=3)) as here:
-            with pytest.raises(KubernetesAway) as caught:
+        async with session(lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)) as here:
+            with pytest.raises(KubernetesUnavailable) as caught:
                 await here.api.get(served.CLIENT_QUOTAS, "n", "a")
         assert caught.value.retriable
         assert len(here.server.seen) == 3
@@ -233,9 +233,9 @@ def test_patience_ends() -> None:
 
 def test_a_hanging_server_costs_the_time_of_a_try_and_no_more() -> None:
     async def story() -> None:
-        patience = Patience(seconds=0.05, tries=2)
+        patience = RequestTimeouts(seconds=0.05, tries=2)
         async with session(lambda _: "hang", patience=patience) as here:
-            with pytest.raises(KubernetesAway, match=r"no answer within 0\.05 s"):
+            with pytest.raises(KubernetesUnavailable, match=r"no answer within 0\.05 s"):
                 await here.api.get(served.CLIENT_QUOTAS, "n", "a")
         assert here.told == [("get", "clientquotas", "timeout")] * 2
 
@@ -246,7 +246,7 @@ def test_a_server_that_is_not_there_is_told_as_such() -> None:
     async def story() -> None:
         async with session(lambda _: QUOTA) as here:
             await here.server.__aexit__()
-            with pytest.raises(KubernetesAway, match="no answer: "):
+            with pytest.raises(KubernetesUnavailable, match="no answer: "):
                 await here.api.get(served.CLIENT_QUOTAS, "n", "a")
         assert here.told[-1] == ("get", "clientquotas", "unreachable")
 
@@ -256,7 +256,7 @@ def test_a_server_that_is_not_there_is_told_as_such() -> None:
 def test_a_creation_that_may_have_been_carried_out_is_not_repeated() -> None:
     async def story() -> None:
         async with session(lambda _: status(504, "Timeout")) as here:
-            with pytest.raises(KubernetesAway):
+            with pytest.raises(KubernetesUnavailable):
                 await here.api.create(served.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
         assert len(here.server.seen) == 1
 
@@ -276,7 +276,7 @@ def test_a_creation_that_was_turned_away_unread_is_repeated() -> None:
 def test_only_a_patch_that_tests_first_is_repeated(first: str, tries: int) -> None:
     async def story() -> None:
         async with session(lambda _: status(500, "x")) as here:
-            with pytest.raises(KubernetesAway):
+            with pytest.raises(KubernetesUnavailable):
                 await here.api.patch_json(
                     served.CLIENT_QUOTAS, "n", "a", [{"op": first, "path": "/x", "value": 1}]
                 )
@@ -421,7 +421,7 @@ def test_neither_token_nor_body_is_in_logs_errors_or_texts(
             one_after_the_other(web.Response(status=500, text="planted-password")),
             lambda _: "hang",
         ):
-            async with session(answers, patience=Patience(seconds=0.05, tries=1)) as here:
+            async with session(answers, patience=RequestTimeouts(seconds=0.05, tries=1)) as here:
                 for call in (
                     here.api.get(served.SECRETS, "n", "a"),
                     here.api.create(served.SECRETS, "n", secret),

@@ -14,8 +14,8 @@ from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
 
 
-def asked(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0) -> asking.Handled:
-    async def story() -> asking.Handled:
+def asked(api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0) -> asking.RequestStatus:
+    async def story() -> asking.RequestStatus:
         where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
         value = await asking.request(*where, clock=clock)
         return await asking.wait(*where, value=value, seconds=seconds, clock=clock)
@@ -50,8 +50,8 @@ def test_it_waits_until_its_own_request_was_handled() -> None:
     found = asked(api, clock)
     assert found.handled
     assert found.condition("Ready")["reason"] == "Synced"
-    assert found.holds("Ready")
-    assert not found.holds("Drifted")
+    assert found.has_true_condition("Ready")
+    assert not found.has_true_condition("Drifted")
     assert len(clock.slept) == 4
 
 
@@ -101,5 +101,5 @@ def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
 def test_conditions_that_are_none_are_no_fault(conditions: Any) -> None:
     obj = quota()
     obj["status"] = {"conditions": conditions}
-    found = asking.Handled(obj=obj, handled=True)
+    found = asking.RequestStatus(obj=obj, handled=True)
     assert found.condition("Ready") == {}

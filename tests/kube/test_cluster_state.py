@@ -8,9 +8,9 @@ from reconciler.kube.comparing import unchanged
 from reconciler.kube.conditions import condition_of
 from reconciler.kube.resources import REQUESTED_AT
 from reconciler.quota.entity import entity
-from reconciler.quota.report import Pass
-from reconciler.quota.state import State
-from reconciler.reconcile import OverrideOrder
+from reconciler.quota.report import Reconciliation
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import NewOverride
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, NOW, meddle, ran, world
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
@@ -34,8 +34,8 @@ def test_everything_is_counted():
     made.put(resource("c", BOB, {RATE: 5000}, suspend=True))
     made.delete("team/d", finalizer=False)
     meddle(made)
-    night = OverrideOrder(
-        entity=ALICE, key=SHARE, value=9.0, until=NOW + 9000, who="me", reason="x"
+    night = NewOverride(
+        entity=ALICE, key=SHARE, value=9.0, until=NOW + 9000, principal="me", reason="x"
     )
     ran(made, overrides=(night,))
     assert made.obj["status"]["counts"] == {
@@ -54,7 +54,7 @@ def test_everything_is_counted():
 
 
 def test_foreign_entities_and_keys_are_counted():
-    live = State(
+    live = QuotaState(
         foreign_values={ALICE: (("x", 1.0), ("y", 2.0))},
         foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),),
     )
@@ -135,7 +135,7 @@ def test_a_failed_pass_leaves_facts_as_they_were_found():
     made = world()
     ran(made)
     before = made.obj["status"]
-    report = Pass(cluster="prod", error=ConnectError("b1:9092 refuses"))
+    report = Reconciliation(cluster="prod", error=ConnectError("b1:9092 refuses"))
     status = cluster_status(made.obj, report=report, previous=before, now=NOW + 900)
     assert condition_of(status, "Ready")["message"] == "b1:9092 refuses"
     for name in ("counts", "clusterId", "policyInForce", "lastSuccessfulSyncTime"):
@@ -165,7 +165,7 @@ def test_the_digest_is_that_of_the_last_plan_that_did_something():
 
 
 def test_credentials_are_told_by_version():
-    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", why="wrong password")
+    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", reason="wrong password")
     status = cluster_status(quota_cluster(), report=None, previous={}, now=NOW, secret=use)
     assert status["secret"] == {
         "resourceVersion": "7",

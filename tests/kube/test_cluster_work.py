@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ConnectError, Forbidden, KubernetesAway, WrongCluster
+from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
 from reconciler.inventory.audit import MemoryAuditLog
 from reconciler.kube import shelf
-from reconciler.kube.cache import Cache
-from reconciler.kube.cluster_work import ClusterWork, Surroundings
+from reconciler.kube.cache import ResourceCache
+from reconciler.kube.cluster_work import ClusterReconciler, OperatorContext
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
-from reconciler.kube.listing import Everything
+from reconciler.kube.listing import FullListing
 from reconciler.kube.namespace_limits import NamespaceLimits
 from reconciler.kube.removals import DefinitionGuard
 from reconciler.kube.resources import FINALIZER
@@ -25,10 +25,10 @@ from reconciler.kube.served import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
-from reconciler.kube.settings import Settings
-from reconciler.kube.shards import Kept
-from reconciler.kube.writes import Writes
-from reconciler.loop import Passes, RemovalWindow, Turn, Wake
+from reconciler.kube.settings import OperatorSettings
+from reconciler.kube.shards import StoredRecords
+from reconciler.kube.writes import ResourceWriter
+from reconciler.loop import ReconcileRunner, RemovalWindow, LoopOutcome, LoopTrigger
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Override, OverrideSet
@@ -80,27 +80,27 @@ class World:
 
     def begin(self) -> None:
         """A new operator process: nothing is remembered."""
-        self.cache, self.audit = Cache(self.limits), MemoryAuditLog()
+        self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
         inventory = KubeInventory(self.api, self.cache, name="prod", namespace="ops")
-        self.everything = Everything(
+        self.everything = FullListing(
             self.api,
             self.cache,
             namespaces=(),
             from_file=self.file,
             wake=lambda names, key: None,
-            heard=lambda: None,
+            on_listed=lambda: None,
         )
-        self.work = ClusterWork(
+        self.work = ClusterReconciler(
             "prod",
-            Surroundings(
-                settings=Settings(
+            OperatorContext(
+                settings=OperatorSettings(
                     identity="op", operator_namespace="ops", deletion_timeout=self.patience
                 ),
                 cache=self.cache,
                 list_everything=self.everything,
                 sessions=self.sessions,
-                writes=Writes(self.api, cache=self.cache, clock=clock, identity="op"),
+                writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
                 clock=clock,
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
@@ -110,7 +110,7 @@ class World:
                 passed=lambda report, conflicts: None,
             ),
             inventory=inventory,
-            passes=Passes(
+            passes=ReconcileRunner(
                 "prod", clock=clock, window=RemovalWindow(KubeRemovals(inventory), seconds=3600)
             ),
         )
@@ -130,12 +130,12 @@ class World:
         else:
             del self.api.objects["clientquotas", "team", name]
 
-    def turn(self, **wake: Any) -> Turn:
+    def turn(self, **wake: Any) -> LoopOutcome:
         """What the watch would have told by now, then one pass."""
 
-        async def one() -> Turn:
+        async def one() -> LoopOutcome:
             await self.everything()
-            return await self.work(Wake(**wake))
+            return await self.work(LoopTrigger(**wake))
 
         return asyncio.run(one())
 
@@ -166,7 +166,7 @@ def limits(rate: float | None = None, share: float | None = None) -> Sequence[fl
 def test_what_is_declared_is_applied_and_the_status_holds_the_record():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
-    assert world.turn() == Turn()
+    assert world.turn() == LoopOutcome()
     assert world.live() == {ALICE: limits(2048.0)}
     assert world.reason("alice") == "Synced"
     (key,) = world.obj("alice")["status"]["keys"]
@@ -216,7 +216,7 @@ def test_a_crash_between_sending_and_the_status_loses_no_ownership():
 
     def away(verb: str, *_: str) -> None:
         if verb == "apply":
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
     world.api.before = away
     assert world.turn().retry
@@ -294,10 +294,10 @@ def test_a_listing_that_fails_removes_nothing():
 
     def away(verb: str, plural: str, *_: str) -> None:
         if (verb, plural) == ("list", "clientquotas"):
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
     world.api.before = away
-    asyncio.run(world.work(Wake()))
+    asyncio.run(world.work(LoopTrigger()))
     assert world.live() == {ALICE: limits(2048.0, 50.0)}
     world.api.before = None
     world.turn()
@@ -472,11 +472,11 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
     world.turn()
     cluster_id, now = world.kafka.cluster_id, world.kafka.clock.now()
     ends = Override(
-        entity=ALICE, key=RATE, value=512.0, until=now + 60, who="night", reason="storm"
+        entity=ALICE, key=RATE, value=512.0, until=now + 60, author="night", reason="storm"
     )
 
-    def with_override(kept: Kept) -> Kept:
-        return replace(kept, rest=kept.rest.with_changes([OverrideSet(override=ends)]))
+    def with_override(kept: StoredRecords) -> StoredRecords:
+        return replace(kept, remainder=kept.remainder.with_changes([OverrideSet(override=ends)]))
 
     _ = asyncio.run(shelf.change(world.api, "ops", cluster_id, with_override))
     world.turn()
@@ -486,10 +486,10 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
 
     def away(verb: str, plural: str, *_: str) -> None:
         if (verb, plural) == ("update", "configmaps") and world.live() == {ALICE: limits(2048.0)}:
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
     world.api.before = away
-    with contextlib.suppress(KubernetesAway):  # The ledger cannot be written afterwards either.
+    with contextlib.suppress(KubernetesUnavailable):  # The ledger cannot be written afterwards either.
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
     assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
@@ -550,7 +550,7 @@ def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pa
     world.put(resource("bob", BOB, {RATE: 4096}))
     asyncio.run(world.everything())
     world.api.calls.clear()
-    asyncio.run(world.work(Wake(keys=("team/bob",))))
+    asyncio.run(world.work(LoopTrigger(keys=("team/bob",))))
     assert ("list", "clientquotas", "", "") not in world.api.calls
     assert set(world.live()) == {ALICE, BOB}
 

@@ -107,7 +107,7 @@ def test_each_error_has_its_row(reason):
     [
         (errors.RequestTimeout("late", phase="request"), Reason.BROKER_UNAVAILABLE),
         (errors.DnsError("no such host"), Reason.BROKER_UNAVAILABLE),
-        (errors.ControllerAway("no controller"), Reason.BROKER_UNAVAILABLE),
+        (errors.ControllerUnavailable("no controller"), Reason.BROKER_UNAVAILABLE),
         (errors.InventoryLocked("held"), Reason.OTHER_WRITER),
         (errors.ConfigError("no such property"), Reason.INVALID),
         (errors.CredentialsError("odd", reason="Elsewhere"), Reason.SECRET_INVALID),
@@ -116,7 +116,7 @@ def test_each_error_has_its_row(reason):
         (errors.EncodeError("too long"), Reason.FAILED),
         (errors.StalePlan("changed"), Reason.PENDING),
         (errors.Interrupted("stopped"), Reason.PENDING),
-        (errors.Conflict("409"), Reason.KUBERNETES_UNAVAILABLE),
+        (errors.KubernetesConflict("409"), Reason.KUBERNETES_UNAVAILABLE),
         (errors.NotFound("404"), Reason.KUBERNETES_REFUSED),
         (errors.QuotaValueError("odd"), Reason.FAILED),
     ],

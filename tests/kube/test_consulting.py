@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ClientError, ConfigError
-from reconciler.kube.consulting import KEPT_SECONDS, Consultant
+from reconciler.kube.consulting import KEPT_SECONDS, LiveBrokerValidator
 from reconciler.kube.served import QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Alteration, Rejected
 from reconciler.sandbox.authorizer import READER, Authorizer
 from reconciler.sandbox.server import Sandbox
-from reconciler.sandbox.settings import Listener, Protocol
-from reconciler.sandbox.settings import Settings as SandboxSettings
+from reconciler.sandbox.settings import Listener, ListenerProtocol
+from reconciler.sandbox.settings import SandboxSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 
@@ -33,9 +33,9 @@ class Here:
         self.sandbox = sandbox
         self.api = FakeKubeApi()
         self.clock = FakeClock()
-        settings = Settings(identity="pod-1", operator_namespace="kafka")
+        settings = OperatorSettings(identity="pod-1", operator_namespace="kafka")
         self.sessions = SessionKeeper(self.api, settings=settings, clock=self.clock)
-        self.consultant = Consultant(self.api, self.sessions, clock=self.clock)
+        self.consultant = LiveBrokerValidator(self.api, self.sessions, clock=self.clock)
         self.put()
 
     def put(self, name: str = "prod", **spec: Any) -> None:
@@ -107,7 +107,7 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
         SandboxSettings(
             users={"reader": "r"},
             authorizer=Authorizer(grants={"reader": READER}),
-            listeners=(Listener(protocol=Protocol.SASL_PLAINTEXT),),
+            listeners=(Listener(protocol=ListenerProtocol.SASL_PLAINTEXT),),
         ),
     )
 
@@ -171,7 +171,7 @@ def test_a_broker_that_is_away_is_an_error_for_the_caller_to_tell() -> None:
 
 def test_clusters_of_a_file_need_no_api_server() -> None:
     async def test(here: Here) -> None:
-        found = Consultant(
+        found = LiveBrokerValidator(
             here.api,
             here.sessions,
             clock=here.clock,

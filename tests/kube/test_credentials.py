@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from reconciler.client import ClientConfig, Protocol
-from reconciler.client.config_keys import KEYS, Kind
+from reconciler.client import ClientConfig, SecurityProtocol
+from reconciler.client.config_keys import KEYS, ValueKind
 from reconciler.client.sasl import Plain, Scram
 from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
@@ -109,7 +109,7 @@ def test_certificates_of_cert_manager_and_of_strimzi_fit(
         "ca.p12": b"\x00\xff",
     }
     config = configured({"security.protocol": "SSL"}, values)
-    assert config.protocol is Protocol.SSL
+    assert config.protocol is SecurityProtocol.SSL
     assert config.tls is not None
     assert config.tls.trusted
     assert config.tls.identity is not None
@@ -175,7 +175,7 @@ def test_a_secret_is_in_no_text_of_ours() -> None:
     assert PLANTED not in repr(configured(SCRAM, {"sasl.jaas.config": JAAS}))
 
 
-SECRET_KEYS = sorted(name for name, rule in KEYS.items() if rule.kind is not Kind.IGNORED)
+SECRET_KEYS = sorted(name for name, rule in KEYS.items() if rule.kind is not ValueKind.IGNORED)
 
 
 @hypothesis.given(

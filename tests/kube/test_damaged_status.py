@@ -5,12 +5,12 @@ import asyncio
 from reconciler.errors import KubernetesError
 from reconciler.kube import shelf
 from reconciler.kube.inventory import KubeInventory
-from reconciler.kube.lost_work import LostWork
+from reconciler.kube.lost_work import MissingClusterReconciler
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CONFIG_MAPS
-from reconciler.kube.shards import Kept
-from reconciler.kube.writes import Writes
-from reconciler.loop import Turn, Wake
+from reconciler.kube.shards import StoredRecords
+from reconciler.kube.writes import ResourceWriter
+from reconciler.loop import LoopOutcome, LoopTrigger
 from reconciler.quota.owned import Override, OverrideSet
 from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
@@ -34,7 +34,7 @@ def test_a_status_that_cannot_be_read_blocks_no_other_document():
     world = damaged_world()
     world.put(resource("bob", BOB, {RATE: 4096}))
     world.change("alice", limits={"producerByteRate": 8192})
-    assert world.turn(resync=True) == Turn()
+    assert world.turn(resync=True) == LoopOutcome()
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
     assert (world.reason("alice"), world.reason("bob")) == ("RecordsUnreadable", "Synced")
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
@@ -80,7 +80,7 @@ def test_a_damaged_document_that_is_gone_is_no_trouble_any_more():
     world.turn()
     world.delete("alice")
     world.put(resource("bob", BOB, {RATE: 4096}))
-    assert world.turn() == Turn()
+    assert world.turn() == LoopOutcome()
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
     assert world.reason("bob") == "Synced"
 
@@ -92,18 +92,18 @@ def test_documents_of_a_lost_cluster_are_released_beside_a_damaged_one():
     del world.api.objects["quotaclusters", "", "prod"]
     world.delete("alice")
     world.delete("bob")
-    work = LostWork(
+    work = MissingClusterReconciler(
         world.cache,
-        writes=Writes(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
+        writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
         inventory_of=lambda name: KubeInventory(world.api, world.cache, name=name, namespace="ops"),
     )
 
-    async def one() -> Turn:
+    async def one() -> LoopOutcome:
         await world.everything()
-        return await work(Wake())
+        return await work(LoopTrigger())
 
-    assert asyncio.run(one()) == Turn()
+    assert asyncio.run(one()) == LoopOutcome()
     assert not world.exists("alice")
     assert not world.exists("bob")
     assert set(world.live()) == {ALICE, BOB}
@@ -114,12 +114,12 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
     override = Override(
-        entity=ALICE, key=RATE, value=512.0, until=world.kafka.clock.now() + 3600, who="night", reason="storm"
+        entity=ALICE, key=RATE, value=512.0, until=world.kafka.clock.now() + 3600, author="night", reason="storm"
     )  # fmt: skip
 
-    def with_override(kept: Kept) -> Kept:
-        return Kept(
-            rest=kept.rest.with_changes([OverrideSet(override=override)]), layouts=kept.layouts
+    def with_override(kept: StoredRecords) -> StoredRecords:
+        return StoredRecords(
+            remainder=kept.remainder.with_changes([OverrideSet(override=override)]), layouts=kept.layouts
         )
 
     cluster_id = world.kafka.cluster_id
@@ -134,7 +134,7 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     world.turn()
     del world.api.objects[stranger]
     kept = asyncio.run(shelf.read(world.api, "ops", cluster_id))
-    assert kept.rest.overrides == {(ALICE, RATE): override}
+    assert kept.remainder.overrides == {(ALICE, RATE): override}
     world.turn()
     assert world.live() == {ALICE: limits(512.0)}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reconciler.errors import ConnectError
 from reconciler.kube.events import (
     MOST_BYTES,
-    Happening,
+    ResourceEvent,
     cluster_transitions,
     released,
     transitions,
@@ -149,13 +149,13 @@ def test_what_was_released_is_told():
 
 @given(st.text(min_size=1, max_size=3000))
 def test_a_note_is_never_longer_than_the_api_server_takes(note):
-    event = Happening(kind="Normal", reason="X", note=note)
+    event = ResourceEvent(kind="Normal", reason="X", note=note)
     assert 0 < len(event.note.encode()) <= MOST_BYTES
 
 
 def test_an_event_without_words_cannot_be_built():
     with pytest.raises(ValueError, match="says nothing"):
-        Happening(kind="Normal", reason="X", note="")
+        ResourceEvent(kind="Normal", reason="X", note="")
 
 
 def test_a_status_of_somebody_elses_making_breaks_nothing():

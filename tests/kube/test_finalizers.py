@@ -7,12 +7,12 @@ import pytest
 from reconciler.errors import ConnectError
 from reconciler.kube import finalizers
 from reconciler.kube.resources import FINALIZER
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import NO_RECORD, Orphaned, Owned, Owner, Recorded
+from reconciler.quota.owned import NO_RECORD, Orphaned, OwnershipRecords, Owner, Recorded
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
-from reconciler.quota.report import Pass, Preview, Verdict
+from reconciler.quota.report import Reconciliation, Preview, ValidationResult
 
 ALICE = entity(user="alice")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -69,7 +69,7 @@ def owned(*keys, orphaned=()):
     record = NO_RECORD
     for key in keys:
         record = record.with_pair(key, 1.0, Owner(document="team/a"))
-    return Owned(
+    return OwnershipRecords(
         cluster_id="c",
         records={ALICE: record} if keys else {},
         orphaned=frozenset((ALICE, key) for key in orphaned),
@@ -78,17 +78,17 @@ def owned(*keys, orphaned=()):
 
 def report(*keys, complete=True, error=None):
     changes = tuple(
-        Change(entity=ALICE, key=key, before=1.0, after=None, cause=Cause.PRUNE) for key in keys
+        QuotaChange(entity=ALICE, key=key, before=1.0, after=None, cause=Cause.PRUNE) for key in keys
     )
     preview = Preview(
         plan=Plan(cluster_id="c", changes=changes, complete=complete),
-        basis=None,
-        verdict=Verdict(source="none"),
+        preconditions=None,
+        verdict=ValidationResult(source="none"),
         policy=Policy.SYNC,
         drift_mode=DriftMode.WARN,
         created_at=0.0,
     )
-    return Pass(cluster="prod", preview=preview, error=error)
+    return Reconciliation(cluster="prod", preview=preview, error=error)
 
 
 def test_what_is_still_to_be_removed_holds_a_document_back():
@@ -110,7 +110,7 @@ def test_documents_of_others_are_no_business_of_this():
 @pytest.mark.parametrize(
     "failed",
     [
-        Pass(cluster="prod", error=ConnectError("away")),
+        Reconciliation(cluster="prod", error=ConnectError("away")),
         report(complete=False),
         report(error=ConnectError("away")),
     ],
@@ -124,7 +124,7 @@ def test_what_is_given_up_is_orphaned_and_retained_from_then_on(deletion):
     owner = Owner(document="team/a", since=1.0, deletion_policy=deletion)
     record = NO_RECORD.with_pair(RATE, 5.0, owner)
     told = tuple(
-        finalizers.given_up([(ALICE, RATE)], Owned(cluster_id="c", records={ALICE: record}))
+        finalizers.given_up([(ALICE, RATE)], OwnershipRecords(cluster_id="c", records={ALICE: record}))
     )
     kept = replace(owner, deletion_policy=RETAIN)
     assert told == (

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from reconciler.kube import shards, shelf
 from reconciler.kube.inventory import KubeInventory
-from reconciler.kube.lost_work import LostWork
+from reconciler.kube.lost_work import MissingClusterReconciler
 from reconciler.kube.release import release
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
-from reconciler.kube.writes import Writes
-from reconciler.loop import Wake
+from reconciler.kube.writes import ResourceWriter
+from reconciler.loop import LoopTrigger
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.test_cluster_work import RATE, SHARE, World, limits
@@ -142,15 +142,15 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     for name, cluster_id in (("evil", "other"), ("more", "never-seen")):
         world.put({**forged, "metadata": {**forged["metadata"], "name": name, "uid": name}})
         forge(world, name, record(), clusterId=cluster_id)
-    held = shards.Kept(rest=shards.Owned(cluster_id="other"), holdings=shards.Owned(cluster_id="other"))  # fmt: skip
+    held = shards.StoredRecords(remainder=shards.OwnershipRecords(cluster_id="other"), holdings=shards.OwnershipRecords(cluster_id="other"))  # fmt: skip
     _ = asyncio.run(shelf.change(world.api, "ops", "other", lambda _: held))
     world.turn(resync=True)
     for name in ("evil", "more"):
         delete(world, name, finalizer=True)
     world.turn(resync=True)
     kept = asyncio.run(shelf.read(world.api, "ops", "other"))
-    assert (kept.rest.records, kept.rest.orphaned) == ({}, frozenset())
-    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).rest.known
+    assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
+    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).remainder.is_known
 
 
 def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged_status() -> None:
@@ -159,22 +159,22 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
         world.put(resource(name, ADMIN, {RATE: 1}, cluster="nowhere"))
         forge(world, name, record(), clusterId=cluster_id)
         delete(world, name, finalizer=True)
-    work = LostWork(
+    work = MissingClusterReconciler(
         world.cache,
-        writes=Writes(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
+        writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
         inventory_of=lambda name: KubeInventory(world.api, world.cache, name=name, namespace="ops"),
     )
 
     async def run() -> None:
         await world.everything()
-        _ = await work(Wake())
+        _ = await work(LoopTrigger())
 
     asyncio.run(run())
     assert not world.exists("evil")
     kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
-    assert (kept.rest.records, kept.rest.orphaned) == ({}, frozenset())
-    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).rest.known
+    assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
+    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).remainder.is_known
 
 
 def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
@@ -189,7 +189,7 @@ def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
     )
     assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
     kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
-    assert kept.rest.orphaned == {(MINE, RATE)}
+    assert kept.remainder.orphaned == {(MINE, RATE)}
 
 
 def test_an_illegible_status_of_a_document_without_a_grant_freezes_no_other() -> None:
@@ -213,8 +213,8 @@ def forget_holdings(world: World) -> None:
     for (plural, _, name), obj in world.api.objects.items():
         if plural == CONFIG_MAPS.plural and "ledger" in name:
             obj["data"].pop(shards.HOLDINGS)
-            kept = shards.Kept(rest=shards.read("fake", [obj]).rest)
-            kept = shards.Kept(rest=shards.Owned(cluster_id="fake", intents=kept.rest.intents))
+            kept = shards.StoredRecords(remainder=shards.read("fake", [obj]).remainder)
+            kept = shards.StoredRecords(remainder=shards.OwnershipRecords(cluster_id="fake", intents=kept.remainder.intents))
             _, maps = shards.config_maps(kept, namespace="ops")
             obj["binaryData"] = maps[name]["binaryData"]
 
@@ -257,14 +257,14 @@ def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
     async def unlisted() -> bool:
         return False
 
-    world.work._around = type(world.work._around)(
+    world.work._context = type(world.work._context)(
         **{
-            name: getattr(world.work._around, name)
-            for name in world.work._around.__dataclass_fields__
+            name: getattr(world.work._context, name)
+            for name in world.work._context.__dataclass_fields__
         }
         | {"list_everything": unlisted}
     )
-    asyncio.run(world.work(Wake(resync=True)))
+    asyncio.run(world.work(LoopTrigger(resync=True)))
     world.api.objects["clientquotas", "team", "alice"] = obj
     world.begin()
     world.change("alice", limits={"producerByteRate": 2048})

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reconciler.kube.cache import Cache
-from reconciler.kube.keepers import Keepers
+from reconciler.kube.cache import ResourceCache
+from reconciler.kube.keepers import ClusterAssignments
 from tests.kube.worlds import quota_cluster
 
 
@@ -15,11 +15,11 @@ def cluster(name: str, *, had: str = "", created: str = "2024-01-01T00:00:00Z") 
     return made
 
 
-def keepers(*clusters: dict[str, Any]) -> tuple[Keepers, Cache]:
-    cache = Cache()
+def keepers(*clusters: dict[str, Any]) -> tuple[ClusterAssignments, ResourceCache]:
+    cache = ResourceCache()
     for one in clusters:
         _ = cache.cluster_seen(one)
-    return Keepers(cache), cache
+    return ClusterAssignments(cache), cache
 
 
 def test_the_first_that_asks_has_it():

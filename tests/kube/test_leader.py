@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ConfigError, Conflict, KubernetesAway, LeaseLost, NotFound
-from reconciler.kube.leader import RELEASED_BY, Election, Leader
+from reconciler.errors import ConfigError, KubernetesConflict, KubernetesUnavailable, LeaseLost, NotFound
+from reconciler.kube.leader import RELEASED_BY, ElectionSettings, Leader
 from reconciler.kube.served import LEASES
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.turned_clock import TurnedClock, settle
@@ -25,8 +25,8 @@ class Clocks(TurnedClock):
         self._passed += seconds
 
 
-def election(identity: str = "pod-1", **options: float) -> Election:
-    return Election(namespace="kafka", name="kquota", identity=identity, **options)
+def election(identity: str = "pod-1", **options: float) -> ElectionSettings:
+    return ElectionSettings(namespace="kafka", name="kquota", identity=identity, **options)
 
 
 class Candidate:
@@ -35,7 +35,7 @@ class Candidate:
     def __init__(self, api: FakeKubeApi, clock: Clocks, identity: str = "pod-1") -> None:
         self.told: list[bool] = []
         self.resign = asyncio.Event()
-        self.leader = Leader(api, election(identity), clock=clock, told=self.told.append)
+        self.leader = Leader(api, election(identity), clock=clock, on_change=self.told.append)
         self.task = asyncio.ensure_future(self.leader.run(self.resign))
 
     @property
@@ -198,9 +198,9 @@ def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: 
         api.before = hang
         await clock.turn(9.5)
         assert one.leads
-        assert not one.leader.lost.is_set()
+        assert not one.leader.leadership_lost.is_set()
         await clock.turn(1)
-        assert one.leader.lost.is_set()
+        assert one.leader.leadership_lost.is_set()
         assert not one.leads
         assert clock.monotonic() - renewed < 15
         with pytest.raises(LeaseLost, match="not renewed for 10 s"):
@@ -211,7 +211,7 @@ def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: 
 
 
 @pytest.mark.parametrize(
-    "failure", [KubernetesAway("away"), ConfigError("no token"), Conflict("busy")]
+    "failure", [KubernetesUnavailable("away"), ConfigError("no token"), KubernetesConflict("busy")]
 )
 def test_failures_for_some_seconds_are_ridden_out(failure: Exception) -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
@@ -244,7 +244,7 @@ def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> No
             answer = await replace(*args, **options)
             if lost < 3:
                 lost += 1
-                raise KubernetesAway("the answer was lost")
+                raise KubernetesUnavailable("the answer was lost")
             return answer
 
         api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
@@ -276,7 +276,7 @@ def test_a_takeover_whose_answer_was_lost_is_still_fenced() -> None:
             answer = await replace(*args, **options)
             if not lost:
                 lost = True
-                raise KubernetesAway("the answer was lost")
+                raise KubernetesUnavailable("the answer was lost")
             return answer
 
         api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
@@ -297,7 +297,7 @@ def test_a_stranger_who_takes_the_lease_ends_us_at_once() -> None:
         stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
         api.put(LEASES, stolen)
         await clock.turn(2.1)
-        assert one.leader.lost.is_set()
+        assert one.leader.leadership_lost.is_set()
         assert not one.leads
         with pytest.raises(LeaseLost, match="taken by thief"):
             await one.task
@@ -347,7 +347,7 @@ def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes() -> 
 def test_a_candidate_that_cannot_ask_stands_by_until_it_can() -> None:
     async def test(api: FakeKubeApi, clock: Clocks) -> None:
         def away(*_: str) -> None:
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
         api.before = away
         one = Candidate(api, clock)
@@ -371,7 +371,7 @@ def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned() -> None:
 
         def before(verb: str, *_: str) -> None:
             if blind and asyncio.current_task() is not None and verb == "get":
-                raise KubernetesAway("only the one who stands by reads")
+                raise KubernetesUnavailable("only the one who stands by reads")
 
         api.before = before
         await clock.turn(120)

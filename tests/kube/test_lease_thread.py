@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reconciler.client.clock import SystemClock
-from reconciler.errors import ConfigError, KubernetesAway, LeaseLost
-from reconciler.kube.leader import RELEASED_BY, Election
+from reconciler.errors import ConfigError, KubernetesUnavailable, LeaseLost
+from reconciler.kube.leader import RELEASED_BY, ElectionSettings
 from reconciler.kube.lease_thread import LeaseThread
 from reconciler.kube.served import LEASES
 from reconciler.kube.watchdog import Watchdog
@@ -24,9 +24,9 @@ PATIENCE = 30.0
 DURATION = 2.0
 
 
-def election(identity: str, **options: float) -> Election:
+def election(identity: str, **options: float) -> ElectionSettings:
     times: dict[str, Any] = {"duration": DURATION, "renew": 0.2, "deadline": 1.4} | options
-    return Election(namespace="kafka", name="kquota", identity=identity, **times)
+    return ElectionSettings(namespace="kafka", name="kquota", identity=identity, **times)
 
 
 class SharedApi:
@@ -62,7 +62,7 @@ class SharedApi:
     def _at_once(self, request: Any) -> Any:
         if self.away.is_set():
             request.close()
-            raise KubernetesAway("no answer")
+            raise KubernetesUnavailable("no answer")
         with self._lock:
             while True:
                 try:
@@ -159,7 +159,7 @@ def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it_and_no_other_
         assert program.lease.leading
         assert other.elected_at is None
         assert api.holder.startswith("pod-1_")
-        assert not program.lease.lost.is_set()
+        assert not program.lease.leadership_lost.is_set()
         program.resign.set()
         await program.running
         await asyncio.to_thread(other.wait_elected)
@@ -188,7 +188,7 @@ def test_a_loop_that_hangs_loses_the_lease_and_its_process_before_another_leads(
         assert killed_at[0] < elected_at
         with pytest.raises(LeaseLost, match="no progress"):
             await program.running
-        assert program.lease.lost.is_set()
+        assert program.lease.leadership_lost.is_set()
         other.stop()
 
     story(test)
@@ -225,7 +225,7 @@ def test_what_cannot_be_renewed_is_lost_in_time_although_the_loop_is_blocked() -
         assert other.elected_at is None
         with pytest.raises(LeaseLost):
             await program.running
-        assert program.lease.lost.is_set()
+        assert program.lease.leadership_lost.is_set()
         api.away.clear()
         await asyncio.to_thread(other.wait_elected)
         other.stop()
@@ -241,7 +241,7 @@ def test_it_is_given_back_in_order_and_reported_in_the_programs_own_loop() -> No
         program.resign.set()
         await program.running
         assert program.reported == [True, False]
-        assert not program.lease.lost.is_set()
+        assert not program.lease.leadership_lost.is_set()
         assert api.holder == ""
         annotations = api.api.find(LEASES, "kafka", "kquota")["metadata"]["annotations"]
         assert annotations[RELEASED_BY] == "pod-1"
@@ -279,6 +279,6 @@ def test_a_candidate_without_a_way_to_the_api_server_says_so() -> None:
         lease = LeaseThread(connect, election("pod-1"), clock=SystemClock())
         with pytest.raises(ConfigError, match="no kubeconfig"):
             await lease.run(asyncio.Event())
-        assert lease.lost.is_set()
+        assert lease.leadership_lost.is_set()
 
     story(test)

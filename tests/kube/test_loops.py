@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from reconciler.kube.cache import Cache
-from reconciler.kube.loops import LOST, Loops
+from reconciler.kube.cache import ResourceCache
+from reconciler.kube.loops import LOST, ClusterLoops
 from reconciler.kube.resources import operator_class_of
-from reconciler.loop import Pace, Turn, Wake
+from reconciler.loop import LoopIntervals, LoopOutcome, LoopTrigger
 from tests.fakes.clock import FakeClock
 from tests.kube.worlds import quota_cluster
 
@@ -25,24 +25,24 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_cluster_that_is_given_to_another_operator_is_looked_after_no_longer():
-    cache = Cache()
+    cache = ResourceCache()
     passes: list[str] = []
     ended: list[str] = []
 
     def work_of(name: str) -> Any:
-        async def work(wake: Wake) -> Turn:
+        async def work(wake: LoopTrigger) -> LoopOutcome:
             del wake
             passes.append(name)
-            return Turn()
+            return LoopOutcome()
 
         return work
 
     async def run() -> None:
-        loops = Loops(
+        loops = ClusterLoops(
             cache,
-            ours=lambda name: operator_class_of(cache.clusters[name]) == "",
+            is_own=lambda name: operator_class_of(cache.clusters[name]) == "",
             work_of=work_of,
-            pace_of=lambda name: Pace(),
+            pace_of=lambda name: LoopIntervals(),
             clock=FakeClock(),
             on_end=ended.append,
         )

@@ -29,7 +29,7 @@ def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
 
 def heard(world: World, name: str) -> None:
     """The watch tells of a document as it is now."""
-    _ = world.cache.seen(world.obj(name))
+    _ = world.cache.observe(world.obj(name))
 
 
 def test_a_document_that_comes_during_a_pass_is_not_called_synced():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.cache import Cache, slim
+from reconciler.kube.cache import ResourceCache, slim
 from reconciler.kube.finalizers import removing
 from reconciler.kube.namespace_limits import (
     EXCESS,
@@ -19,7 +19,7 @@ from reconciler.kube.namespace_limits import (
     size_of,
 )
 from reconciler.kube.resources import FINALIZER, REQUESTED_AT, has_finalizer
-from reconciler.kube.standing import Kind, stand
+from reconciler.kube.standing import EligibilityKind, assess_eligibility
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.worlds import resource
@@ -81,9 +81,9 @@ def at(second):
 
 
 def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
-    cache = Cache(NamespaceLimits(documents=1))
-    _ = cache.seen(quota("old", created=at(1)))
-    assert cache.seen(quota("new", user="x" * 512, created=at(2))) == {"prod"}
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    _ = cache.observe(quota("old", created=at(1)))
+    assert cache.observe(quota("new", user="x" * 512, created=at(2))) == {"prod"}
     obj = cache.of("prod")["team/new"]
     assert "the oldest 1 ClientQuotas" in excess_of(obj)
     assert len(json.dumps(obj)) < 700
@@ -92,24 +92,24 @@ def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
 
 
 def test_whatever_the_order_of_a_listing_the_oldest_are_served():
-    cache = Cache(NamespaceLimits(documents=2))
-    _ = cache.listed([quota(f"q-{n}", created=at(9 - n)) for n in range(9)], version="9")
+    cache = ResourceCache(NamespaceLimits(documents=2))
+    _ = cache.observe_listing([quota(f"q-{n}", created=at(9 - n)) for n in range(9)], version="9")
     whole = {name for name, obj in cache.of("prod").items() if not excess_of(obj)}
     assert whole == {"team/q-8", "team/q-7"}
 
 
 def test_one_namespace_takes_nothing_from_another():
-    cache = Cache(NamespaceLimits(documents=1))
+    cache = ResourceCache(NamespaceLimits(documents=1))
     for number in range(5):
-        _ = cache.seen(quota(f"q-{number}", created=at(number), namespace="greedy"))
-    _ = cache.seen(quota("mine", created=at(30), namespace="other"))
+        _ = cache.observe(quota(f"q-{number}", created=at(number), namespace="greedy"))
+    _ = cache.observe(quota("mine", created=at(30), namespace="other"))
     assert excess_of(cache.of("prod")["other/mine"]) == ""
 
 
 def test_bytes_count_as_well_as_documents():
-    cache = Cache(NamespaceLimits(size=3000))
+    cache = ResourceCache(NamespaceLimits(size=3000))
     for number in range(4):
-        _ = cache.seen(quota(f"q-{number}", user="x" * 500, created=at(number)))
+        _ = cache.observe(quota(f"q-{number}", user="x" * 500, created=at(number)))
     sizes = [size_of(quota("q-0", user="x" * 500))] * 4
     assert sizes[0] * 4 > 2500
     whole = [name for name, obj in cache.of("prod").items() if not excess_of(obj)]
@@ -117,38 +117,38 @@ def test_bytes_count_as_well_as_documents():
 
 
 def test_an_excerpt_becomes_a_document_when_there_is_room_and_a_listing_brings_it():
-    cache = Cache(NamespaceLimits(documents=1))
+    cache = ResourceCache(NamespaceLimits(documents=1))
     first, second = quota("a", created=at(1)), quota("b", created=at(2))
-    _ = cache.seen(first)
-    _ = cache.seen(second)
-    _ = cache.gone(first)
-    assert cache.listed([second], version="2") == {"prod"}
+    _ = cache.observe(first)
+    _ = cache.observe(second)
+    _ = cache.forget(first)
+    assert cache.observe_listing([second], version="2") == {"prod"}
     assert cache.of("prod")["team/b"]["spec"] == second["spec"]
     assert excess_of(cache.of("prod")["team/b"]) == ""
 
 
 def test_the_same_event_again_wakes_nobody_however_full_the_namespace_is():
-    cache = Cache(NamespaceLimits(documents=1))
-    _ = cache.seen(quota("a", created=at(1)))
-    _ = cache.seen(quota("b", created=at(2)))
-    assert cache.seen(quota("b", created=at(2))) == frozenset()
-    assert cache.seen(quota("c", created=at(3))) == {"prod"}
-    assert cache.seen(quota("a", created=at(1))) == frozenset()
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    _ = cache.observe(quota("a", created=at(1)))
+    _ = cache.observe(quota("b", created=at(2)))
+    assert cache.observe(quota("b", created=at(2))) == frozenset()
+    assert cache.observe(quota("c", created=at(3))) == {"prod"}
+    assert cache.observe(quota("a", created=at(1))) == frozenset()
 
 
 def test_nobody_can_write_the_mark_of_an_excerpt():
-    cache = Cache()
-    _ = cache.seen({**quota("a"), EXCESS: "forged"})
+    cache = ResourceCache()
+    _ = cache.observe({**quota("a"), EXCESS: "forged"})
     assert excess_of(cache.of("prod")["team/a"]) == ""
 
 
 def test_it_stands_beyond_the_limit_before_anything_in_it_is_judged():
     obj = {**quota("a", namespace="team"), EXCESS: "too much"}
-    standing = stand(obj, {})
-    assert (standing.kind, standing.claim, standing.freezes) == (Kind.NAMESPACE_LIMIT, None, True)
+    standing = assess_eligibility(obj, {})
+    assert (standing.kind, standing.claim, standing.freezes) == (EligibilityKind.NAMESPACE_LIMIT, None, True)
     assert standing.messages == ("too much",)
     obj["metadata"]["deletionTimestamp"] = at(1)
-    assert stand(obj, {}).kind is Kind.TERMINATING
+    assert assess_eligibility(obj, {}).kind is EligibilityKind.TERMINATING
 
 
 @pytest.mark.parametrize("limits", [{"documents": 0}, {"size": 0}])
@@ -158,10 +158,10 @@ def test_a_limit_of_nothing_cannot_be_built(limits):
 
 
 def test_a_value_that_asks_for_a_pass_is_no_longer_than_a_status_has_room_for():
-    cache = Cache()
+    cache = ResourceCache()
     obj = quota("a")
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 250_000, "other": "x" * 250_000}
-    _ = cache.seen(obj)
+    _ = cache.observe(obj)
     assert cache.of("prod")["team/a"]["metadata"]["annotations"] == {REQUESTED_AT: "r" * 128}
 
 
@@ -209,8 +209,8 @@ def test_what_a_document_counts_for_bounds_the_memory_that_it_takes(what, count)
 def test_an_excerpt_is_small_whatever_its_author_wrote(what):
     obj = crowded(what, 20_000)
     obj["metadata"].setdefault("finalizers", []).append(FINALIZER)
-    cache = Cache(NamespaceLimits(size=1))
-    cache.seen(obj)
+    cache = ResourceCache(NamespaceLimits(size=1))
+    cache.observe(obj)
     kept = cache.of("prod")["team/q-0"]
     assert excess_of(kept)
     assert memory_of(kept) < 8 * 1024

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ConfigError, Conflict, KquotaError, UsageError
+from reconciler.errors import ConfigError, KubernetesConflict, KquotaError, UsageError
 from reconciler.kube import overrides, shelf
 from reconciler.kube.resources import REQUESTED_AT
 from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
@@ -43,8 +43,8 @@ def world(*, live: Any = 1048576, **status: Any) -> FakeKubeApi:
 
 
 def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> Any:
-    wanted = overrides.Wanted(
-        entity=ALICE, values={RATE: value}, until=1000.0, who="me", reason="INC-1"
+    wanted = overrides.OverrideRequest(
+        entity=ALICE, values={RATE: value}, until=1000.0, author="me", reason="INC-1"
     )
 
     async def story() -> Any:
@@ -55,7 +55,7 @@ def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> An
 
 
 def kept(api: FakeKubeApi) -> dict[Any, Override]:
-    return dict(asyncio.run(shelf.read(api, "kafka", "id")).rest.overrides)
+    return dict(asyncio.run(shelf.read(api, "kafka", "id")).remainder.overrides)
 
 
 def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
@@ -134,7 +134,7 @@ def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
     api = world()
     begun(api)
     other = Override(
-        entity=entity(user="bob"), key=RATE, value=1.0, until=9.0, who="op", reason="r"
+        entity=entity(user="bob"), key=RATE, value=1.0, until=9.0, author="op", reason="r"
     )
     raced = False
 
@@ -147,7 +147,7 @@ def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
             api,
             "kafka",
             "id",
-            lambda one: replace(one, rest=one.rest.with_changes([OverrideSet(override=other)])),
+            lambda one: replace(one, remainder=one.remainder.with_changes([OverrideSet(override=other)])),
         )
 
     api.before = operator
@@ -164,10 +164,10 @@ def test_whoever_loses_every_race_is_told() -> None:
 
     def busy(verb: str, *_: str) -> None:
         if verb == "update":
-            raise Conflict("somebody else", status=409)
+            raise KubernetesConflict("somebody else", status=409)
 
     api.before = busy
-    with pytest.raises(Conflict):
+    with pytest.raises(KubernetesConflict):
         begun(api, 6 * MIB)
 
 
@@ -186,7 +186,7 @@ def test_the_operator_is_asked_for_a_pass() -> None:
 
     async def story() -> bool:
         where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
-        return await overrides.carried_out(where, seconds=5, clock=clock)
+        return await overrides.wait_until_applied(where, seconds=5, clock=clock)
 
     assert asyncio.run(story()) is False
     assert REQUESTED_AT in api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["annotations"]

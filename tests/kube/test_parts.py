@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
-from reconciler.kube.layouts import ONE, Layout
+from reconciler.kube.layouts import ONE, SeriesLayout
 from reconciler.kube.parts import PartLimits, gzip_of, lay_out, sizes_of, split
-from reconciler.kube.shards import UNPACKED_BYTES, Kept, config_maps, read
+from reconciler.kube.shards import UNPACKED_BYTES, StoredRecords, config_maps, read
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
 from tests.inventory.samples import RECORD_CHANGES
 
 ID = "lkc-1"
@@ -24,7 +24,7 @@ CONTROLS = [chr(code) for code in range(1, 32)]
 
 def records(names):
     """Records of users with these names."""
-    return Owned(cluster_id=ID).with_changes(
+    return OwnershipRecords(cluster_id=ID).with_changes(
         [
             Recorded(
                 entity=entity(user=name),
@@ -79,11 +79,11 @@ NAMES = st.lists(
 def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, parts, changes):
     owned = records(names).with_changes(changes)
     limits = PartLimits(packed=4096, unpacked=9000)
-    layout, packed = lay_out(owned, {}, Layout(serial=3, parts=parts), limits=limits)
+    layout, packed = lay_out(owned, {}, SeriesLayout(serial=3, parts=parts), limits=limits)
     assert layout.parts == len(packed)
     assert all(map(limits.allows, packed))
     shares = split(owned, layout.parts)
-    together = Owned(cluster_id=ID)
+    together = OwnershipRecords(cluster_id=ID)
     for share, part in zip(shares, packed, strict=True):
         assert gzip_of(records_format.encode({ID: ClusterRecords(owned=share)})) == part.packed
         for section in ("records", "intents", "drift_since", "overrides"):
@@ -98,7 +98,7 @@ def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, 
 @given(NAMES, NAMES)
 def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
     limits = PartLimits(packed=8192)
-    layout, before = lay_out(records(names), {}, Layout(parts=16), limits=limits)
+    layout, before = lay_out(records(names), {}, SeriesLayout(parts=16), limits=limits)
     grown = records([*names, *more]) if set(names).isdisjoint(more) else records(names)
     later, after = lay_out(grown, {}, layout, limits=limits)
     if later == layout:
@@ -112,7 +112,7 @@ def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
 @given(st.lists(RECORD_CHANGES, max_size=12), NAMES)
 def test_the_size_of_an_entity_is_never_less_than_what_its_rows_have(changes, names):
     owned = records(names).with_changes(changes)
-    empty = size_of(Owned(cluster_id=ID))
+    empty = size_of(OwnershipRecords(cluster_id=ID))
     assert sum(sizes_of(owned).values()) >= size_of(owned) - empty
 
 
@@ -161,6 +161,6 @@ def test_records_are_not_spread_over_many_more_parts_than_they_fill():
 def test_what_compresses_well_is_still_small_enough_to_be_read_again():
     owned = records([f"{number:05}" + "a" * 32_000 for number in range(3000)])
     assert size_of(owned) > UNPACKED_BYTES
-    kept, stored = config_maps(Kept(rest=owned), namespace="x")
+    kept, stored = config_maps(StoredRecords(remainder=owned), namespace="x")
     assert kept.layouts["records"].parts > 1
-    assert read(ID, stored.values()).rest.records == owned.records
+    assert read(ID, stored.values()).remainder.records == owned.records

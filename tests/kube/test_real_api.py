@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from reconciler.client.clock import SystemClock
-from reconciler.errors import Conflict, Forbidden, KubernetesError, NotFound
+from reconciler.errors import KubernetesConflict, Forbidden, KubernetesError, NotFound
 from reconciler.kube import served
-from reconciler.kube.api import Api
-from reconciler.kube.leader import Election, Leader
+from reconciler.kube.api import KubernetesApi
+from reconciler.kube.leader import ElectionSettings, Leader
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,7 @@ def status_of(name: str, namespace: str, message: str, **metadata: Any) -> dict[
 
 
 def connected(kube: KubeCluster) -> Any:
-    return Api.connect(kube.kubeconfig, clock=SystemClock())
+    return KubernetesApi.connect(kube.kubeconfig, clock=SystemClock())
 
 
 def test_objects_go_in_and_come_out(kube: KubeCluster, kube_namespace: str) -> None:
@@ -55,7 +55,7 @@ def test_objects_go_in_and_come_out(kube: KubeCluster, kube_namespace: str) -> N
                 await api.create(served.CLIENT_QUOTAS, kube_namespace, quota(name, kube_namespace))
             listing = await api.list(served.CLIENT_QUOTAS, kube_namespace, limit=2)
             assert [one["metadata"]["name"] for one in listing.items] == ["a", "b", "c"]
-            with pytest.raises(Conflict) as caught:
+            with pytest.raises(KubernetesConflict) as caught:
                 await api.create(served.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace))
             assert caught.value.reason == "AlreadyExists"
             body = status_of("a", kube_namespace, "one")
@@ -87,7 +87,7 @@ def test_a_status_for_a_version_that_is_past_is_a_conflict(
                 served.CLIENT_QUOTAS, kube_namespace, "a", {"metadata": {"labels": {"x": "y"}}}
             )
             body = status_of("a", kube_namespace, "one", resourceVersion=version)
-            with pytest.raises(Conflict):
+            with pytest.raises(KubernetesConflict):
                 await api.apply_status(
                     served.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
                 )
@@ -142,7 +142,7 @@ def test_a_replacement_of_what_somebody_changed_is_a_conflict(
             made = await api.create(served.CONFIG_MAPS, kube_namespace, body)
             made["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
             await api.replace(served.CONFIG_MAPS, kube_namespace, "m", made)
-            with pytest.raises(Conflict):
+            with pytest.raises(KubernetesConflict):
                 await api.replace(served.CONFIG_MAPS, kube_namespace, "m", made)
 
     asyncio.run(story())
@@ -178,7 +178,7 @@ def test_rights_are_told_and_a_missing_one_is_forbidden(
     path = kube.kubeconfig_for(kube_namespace, "nobody")
 
     async def story() -> None:
-        async with await Api.connect(path, clock=SystemClock()) as api:
+        async with await KubernetesApi.connect(path, clock=SystemClock()) as api:
             assert api.namespace == kube_namespace
             assert not (await api.review(served.CLIENT_QUOTAS, "list")).allowed
             with pytest.raises(Forbidden) as caught:
@@ -208,7 +208,7 @@ def test_a_lease_goes_from_hand_to_hand(kube: KubeCluster, kube_namespace: str) 
             both = [
                 Leader(
                     api,
-                    Election(namespace=kube_namespace, name="l", identity=name, **times),
+                    ElectionSettings(namespace=kube_namespace, name="l", identity=name, **times),
                     clock=SystemClock(),
                 )
                 for name in ("pod-1", "pod-2")

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.client.clock import SystemClock
-from reconciler.kube.api import Api
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 from reconciler.kube.webhook import serving
 from reconciler.sandbox.faults import FOREVER, Fault, Refuse
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from reconciler.sandbox.server import Sandbox
 from tests.kube.reviews import quota
 from tests.servers.kube.cluster import KubeCluster
@@ -37,7 +37,7 @@ class Running:
 
     def refuse(self) -> None:
         """From now on the broker refuses whatever is altered."""
-        failure = Failure(code=42, message=WORDS)
+        failure = BrokerFailure(code=42, message=WORDS)
         fault = Fault(effect=Refuse(failure=failure), api=ALTER_CLIENT_QUOTAS, times=FOREVER)
         self.loop.call_soon_threadsafe(self.sandbox.fail, fault)
 
@@ -52,7 +52,7 @@ def webhook(kube: KubeCluster, tmp_path: Path) -> Iterator[Running]:
     ready, stop = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        settings = Settings(
+        settings = OperatorSettings(
             identity="pod-1",
             operator_namespace="default",
             webhook_address="127.0.0.1:0",
@@ -62,7 +62,7 @@ def webhook(kube: KubeCluster, tmp_path: Path) -> Iterator[Running]:
         clock = SystemClock()
         async with (
             Sandbox() as sandbox,
-            await Api.connect(kube.kubeconfig, clock=clock) as api,
+            await KubernetesApi.connect(kube.kubeconfig, clock=clock) as api,
             SessionKeeper(api, settings=settings, clock=clock) as sessions,
             serving(api, settings, sessions) as server,
         ):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kube.conditions import condition_of
-from reconciler.kube.reasons import PRECEDENCE, ROWS, TABLE, Reason, Row, worst
+from reconciler.kube.reasons import PRECEDENCE, ROWS, TABLE, Reason, ReasonRow, worst
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CLUSTERS, DOCUMENTS
 
@@ -85,9 +85,9 @@ def test_what_was_promised_holds():
 
 def test_a_row_cannot_both_go_on_and_be_stuck():
     with pytest.raises(ValueError, match="both"):
-        Row(
+        ReasonRow(
             reason=Reason.HELD, ready="False", stalled=True, reconciling=True, kstatus="Failed",
-            argo="Degraded", on="Q", says="x", helps="y",
+            argo="Degraded", on="Q", message="x", helps="y",
         )  # fmt: skip
 
 
@@ -108,6 +108,6 @@ def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_wha
 
 def test_sentences_for_tenants_name_nobody():
     for row in ROWS:
-        assert not any(word in row.says for word in ("{", "%", "User:", "@"))
+        assert not any(word in row.message for word in ("{", "%", "User:", "@"))
         assert row.helps.endswith(".")
-        assert not row.says.endswith(".")
+        assert not row.message.endswith(".")

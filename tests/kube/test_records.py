@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
-from reconciler.kube.holdings import live_documents, rest_of
+from reconciler.kube.holdings import live_documents, records_outside_statuses
 from reconciler.kube.records import (
     DEPARTED,
     drift_of,
@@ -15,17 +15,17 @@ from reconciler.kube.records import (
     entries_of,
     owned_from,
     release,
-    written,
+    key_record_fields,
 )
 from reconciler.kube.resources import time_text
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.owned import (
-    DriftSeen,
-    Intend,
+    DriftObserved,
+    IntentStarted,
     Intent,
     Orphaned,
-    Owned,
+    OwnershipRecords,
     Owner,
     Recorded,
 )
@@ -36,7 +36,7 @@ from tests.quota import strategies as some
 from tests.reconcile.worlds import ALICE, BOB, CONSUME, RATE
 
 ID = "lkc-1"
-NONE = Owned(cluster_id=ID, known=False)
+NONE = OwnershipRecords(cluster_id=ID, is_known=False)
 ANY = RATE
 
 
@@ -51,7 +51,7 @@ def with_status(obj, owned, *, cluster_id=ID, applied_at="2024-01-01T00:00:00Z")
     subject = entity_of(obj)
     keys, drift = [], []
     for key in COLUMNS:
-        fields = written(owned, document, subject, key)
+        fields = key_record_fields(owned, document, subject, key)
         if fields:
             keys.append({"key": key.value, "appliedAt": applied_at, **fields})
         at = owned.drift_since.get((subject, key))
@@ -72,7 +72,7 @@ def worlds(draw):
     names = draw(st.lists(st.sampled_from(some.DOCUMENTS), unique=True))
     holders = {name: draw(st.sampled_from(some.FEW)) for name in names}
     drifting = draw(st.sets(st.sampled_from(sorted(_pairs(owned), key=str)), max_size=3)) if _pairs(owned) else set()  # fmt: skip
-    seen = [DriftSeen(entity=one, key=key, at=7.0) for one, key in drifting]
+    seen = [DriftObserved(entity=one, key=key, at=7.0) for one, key in drifting]
     # Times in statuses are whole seconds, and an intent of a status has none.
     return owned.with_changes(seen), holders
 
@@ -90,7 +90,7 @@ def _pairs(owned):
 def test_what_statuses_and_the_rest_hold_together_is_everything(world):
     owned, holders = world
     objects = [with_status(quota(name, subject), owned) for name, subject in holders.items()]
-    rest = rest_of(owned, live_documents(objects))
+    rest = records_outside_statuses(owned, live_documents(objects))
     back = owned_from(owned.cluster_id, [_with_id(one, owned) for one in objects], rest)
     assert _plain(back) == _plain(owned)
     assert back == replace(_renamed(owned, holders), known=owned.known)
@@ -155,9 +155,9 @@ def test_records_of_another_cluster_id_are_left_alone():
 
 
 def test_no_record_anywhere_is_not_known():
-    assert not owned_from(ID, [quota("team/a", ALICE)], NONE).known
+    assert not owned_from(ID, [quota("team/a", ALICE)], NONE).is_known
     owned = NONE.with_changes([recorded("team/a", ALICE, RATE, 5.0)])
-    assert owned_from(ID, [with_status(quota("team/a", ALICE), owned)], NONE).known
+    assert owned_from(ID, [with_status(quota("team/a", ALICE), owned)], NONE).is_known
 
 
 def test_a_live_documents_record_beats_the_rest_and_ends_orphanhood():
@@ -207,7 +207,7 @@ def test_of_two_documents_that_both_record_a_pair_the_later_write_has_it():
 def test_an_intent_of_the_ledger_beats_one_of_a_status():
     owner = Owner(document="team/a", since=5.0)
     ours = NONE.with_changes(
-        [Intend(entity=ALICE, key=RATE, intent=Intent(value=3.0, owner=owner, at=9.0))]
+        [IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=3.0, owner=owner, at=9.0))]
     )
     obj = with_status(quota("team/a", ALICE), ours)
     assert obj["status"]["keys"][0]["intended"] == 3
@@ -222,7 +222,7 @@ def test_an_intended_removal_reads_back():
     ours = NONE.with_changes(
         [
             recorded("team/a", ALICE, RATE, 4.0),
-            Intend(entity=ALICE, key=RATE, intent=Intent(value=None, owner=owner)),
+            IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=None, owner=owner)),
         ]
     )
     obj = with_status(quota("team/a", ALICE), ours)
@@ -234,13 +234,13 @@ def test_a_document_that_vanished_leaves_its_records_to_be_judged():
     owned = NONE.with_changes(
         [
             recorded("team/a", ALICE, RATE, 5.0, policy=DeletionPolicy.DELETE),
-            DriftSeen(entity=ALICE, key=RATE, at=7.0),
+            DriftObserved(entity=ALICE, key=RATE, at=7.0),
         ]
     )
     document = with_status(quota("team/a", ALICE), owned)
     document["spec"]["deletionPolicy"] = "Delete"
     rest = release(NONE, [document])
-    assert rest == replace(owned, known=True)
+    assert rest == replace(owned, is_known=True)
     assert rest.orphaned == frozenset()
 
 
@@ -248,7 +248,7 @@ def test_numbers_are_written_as_people_expect_them():
     owned = NONE.with_changes(
         [recorded("team/a", ALICE, RATE, 2.0**63), recorded("team/a", ALICE, CONSUME, 1048576.0)]
     )
-    fields = [written(owned, "team/a", ALICE, key)["applied"] for key in (RATE, CONSUME)]
+    fields = [key_record_fields(owned, "team/a", ALICE, key)["applied"] for key in (RATE, CONSUME)]
     assert [repr(one) for one in fields] == ["9.223372036854776e+18", "1048576"]
     back = owned_from(ID, [with_status(quota("team/a", ALICE), owned)], NONE)
     assert back.records == owned.records

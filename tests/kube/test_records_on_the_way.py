@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import KubernetesAway
+from reconciler.errors import KubernetesUnavailable
 from reconciler.kube import shelf
 from reconciler.kube.served import QUOTA_CLUSTERS
-from reconciler.kube.shards import Kept
+from reconciler.kube.shards import StoredRecords
 from reconciler.quota.owned import Orphaned, Owner, Recorded
 from tests.kube.test_cluster_work import ALICE, BOB, RATE, SHARE, World, limits
 from tests.kube.worlds import resource
@@ -60,7 +60,7 @@ def test_what_was_adopted_is_owned_although_the_status_could_not_be_written():
 
     def away(verb: str, plural: str, *_: str) -> None:
         if (verb, plural) == ("apply", "clientquotas"):
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
     world.api.before = away
     assert world.turn().retry
@@ -102,15 +102,15 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     world.turn()
     world.kafka.write(BOB, RATE, 4096.0)
     world.delete("alice")
-    left: list[Kept] = []
+    left: list[StoredRecords] = []
 
-    def leave(kept: Kept) -> Kept:
+    def leave(kept: StoredRecords) -> StoredRecords:
         """As somebody who releases documents of a QuotaCluster that is gone."""
         owner = Owner(document="other/bob", since=1.0)
-        rest = kept.rest.with_changes(
+        rest = kept.remainder.with_changes(
             [Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner), Orphaned(entity=BOB, key=RATE)]
         )  # fmt: skip
-        left.append(replace(kept, rest=rest))
+        left.append(replace(kept, remainder=rest))
         return left[-1]
 
     def meanwhile(verb: str, plural: str, namespace: str, name: str) -> Any:
@@ -123,7 +123,7 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     world.turn(resync=True)
     assert left
     kept = asyncio.run(shelf.read(world.api, "ops", world.kafka.cluster_id))
-    assert kept.rest.orphaned == {(ALICE, RATE), (BOB, RATE)}
-    assert set(kept.rest.records) == {ALICE, BOB}
+    assert kept.remainder.orphaned == {(ALICE, RATE), (BOB, RATE)}
+    assert set(kept.remainder.records) == {ALICE, BOB}
     world.turn(resync=True)
     assert counts(world) == (2, 0)

@@ -8,12 +8,12 @@ import pytest
 from reconciler.errors import Forbidden, KubernetesError
 from reconciler.kube import shelf
 from reconciler.kube.records import owned_from
-from reconciler.kube.release import Released, release
+from reconciler.kube.release import ReleaseResult, release
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
 
@@ -44,7 +44,7 @@ def held(
     return obj
 
 
-def released(api: FakeKubeApi, *namespaces: str) -> tuple[Released, list[tuple[str, int, int]]]:
+def released(api: FakeKubeApi, *namespaces: str) -> tuple[ReleaseResult, list[tuple[str, int, int]]]:
     steps: list[tuple[str, int, int]] = []
     found = asyncio.run(
         release(
@@ -57,8 +57,8 @@ def released(api: FakeKubeApi, *namespaces: str) -> tuple[Released, list[tuple[s
     return found, steps
 
 
-def records(api: FakeKubeApi, cluster_id: str = ID) -> Owned:
-    return asyncio.run(shelf.read(api, "kafka", cluster_id)).rest
+def records(api: FakeKubeApi, cluster_id: str = ID) -> OwnershipRecords:
+    return asyncio.run(shelf.read(api, "kafka", cluster_id)).remainder
 
 
 def pair(name: str) -> Any:
@@ -74,7 +74,7 @@ def test_documents_are_free_and_their_records_orphaned() -> None:
     for name in ("alice", "bob"):
         api.put(CLIENT_QUOTAS, held(name, finalizers=[OTHER, FINALIZER]))
     found, steps = released(api)
-    assert found == Released(documents=("payments/alice", "payments/bob"), pairs=2)
+    assert found == ReleaseResult(documents=("payments/alice", "payments/bob"), pairs=2)
     assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [OTHER]
     kept = records(api)
     assert kept.orphaned == {pair("alice"), pair("bob")}
@@ -89,7 +89,7 @@ def test_again_does_nothing() -> None:
     assert (CLIENT_QUOTAS.plural, "payments", "alice") not in api.objects
     api.calls.clear()
     found, _ = released(api)
-    assert found == Released()
+    assert found == ReleaseResult()
     assert writes(api) == []
 
 
@@ -169,7 +169,7 @@ def test_a_document_without_any_status_is_simply_free() -> None:
     obj = held("alice")
     del obj["status"]
     api.put(CLIENT_QUOTAS, obj)
-    assert released(api)[0] == Released(documents=("payments/alice",))
+    assert released(api)[0] == ReleaseResult(documents=("payments/alice",))
 
 
 def test_finalizers_that_moved_meanwhile_are_found_again() -> None:

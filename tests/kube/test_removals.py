@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import Forbidden, KubernetesAway
+from reconciler.errors import Forbidden, KubernetesUnavailable
 from reconciler.kube.served import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -141,7 +141,7 @@ def test_without_the_right_to_read_the_definition_the_budgets_alone_decide() -> 
 
 def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_goes_on() -> None:
     world = world_of_two()
-    world.api.before = failing(KubernetesAway("no answer"))
+    world.api.before = failing(KubernetesUnavailable("no answer"))
     world.delete("alice")
     world.change("bob", limits={"producerByteRate": 4096, "requestPercentage": 50})
     turn = world.turn(resync=True)

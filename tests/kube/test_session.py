@@ -11,7 +11,7 @@ from reconciler.errors import (
     AuthenticationError,
     ConfigError,
     CredentialsError,
-    KubernetesAway,
+    KubernetesUnavailable,
 )
 from reconciler.kube.served import SECRETS
 from reconciler.kube.session import (
@@ -19,16 +19,16 @@ from reconciler.kube.session import (
     RETIRED_SECONDS,
     SessionKeeper,
 )
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.sandbox.server import Sandbox
-from reconciler.sandbox.settings import Listener, Protocol
-from reconciler.sandbox.settings import Settings as SandboxSettings
+from reconciler.sandbox.settings import Listener, ListenerProtocol
+from reconciler.sandbox.settings import SandboxSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 
 USERS = {"alice": "first-planted", "bob": "second-planted"}
-SETTINGS = Settings(identity="pod-1", operator_namespace="kafka")
+SETTINGS = OperatorSettings(identity="pod-1", operator_namespace="kafka")
 
 
 class Here:
@@ -80,7 +80,7 @@ def story(test: Callable[[Here], Awaitable[None]]) -> None:
     async def run() -> None:
         settings = SandboxSettings(
             users=USERS,
-            listeners=(Listener(protocol=Protocol.SASL_PLAINTEXT),),
+            listeners=(Listener(protocol=ListenerProtocol.SASL_PLAINTEXT),),
             failed_authentication_delay=0.0,
         )
         async with Sandbox(settings) as sandbox:
@@ -298,7 +298,7 @@ def test_an_api_server_that_is_away_costs_a_running_session_nothing() -> None:
         client = await here.keeper.for_(here.cluster())
 
         def away(*_: str) -> None:
-            raise KubernetesAway("away")
+            raise KubernetesUnavailable("away")
 
         here.api.before = away
         assert await here.keeper.for_(here.cluster()) is client

@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
-from reconciler.inventory.writers import KnownWriter, Writer
+from reconciler.inventory.writers import RecordedWriter, InventoryWriter
 from reconciler.kube import shards
-from reconciler.kube.layouts import ONE, Layout, current, name_of_part, part_of
+from reconciler.kube.layouts import ONE, SeriesLayout, current, name_of_part, part_of
 from reconciler.kube.parts import PART_LIMITS, PartLimits, gzip_of, split
-from reconciler.kube.shards import Kept, config_maps, diff, read, selector, unpacked
+from reconciler.kube.shards import StoredRecords, config_maps, diff, read, selector, unpacked
 from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.owned import Intent, Orphaned, Owned, Owner, Recorded
+from reconciler.quota.owned import Intent, Orphaned, OwnershipRecords, Owner, Recorded
 from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
 from tests.reconcile.worlds import RATE
 
 ID = "lkc/1 odd\u202e"
-NOTHING = Kept(rest=Owned(cluster_id=ID, known=False))
+NOTHING = StoredRecords(remainder=OwnershipRecords(cluster_id=ID, is_known=False))
 FEW = st.lists(RECORD_CHANGES, max_size=8)
 
 
 def kept(*changes, **more):
-    return Kept(rest=Owned(cluster_id=ID).with_changes(changes), **more)
+    return StoredRecords(remainder=OwnershipRecords(cluster_id=ID).with_changes(changes), **more)
 
 
 def maps(value, namespace="kquota", limits=PART_LIMITS):
@@ -77,29 +77,29 @@ REMOVALS = st.builds(
 
 @given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
 def test_everything_reads_back(changes, removals):
-    writer = KnownWriter(writer=Writer(id="operator", what="kquota operator"), seen=3.5)
+    writer = RecordedWriter(writer=InventoryWriter(id="operator", description="kquota operator"), last_seen=3.5)
     value = kept(*changes, removals=removals, writers={"operator": writer})
     laid_out, made = config_maps(value, namespace="kquota")
-    assert read(ID, made.values()) == replace(laid_out, rest=replace(value.rest, known=True))
-    assert laid_out.rest == value.rest
+    assert read(ID, made.values()) == replace(laid_out, remainder=replace(value.rest, known=True))
+    assert laid_out.remainder == value.rest
 
 
 @given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
 def test_everything_reads_back_from_several_parts(changes, parts):
     value = kept(*changes)
-    count = {name: Layout(serial=3, parts=parts) for name in ("records", "ledger")}
+    count = {name: SeriesLayout(serial=3, parts=parts) for name in ("records", "ledger")}
     made = {}
     for series, layout in count.items():
         rest = value.rest
         halves = {
             "records": replace(rest, intents={}, overrides={}),
-            "ledger": Owned(cluster_id=ID, intents=rest.intents, overrides=rest.overrides),
+            "ledger": OwnershipRecords(cluster_id=ID, intents=rest.intents, overrides=rest.overrides),
         }
         for number, share in enumerate(split(halves[series], parts)):
             name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
             made[name] = part(share, series, name)
     back = read(ID, made.values())
-    assert back.rest == replace(value.rest, known=True)
+    assert back.remainder == replace(value.rest, known=True)
     assert back.layouts == count
 
 
@@ -120,8 +120,8 @@ def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing
     made = maps(NOTHING)
     assert len(made) == 1
     back = read(ID, made.values())
-    assert back.rest.known
-    assert back.rest.records == {}
+    assert back.remainder.is_known
+    assert back.remainder.records == {}
 
 
 def test_they_are_found_by_label_and_owned_by_nobody():
@@ -153,7 +153,7 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
     assert laid_out.layouts["records"].parts >= 2
     assert max(sizes(made)) <= PART_LIMITS.packed
     assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
-    assert read(ID, made.values()).rest == value.rest
+    assert read(ID, made.values()).remainder == value.rest
 
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
@@ -168,11 +168,11 @@ def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_par
     }
     assert len(intents) == 15_000
     before, there = config_maps(kept(), namespace="x")
-    value = replace(before, rest=Owned(cluster_id=ID, intents=intents))
+    value = replace(before, remainder=OwnershipRecords(cluster_id=ID, intents=intents))
     during, under_way = config_maps(value, namespace="x")
     assert max(sizes(under_way)) <= PART_LIMITS.packed
-    assert read(ID, under_way.values()).rest == value.rest
-    after, left = config_maps(replace(during, rest=Owned(cluster_id=ID)), namespace="x")
+    assert read(ID, under_way.values()).remainder == value.remainder
+    after, left = config_maps(replace(during, remainder=OwnershipRecords(cluster_id=ID)), namespace="x")
     assert len(left) == 1
     assert after.layouts["ledger"].parts == 1
     assert diff(under_way, left).create
@@ -190,7 +190,7 @@ def test_a_batch_of_a_hundred_documents_costs_two_writes():
         for key in COLUMNS[:3]
     }
     _, during = config_maps(
-        replace(before, rest=replace(before.rest, intents=intents)), namespace="x"
+        replace(before, remainder=replace(before.remainder, intents=intents)), namespace="x"
     )
     assert diff(there, during).writes == 1
     assert diff(during, there).writes == 1
@@ -198,8 +198,8 @@ def test_a_batch_of_a_hundred_documents_costs_two_writes():
 
 def test_one_changed_pair_touches_one_part_of_many():
     value, there = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
-    subject = next(iter(value.rest.records))
-    changed = replace(value, rest=value.rest.with_changes([Orphaned(entity=subject, key=RATE)]))
+    subject = next(iter(value.remainder.records))
+    changed = replace(value, remainder=value.remainder.with_changes([Orphaned(entity=subject, key=RATE)]))
     difference = diff(there, config_maps(changed, namespace="x", limits=SMALL)[1])
     assert difference.writes == 1
     assert len(difference.update) == 1
@@ -218,19 +218,19 @@ def test_more_than_the_largest_layout_takes_is_an_error():
 def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
     """New parts are created before old ones go: until all are there, the old layout counts."""
     old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
-    grown = replace(old, rest=old.rest.with_changes(many(500, seed=2)))
+    grown = replace(old, remainder=old.remainder.with_changes(many(500, seed=2)))
     new, wanted = config_maps(grown, namespace="x", limits=SMALL)
     difference = diff(there, wanted)
     created = [one for one in difference.create if "-records-" in one["metadata"]["name"]]
     some = [one for number, one in enumerate(created) if number in written]
     stored = {**there, **{one["metadata"]["name"]: one for one in some}}
     if len(some) < len(created):
-        assert read(ID, stored.values()).rest.records == old.rest.records
+        assert read(ID, stored.values()).remainder.records == old.remainder.records
         return
     if deleted:
         stored = {name: one for name, one in stored.items() if name not in difference.delete}
     back = read(ID, stored.values())
-    assert back.rest.records == grown.rest.records
+    assert back.remainder.records == grown.remainder.records
     assert back.layouts["records"] == new.layouts["records"]
 
 
@@ -243,7 +243,7 @@ def test_a_missing_part_is_damage_and_not_less():
 
 def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
     old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
-    wanted = maps(replace(old, rest=old.rest.with_changes(many(500, seed=2))), "x", SMALL)
+    wanted = maps(replace(old, remainder=old.remainder.with_changes(many(500, seed=2))), "x", SMALL)
     again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x", limits=SMALL)[
         1
     ]
@@ -255,7 +255,7 @@ def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
 
 @given(st.integers(0, 9), st.integers(1, 9))
 def test_names_tell_their_layout(serial, parts):
-    layout = Layout(serial=serial, parts=parts)
+    layout = SeriesLayout(serial=serial, parts=parts)
     names = {name_of_part("p", layout, number) for number in range(parts)}
     assert current("p", names)[0] == layout
 
@@ -319,7 +319,7 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
 
 def test_records_of_another_cluster_id_are_damage():
     one = copy.deepcopy(good())
-    other = maps(Kept(rest=Owned(cluster_id="other").with_changes(many(3))))
+    other = maps(StoredRecords(remainder=OwnershipRecords(cluster_id="other").with_changes(many(3))))
     name = next(name for name in other if "-records-" in name)
     one["binaryData"] = other[name]["binaryData"]
     with pytest.raises(InventoryError, match="another cluster id"):
@@ -327,7 +327,7 @@ def test_records_of_another_cluster_id_are_damage():
 
 
 def test_a_pair_in_two_parts_is_damage():
-    layout = Layout(serial=1, parts=2)
+    layout = SeriesLayout(serial=1, parts=2)
     several = []
     for number in range(2):
         name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)

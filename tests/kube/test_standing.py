@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.standing import MOST_PROBLEMS, Kind, Standing, gather, shortened, stand
+from reconciler.kube.standing import MOST_PROBLEMS, EligibilityKind, Eligibility, resolve_desired_state, shortened, assess_eligibility
 from reconciler.manifest.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.kube.worlds import resource
 from tests.reconcile.worlds import ALICE, BOB, CONSUME, RATE, SHARE
 
-NOBODY = Owned(cluster_id="x")
+NOBODY = OwnershipRecords(cluster_id="x")
 
 
 def cluster(**spec):
@@ -42,38 +42,38 @@ def terminating(obj):
 A = resource("a", ALICE, {RATE: 4096})
 
 KINDS = {
-    "accepted": (A, cluster(), Kind.ACCEPTED),
-    "suspended": (resource("a", ALICE, {RATE: 1}, suspend=True), cluster(), Kind.SUSPENDED),
+    "accepted": (A, cluster(), EligibilityKind.ACCEPTED),
+    "suspended": (resource("a", ALICE, {RATE: 1}, suspend=True), cluster(), EligibilityKind.SUSPENDED),
     "suspend is granted": (
-        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants("Suspend")), Kind.SUSPENDED,
+        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants("Suspend")), EligibilityKind.SUSPENDED,
     ),
     "suspend is not granted": (
-        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants()), Kind.ACCEPTED,
+        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants()), EligibilityKind.ACCEPTED,
     ),
-    "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), Kind.INVALID),
+    "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), EligibilityKind.INVALID),
     "no canonical address": (
-        resource("a", entity(ip="010.0.0.1"), {RATE: 1}), cluster(), Kind.INVALID,
+        resource("a", entity(ip="010.0.0.1"), {RATE: 1}), cluster(), EligibilityKind.INVALID,
     ),
-    "invalid before its cluster is looked for": (resource("a", ALICE, {RATE: 0}), {}, Kind.INVALID),
+    "invalid before its cluster is looked for": (resource("a", ALICE, {RATE: 0}), {}, EligibilityKind.INVALID),
     "another namespace": (
-        resource("a", ALICE, {RATE: 1}, namespace="other"), cluster(tenants=tenants()), Kind.NOT_GRANTED,
+        resource("a", ALICE, {RATE: 1}, namespace="other"), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
     ),
-    "another entity": (resource("a", BOB, {RATE: 1}), cluster(tenants=tenants()), Kind.NOT_GRANTED),
+    "another entity": (resource("a", BOB, {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED),
     "a form that reaches others": (
-        resource("a", entity(client_id="shop"), {RATE: 1}), cluster(tenants=tenants()), Kind.NOT_GRANTED,
+        resource("a", entity(client_id="shop"), {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
     ),
     "beyond its bounds": (
-        resource("a", ALICE, {RATE: "11Mi"}), cluster(tenants=tenants()), Kind.NOT_GRANTED,
+        resource("a", ALICE, {RATE: "11Mi"}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
     ),
-    "outside the scope": (A, cluster(scope=[{"user": {"exact": "bob"}}]), Kind.OUT_OF_SCOPE),
-    "no cluster": (A, {}, Kind.CLUSTER_NOT_FOUND),
-    "a suspended cluster": (A, cluster(suspend=True), Kind.CLUSTER_SUSPENDED),
-    "on its way out": (terminating(resource("a", ALICE, {RATE: 1})), cluster(), Kind.TERMINATING),
+    "outside the scope": (A, cluster(scope=[{"user": {"exact": "bob"}}]), EligibilityKind.OUT_OF_SCOPE),
+    "no cluster": (A, {}, EligibilityKind.CLUSTER_NOT_FOUND),
+    "a suspended cluster": (A, cluster(suspend=True), EligibilityKind.CLUSTER_SUSPENDED),
+    "on its way out": (terminating(resource("a", ALICE, {RATE: 1})), cluster(), EligibilityKind.TERMINATING),
     "on its way out and invalid": (
-        terminating(resource("a", ALICE, {RATE: 0})), cluster(), Kind.TERMINATING,
+        terminating(resource("a", ALICE, {RATE: 0})), cluster(), EligibilityKind.TERMINATING,
     ),
     "on its way out and suspended": (
-        terminating(resource("a", ALICE, {RATE: 1}, suspend=True)), cluster(), Kind.TERMINATING,
+        terminating(resource("a", ALICE, {RATE: 1}, suspend=True)), cluster(), EligibilityKind.TERMINATING,
     ),
 }  # fmt: skip
 
@@ -81,26 +81,26 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_each_document_has_one_kind(case):
     obj, clusters, kind = KINDS[case]
-    standing = stand(obj, clusters)
+    standing = assess_eligibility(obj, clusters)
     assert standing.kind is kind
     assert standing.obj is obj
-    assert standing.claims == (kind in {Kind.ACCEPTED, Kind.CLUSTER_SUSPENDED})
+    assert standing.claims == (kind in {EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED})
     assert standing.freezes == (
-        kind not in {Kind.ACCEPTED, Kind.CLUSTER_SUSPENDED, Kind.TERMINATING}
+        kind not in {EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED, EligibilityKind.TERMINATING}
     )
-    if kind in {Kind.INVALID, Kind.NOT_GRANTED, Kind.OUT_OF_SCOPE, Kind.CLUSTER_NOT_FOUND}:
+    if kind in {EligibilityKind.INVALID, EligibilityKind.NOT_GRANTED, EligibilityKind.OUT_OF_SCOPE, EligibilityKind.CLUSTER_NOT_FOUND}:
         assert standing.messages
 
 
 def test_a_cluster_with_faults_is_told_from_one_that_is_not_there():
-    standing = stand(A, {}, unusable={"prod"})
-    assert standing.kind is Kind.CLUSTER_INVALID
+    standing = assess_eligibility(A, {}, unusable={"prod"})
+    assert standing.kind is EligibilityKind.CLUSTER_INVALID
     assert "its own status says why" in standing.messages[0]
 
 
 def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_said():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
-    standing = stand(obj, cluster(tenants=tenants()))
+    standing = assess_eligibility(obj, cluster(tenants=tenants()))
     assert standing.claim is not None
     assert standing.claim.declaration.deletion_policy is DeletionPolicy.RETAIN
     assert not standing.claim.declaration.suspended
@@ -110,13 +110,13 @@ def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are
 
 def test_with_allow_both_count():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
-    claim = stand(obj, cluster(tenants=tenants("Delete"))).claim
+    claim = assess_eligibility(obj, cluster(tenants=tenants("Delete"))).claim
     assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
 
 
 def test_a_claim_has_the_priority_of_its_grant_and_the_age_of_its_object():
     obj = resource("a", ALICE, {RATE: 4096}, created="2024-01-01T00:00:05Z")
-    claim = stand(obj, cluster(tenants=tenants(priority=7))).claim
+    claim = assess_eligibility(obj, cluster(tenants=tenants(priority=7))).claim
     assert (claim.priority, claim.created) == (7, 1_704_067_205.0)
 
 
@@ -128,14 +128,14 @@ def test_metadata_of_the_api_server_makes_no_document_invalid():
         "labels": {"x": "y" * 63},
         "somethingNew": {},
     }
-    standing = stand(obj, cluster())
-    assert standing.kind is Kind.ACCEPTED
+    standing = assess_eligibility(obj, cluster())
+    assert standing.kind is EligibilityKind.ACCEPTED
     assert standing.claim.declaration.labels == (("x", "y" * 63),)
 
 
 @pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
 def test_a_name_of_512_bytes_may_be_declared(name):
-    assert stand(resource("a", entity(user=name), {RATE: 4096}), cluster()).kind is Kind.ACCEPTED
+    assert assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster()).kind is EligibilityKind.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_name_of_512_bytes_may_be_declared(name):
     [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
 )
 def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(name, says):
-    standing = stand(resource("a", entity(user=name), {RATE: 4096}), cluster())
-    assert standing.kind is Kind.INVALID
+    standing = assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster())
+    assert standing.kind is EligibilityKind.INVALID
     assert standing.freezes
     (message,) = standing.messages
     assert says in message
@@ -153,7 +153,7 @@ def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(n
 
 def test_a_claim_that_does_not_fit_its_kind_cannot_be_built():
     with pytest.raises(ValueError, match="does not fit"):
-        Standing(document="a/b", obj={}, kind=Kind.ACCEPTED)
+        Eligibility(document="a/b", obj={}, kind=EligibilityKind.ACCEPTED)
 
 
 def test_long_lists_of_faults_are_counted():
@@ -179,7 +179,7 @@ def records(*pairs, policy=None):
 
 
 def gathered(*objects, owned=NOBODY, **spec):
-    return gather([stand(one, cluster(**spec)) for one in objects], owned)
+    return resolve_desired_state([assess_eligibility(one, cluster(**spec)) for one in objects], owned)
 
 
 def test_a_loser_claims_and_freezes_nothing_and_keeps_its_other_keys():
@@ -215,10 +215,10 @@ def test_a_document_that_cannot_be_used_freezes_what_is_recorded_as_its_own_and_
         ("team/gone", ALICE, CONSUME, 5.0),
         policy=DeletionPolicy.DELETE,
     )
-    live = State(limits={ALICE: limits_of({RATE: 4096.0, CONSUME: 5.0})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 4096.0, CONSUME: 5.0})})
     settled = gathered(obj, owned=owned, **spec)
     plan = compare(desired=settled.desired, owned=owned, live=live, rules=Rules())
-    assert [one.key for one in plan.found(Cause.FROZEN)] == [RATE]
+    assert [one.key for one in plan.findings_for(Cause.FROZEN)] == [RATE]
     assert [(one.key, one.after) for one in plan.changes] == [(CONSUME, None)]
 
 
@@ -249,7 +249,7 @@ def test_a_document_on_its_way_out_is_judged_by_the_policy_recorded_last(
     plan = compare(
         desired=settled.desired,
         owned=owned,
-        live=State(limits={ALICE: limits_of({RATE: 4096.0})}),
+        live=QuotaState(limits={ALICE: limits_of({RATE: 4096.0})}),
         rules=Rules(policy=in_force, sync_confirmed=True),
     )
     assert "team/a" not in settled.desired.documents

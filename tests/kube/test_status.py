@@ -9,15 +9,15 @@ from reconciler.kube.comparing import unchanged
 from reconciler.kube.conditions import condition_of
 from reconciler.kube.reasons import Reason
 from reconciler.kube.resources import REQUESTED_AT
-from reconciler.kube.standing import stand
+from reconciler.kube.standing import assess_eligibility
 from reconciler.kube.status import GRACE_SECONDS, MOST_ENTITY, document_status, pending_status
 from reconciler.manifest.cluster import from_spec
-from reconciler.quota.claims import Settled
-from reconciler.quota.desired import Desired
+from reconciler.quota.claims import ResolvedClaims
+from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.owned import Owned
-from reconciler.quota.report import Pass
-from reconciler.reconcile import OverrideOrder
+from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.report import Reconciliation
+from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, DOCUMENT, NOW, meddle, ran, world
@@ -25,15 +25,15 @@ from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
 
 CLUSTERS = {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
-AWAY = Pass(cluster="prod", error=ConnectError("no broker answers"))
+AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))
 
 
 def after(report, previous, obj=CREATED, **more):
     return document_status(
-        stand(obj, CLUSTERS),
-        settled=Settled(desired=Desired()),
+        assess_eligibility(obj, CLUSTERS),
+        settled=ResolvedClaims(desired=DesiredState()),
         report=report,
-        owned=Owned(cluster_id="", known=False),
+        owned=OwnershipRecords(cluster_id="", is_known=False),
         previous=previous,
         now=NOW + 5000,
         **more,
@@ -160,7 +160,7 @@ def test_the_worst_key_gives_the_reason_and_is_told_first():
 
 
 def test_an_override_is_shown_beside_the_declared_value():
-    order = OverrideOrder(entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, who="me\n", reason="night")  # fmt: skip
+    order = NewOverride(entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me\n", reason="night")  # fmt: skip
     made = world()
     ran(made, overrides=(order,))
     one = made.key(DOCUMENT, RATE)
@@ -418,7 +418,7 @@ def test_a_blip_is_not_worth_a_write_to_every_document_and_an_outage_is():
 def test_what_needs_help_is_told_at_once():
     made = world()
     ran(made)
-    refused = Pass(cluster="prod", error=AuthenticationError("wrong password"))
+    refused = Reconciliation(cluster="prod", error=AuthenticationError("wrong password"))
     told = after(refused, made.status(DOCUMENT), outage=0.0)
     assert condition_of(told, "Stalled")["reason"] == "AuthenticationFailed"
 
@@ -427,7 +427,7 @@ def test_a_pass_that_begins_anew_says_nothing():
     made = world()
     ran(made)
     before = made.status(DOCUMENT)
-    assert after(Pass(cluster="prod", error=StalePlan("changed")), before) == before
+    assert after(Reconciliation(cluster="prod", error=StalePlan("changed")), before) == before
 
 
 def test_what_a_broken_pass_had_compared_already_counts():
@@ -451,17 +451,17 @@ def test_what_a_broken_pass_had_compared_already_counts():
 
 
 def test_a_pending_document_says_so_and_a_faulty_one_says_what_is_wrong():
-    waiting = pending_status(stand(CREATED, CLUSTERS), now=NOW)
+    waiting = pending_status(assess_eligibility(CREATED, CLUSTERS), now=NOW)
     assert condition_of(waiting, "Ready")["reason"] == "Pending"
     assert condition_of(waiting, "Reconciling")["status"] == "True"
-    faulty = pending_status(stand(resource("a", ALICE, {RATE: 0}), CLUSTERS), now=NOW)
+    faulty = pending_status(assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), now=NOW)
     assert condition_of(faulty, "Ready")["reason"] == "Invalid"
 
 
 def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
     obj = resource("a", ALICE, {RATE: 4096})
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
-    assert "lastHandledReconcileAt" not in pending_status(stand(obj, CLUSTERS), now=NOW)
+    assert "lastHandledReconcileAt" not in pending_status(assess_eligibility(obj, CLUSTERS), now=NOW)
     assert ran(world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
     assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128
     kept = after(AWAY, {"lastHandledReconcileAt": "earlier"}, outage=math.inf)

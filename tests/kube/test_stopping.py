@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reconciler.client.clock import SystemClock
-from reconciler.errors import Forbidden, KubernetesAway
-from reconciler.kube.api import Api
+from reconciler.errors import Forbidden, KubernetesUnavailable
+from reconciler.kube.api import KubernetesApi
 from reconciler.kube.stopping import LONGEST_STOP, stop_deployment
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Seen, Server, status
@@ -45,7 +45,7 @@ class Deployment:
 def stopped(answers: Any) -> tuple[bool, list[Seen], FakeClock]:
     async def story() -> tuple[bool, list[Seen], FakeClock]:
         clock = FakeClock()
-        async with Server(answers) as server, Api(server.access(), clock=clock) as api:
+        async with Server(answers) as server, KubernetesApi(server.access(), clock=clock) as api:
             return await stop_deployment(api, "ops", "quotas", clock=clock), server.seen, clock
 
     return asyncio.run(story())
@@ -69,7 +69,7 @@ def test_it_is_stopped_when_its_last_pod_has_ended() -> None:
 
 def test_pods_that_do_not_end_are_named() -> None:
     with pytest.raises(
-        KubernetesAway, match=r"after 150 s these pods still run: quotas-0$"
+        KubernetesUnavailable, match=r"after 150 s these pods still run: quotas-0$"
     ) as caught:
         stopped(Deployment(looks=1000))
     assert caught.value.hint == "delete them, then release again"
@@ -93,7 +93,7 @@ def test_a_real_deployment_loses_its_pods(kube: KubeCluster, kube_namespace: str
 
     async def story() -> bool:
         clock = SystemClock()
-        async with await Api.connect(kube.kubeconfig, clock=clock) as api:
+        async with await KubernetesApi.connect(kube.kubeconfig, clock=clock) as api:
             return await stop_deployment(api, kube_namespace, "web", clock=clock)
 
     with kube.pods_become_ready():

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from reconciler.kube.resources import FINALIZER
-from reconciler.kube.watching import _until_one_ends, settings
+from reconciler.kube.watching import _wait_for_task_end, settings
 
 
 def test_kopf_does_not_take_our_finalizer_for_its_own():
@@ -27,7 +27,7 @@ def test_a_watch_that_ended_is_noticed_by_its_task_and_named():
         one = asyncio.create_task(refused(), name="watcher for clientquotas.v1alpha1@team")
         other = asyncio.create_task(asyncio.sleep(60), name="watcher for secrets.v1@ops")
         over = asyncio.Event()
-        why = await _until_one_ends(["clientquotas", "secrets"], threading.Event(), over)
+        why = await _wait_for_task_end(["clientquotas", "secrets"], threading.Event(), over)
         assert over.is_set()
         assert one.done()
         _ = other.cancel()
@@ -41,6 +41,6 @@ def test_who_is_halted_does_not_begin_anew():
     async def story() -> str:
         halt = threading.Event()
         halt.set()
-        return await _until_one_ends(["clientquotas"], halt, asyncio.Event())
+        return await _wait_for_task_end(["clientquotas"], halt, asyncio.Event())
 
     assert asyncio.run(story()) == ""

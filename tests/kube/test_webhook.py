@@ -15,14 +15,14 @@ import pytest
 
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube import webhook
-from reconciler.kube.admission import Malformed, parse
+from reconciler.kube.admission import MalformedReview, parse
 from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import Settings
+from reconciler.kube.settings import OperatorSettings
 from reconciler.kube.webhook import LARGEST_BODY, Certificate, Webhook, serving
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.metrics import address
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota, review
@@ -47,14 +47,14 @@ class Told:
         async with self._more:
             await self._more.wait_for(lambda: self.asked >= times)
 
-    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> Verdict:
+    async def ask(self, cluster: QuotaCluster, alterations: Sequence[Alteration]) -> ValidationResult:
         async with self._more:
             self.asked += 1
             self._more.notify_all()
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        return Verdict(source="broker")
+        return ValidationResult(source="broker")
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_authorities_of_callers_that_are_none_are_told_at_the_start(
     with pytest.raises(ConfigError, match="authorities of the webhook's callers"):
         Certificate(chain=files[0], key=files[1], client_ca=tmp_path / "ca.pem")
     with pytest.raises(UsageError, match="--webhook-client-ca needs --webhook-address"):
-        Settings(identity="a", operator_namespace="b", webhook_client_ca=tmp_path / "ca.pem")
+        OperatorSettings(identity="a", operator_namespace="b", webhook_client_ca=tmp_path / "ca.pem")
 
 
 def test_other_paths_and_methods_are_not_served(
@@ -374,7 +374,7 @@ def test_the_operators_webhook_is_made_from_its_settings(
 ) -> None:
     async def run() -> None:
         api: Any = FakeKubeApi()
-        settings = Settings(
+        settings = OperatorSettings(
             identity="pod-1",
             operator_namespace="kafka",
             webhook_address="127.0.0.1:0",
@@ -389,7 +389,7 @@ def test_the_operators_webhook_is_made_from_its_settings(
             assert body["response"]["warnings"] == [
                 "there is no QuotaCluster prod yet, so the broker was not asked"
             ]
-        without = Settings(identity="pod-1", operator_namespace="kafka")
+        without = OperatorSettings(identity="pod-1", operator_namespace="kafka")
         with pytest.raises(UsageError):
             async with serving(api, without, sessions):
                 pass
@@ -398,5 +398,5 @@ def test_the_operators_webhook_is_made_from_its_settings(
 
 
 def test_a_review_is_parsed_the_same_way_everywhere() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReview):
         parse("x")

@@ -11,20 +11,20 @@ from typing import Any
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.kube import shards
-from reconciler.kube.events import Happening, cluster_transitions, transitions
-from reconciler.kube.holdings import live_documents, rest_of
+from reconciler.kube.events import ResourceEvent, cluster_transitions, transitions
+from reconciler.kube.holdings import live_documents, records_outside_statuses
 from reconciler.kube.records import owned_from, release
 from reconciler.kube.resources import FINALIZER, document_of
-from reconciler.kube.standing import gather, stand
+from reconciler.kube.standing import resolve_desired_state, assess_eligibility
 from reconciler.kube.status import cluster_status, document_status, unchanged
-from reconciler.loop import MemoryRemovals, Passes, RemovalWindow
+from reconciler.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
 from reconciler.manifest.cluster import from_spec
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import RULES, Key
-from reconciler.quota.owned import Owned
-from reconciler.quota.report import Pass
-from reconciler.reconcile import Orders, Ports, Validation
+from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.report import Reconciliation
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 from tests.fakes.cluster import FakeCluster
 from tests.reconcile.worlds import OPEN, state
 
@@ -105,18 +105,18 @@ class KubeWorld:
         self.objects: dict[str, dict[str, Any]] = {}
         self.maps: dict[str, Any] = {}
         self.writes: list[str] = []
-        self.happened: list[tuple[str, Happening]] = []
+        self.happened: list[tuple[str, ResourceEvent]] = []
         self.gone: list[dict[str, Any]] = []
-        self.owned = Owned(cluster_id=self.kafka.cluster_id, known=False)
+        self.owned = OwnershipRecords(cluster_id=self.kafka.cluster_id, is_known=False)
         self._confirm_after = confirm_after
         self.restart()
 
     def restart(self) -> None:
         """The process begins anew: nothing but what stands in Kubernetes is left."""
-        vigil_of = Passes(
+        vigil_of = ReconcileRunner(
             "prod", clock=self.clock, window=RemovalWindow(MemoryRemovals(), seconds=3600.0)
         )
-        self.passes = Passes(
+        self.passes = ReconcileRunner(
             "prod",
             clock=self.clock,
             window=RemovalWindow(MemoryRemovals(), seconds=3600.0),
@@ -158,38 +158,38 @@ class KubeWorld:
     def key(self, document: str, key: Key) -> dict[str, Any]:
         return next(one for one in self.status(document).get("keys", ()) if one["key"] == key)
 
-    def load(self) -> tuple[shards.Kept, Owned]:
+    def load(self) -> tuple[shards.StoredRecords, OwnershipRecords]:
         kept = shards.read(self.kafka.cluster_id, self.maps.values())
-        rest = release(kept.rest, self.gone)
+        rest = release(kept.remainder, self.gone)
         return kept, owned_from(self.kafka.cluster_id, self.objects.values(), rest)
 
-    def run(self, *, complete: bool = True, now_writes: bool = True, **orders: Any) -> Pass:
+    def run(self, *, complete: bool = True, now_writes: bool = True, **orders: Any) -> Reconciliation:
         """One pass and everything that is written after it."""
         return asyncio.run(self._run(complete=complete, write=now_writes, orders=orders))
 
-    async def _run(self, *, complete: bool, write: bool, orders: dict[str, Any]) -> Pass:
+    async def _run(self, *, complete: bool, write: bool, orders: dict[str, Any]) -> Reconciliation:
         cluster = from_spec("prod", self.obj["spec"])
         standings = {
-            name: stand(one, {"prod": cluster}) for name, one in sorted(self.objects.items())
+            name: assess_eligibility(one, {"prod": cluster}) for name, one in sorted(self.objects.items())
         }
-        report: Pass
+        report: Reconciliation
         try:
             kept, owned = self.load()
         except KquotaError as error:
-            kept, owned = shards.Kept(rest=self.owned), self.owned
-            report = Pass(cluster="prod", error=error)
+            kept, owned = shards.StoredRecords(remainder=self.owned), self.owned
+            report = Reconciliation(cluster="prod", error=error)
         else:
             inventory = MemoryInventory(owned)
-            settled = gather(standings.values(), owned)
-            told = Orders(
+            settled = resolve_desired_state(standings.values(), owned)
+            told = ReconcileOptions(
                 rules=cluster.rules(complete=complete),
                 guards=self.guards or cluster.guards,
                 expected_cluster_id=cluster.expected_cluster_id,
-                validation=Validation.NONE,
+                validation=ValidationMode.NONE,
                 assess=False,
                 **orders,
             )
-            ports = Ports(store=self.kafka, inventory=inventory, clock=self.clock)
+            ports = ReconcilePorts(store=self.kafka, inventory=inventory, clock=self.clock)
             report = await self.passes.run(ports, told, settled.desired)
             owned = await inventory.load(self.kafka.cluster_id)
         self.owned = owned
@@ -198,7 +198,7 @@ class KubeWorld:
         return report
 
     def _tell(self, standings, kept, owned, report) -> None:
-        settled = gather(standings.values(), owned)
+        settled = resolve_desired_state(standings.values(), owned)
         now = self.clock.now()
         for name, one in standings.items():
             before = self.status(name)
@@ -209,9 +209,9 @@ class KubeWorld:
                 self.objects[name]["status"] = after
                 self.writes.append(f"status {name}")
                 self.happened += [(name, each) for each in transitions(before, after)]
-        rest = rest_of(owned, live_documents(self.objects.values()))
+        rest = records_outside_statuses(owned, live_documents(self.objects.values()))
         kept, wanted = shards.config_maps(
-            shards.Kept(rest=rest, layouts=kept.layouts), namespace="kquota"
+            shards.StoredRecords(remainder=rest, layouts=kept.layouts), namespace="kquota"
         )
         todo = shards.diff(self.maps, wanted)
         self.writes += ["configmap"] * todo.writes

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.lake import publish
-from reconciler.lake.lake import Made
+from reconciler.lake.lake import UnitContent
 from reconciler.usage.samples import cadence
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.lake import rows
@@ -25,7 +25,7 @@ MOST = 400
 def update(folder: Path) -> None:
     """A second generation."""
     lake = rows.lake_in(folder)
-    lake.update(rows.unit(USAGE_SAMPLE), lambda _: Made(rows=rows.usage(rates=(7, 7))))
+    lake.update(rows.unit(USAGE_SAMPLE), lambda _: UnitContent(rows=rows.usage(rates=(7, 7))))
 
 
 def expire(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reconciler.lake import arrow, store
 from reconciler.lake.lake import Lake
-from reconciler.lake.latest import Latest
+from reconciler.lake.latest import LatestPointer
 from reconciler.lake.manifest import Unit
 from reconciler.lake.publish import publish
 from reconciler.usage.samples import DAY_MS, cadence
@@ -47,7 +47,7 @@ def published(
     quota_type: str = "produce",
     censored: str = "no",
     clients: Sequence[str] = (),
-) -> Latest:
+) -> LatestPointer:
     """Publishes what users did until a moment; whole days before it.
 
     Args:

@@ -11,7 +11,7 @@ from reconciler.errors import LakeError
 from reconciler.lake import arrow, store
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
-from reconciler.lake.store import Store
+from reconciler.lake.store import FileStore
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import (
     QUOTA_ENTRY,
@@ -123,7 +123,7 @@ def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.
     )  # fmt: skip
 
 
-class Watched(Store):
+class Watched(FileStore):
     """A store in a folder that notes what is written and read, and refuses what it is told to."""
 
     def __init__(self, folder: Path) -> None:
@@ -152,7 +152,7 @@ class Watched(Store):
         self.put_paths.append(path)
         super().put(path, content, create=create)
 
-    def stored(self, prefix: str = "") -> tuple[store.Stored, ...]:
+    def stored(self, prefix: str = "") -> tuple[store.StoredFile, ...]:
         self.listings += 1
         return super().stored(prefix)
 

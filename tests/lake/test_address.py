@@ -21,8 +21,8 @@ from reconciler.lake import address
 )
 def test_addresses_are_read_and_shown_without_secrets(typed: str, scheme: str, shown: str) -> None:
     found = address.parsed(typed)
-    assert (found.scheme, found.shown) == (scheme, shown)
-    assert "secret" not in found.shown
+    assert (found.scheme, found.redacted_text) == (scheme, shown)
+    assert "secret" not in found.redacted_text
 
 
 @pytest.mark.parametrize(

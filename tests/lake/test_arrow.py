@@ -3,12 +3,12 @@ import pytest
 
 from reconciler.errors import LakeDamaged
 from reconciler.lake import arrow
-from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_SAMPLE, Column, Kind, Table
+from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_SAMPLE, Column, ColumnKind, Table
 from tests.lake import rows
 
 GROWN = Table(
     name=TARGET_UP.name,
-    columns=(*TARGET_UP.columns, Column(name="since", kind=Kind.LONG, null=True)),
+    columns=(*TARGET_UP.columns, Column(name="since", kind=ColumnKind.LONG, null=True)),
     key=TARGET_UP.key,
 )
 
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused_by_file_and_column(change, said: str) -> N
 
 
 def test_lists_of_texts_keep_their_elements() -> None:
-    table = Table(name="x", columns=(Column(name="rules", kind=Kind.TEXTS),), key=("rules",))
+    table = Table(name="x", columns=(Column(name="rules", kind=ColumnKind.TEXTS),), key=("rules",))
     found = arrow.conformed(table, pa.table({"rules": pa.array([["a", "b"], []])}))
     assert found.column("rules").to_pylist() == [["a", "b"], []]
     assert not found.schema.field("rules").type.value_field.nullable

@@ -13,13 +13,13 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import evidence, latest, parquet, store
-from reconciler.lake.evidence import UNKNOWN_PACE, Published
+from reconciler.lake.evidence import UNKNOWN_PACE, PublishedEvidence
 from reconciler.lake.lake import Lake
-from reconciler.lake.latest import Latest
+from reconciler.lake.latest import LatestPointer
 from reconciler.lake.publish import publish
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import Censored, QuotaType, Sample, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, bucket_of
@@ -42,7 +42,7 @@ def to(tmp_path: Path) -> rows.Watched:
     return rows.Watched(tmp_path / "evidence")
 
 
-def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> Latest:
+def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> LatestPointer:
     for number in range(days):
         lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number, **usage), None)  # type: ignore[arg-type]
         lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
@@ -51,7 +51,7 @@ def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> L
     )
 
 
-def opened(to: rows.Watched, *, day: int = 2, max_age_ms: int = 48 * HOUR) -> Published:
+def opened(to: rows.Watched, *, day: int = 2, max_age_ms: int = 48 * HOUR) -> PublishedEvidence:
     return evidence.opened(to, rows.CLUSTER, rows.at(day), max_age_ms)
 
 
@@ -65,7 +65,7 @@ def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
     made = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
     found = opened(to)
     note = found.note
-    assert (note.stale, note.source, note.cluster_id) == ("", to.where(LATEST), rows.CLUSTER)
+    assert (note.stale, note.source, note.cluster_id) == ("", to.display_path(LATEST), rows.CLUSTER)
     assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
     assert (note.coverage_ppm, note.counts) == (made.coverage_ppm, made.counts)
@@ -82,8 +82,8 @@ def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
     assert found.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0
     assert len(found.state.foreign_entities) == 1
     both = frozenset({ALICE, bucket_of("bob")})
-    assert found.seen(PRODUCE) == {"1": both, "2": both}
-    assert found.seen(QuotaType.FETCH) == {}
+    assert found.buckets_by_broker(PRODUCE) == {"1": both, "2": both}
+    assert found.buckets_by_broker(QuotaType.FETCH) == {}
     assert [kind for kind in QuotaType if found.measured(kind)] == [PRODUCE]
     one = [
         Sample(rows.at(number, 30 * (place + 1)), 30_000, rate, None, Censored.NO)
@@ -138,7 +138,7 @@ def test_series_are_what_a_plain_look_at_all_rows_finds(
             expected.setdefault(bucket, {}).setdefault(broker, []).append(sample)
     assert found.series(kind, wanted) == expected
     assert {
-        broker: set(buckets) for broker, buckets in found.seen(kind).items()
+        broker: set(buckets) for broker, buckets in found.buckets_by_broker(kind).items()
     } == {
         broker: {bucket for of, bucket, at in seen if of is kind and at == broker}
         for broker in {at for of, _, at in seen if of is kind}
@@ -192,7 +192,7 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
         (lambda to: cut(to, "quota_entry"), "it was cut off or replaced"),
         (
             lambda to: to.put(
-                file(to, "usage_sample"), parquet.written(USAGE_SAMPLE, rows.usage(rates=(1,)))
+                file(to, "usage_sample"), parquet.write_parquet(USAGE_SAMPLE, rows.usage(rates=(1,)))
             ),
             "is",
         ),
@@ -214,9 +214,9 @@ def test_evidence_that_is_absent_damaged_or_newer_counts_as_none_and_says_why(
     assert_empty(found)
 
 
-def assert_empty(found: Published) -> None:
+def assert_empty(found: PublishedEvidence) -> None:
     assert (found.state, found.cadence) == (None, UNKNOWN_PACE)
-    assert not any(found.measured(kind) or found.seen(kind) for kind in QuotaType)
+    assert not any(found.measured(kind) or found.buckets_by_broker(kind) for kind in QuotaType)
     assert found.series(PRODUCE, [ALICE]) == {}
     assert found.note.cluster_id == rows.CLUSTER
     assert found.note.source
@@ -287,7 +287,7 @@ def test_a_look_that_found_no_limits_is_a_state_and_no_look_is_none(
     assert opened(to).state is None
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
-    assert opened(to).state == State()
+    assert opened(to).state == QuotaState()
 
 
 @pytest.mark.parametrize("path", ["LATEST", "usage_sample", "bucket_seen"])
@@ -354,7 +354,7 @@ def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watch
     part = next(one for one in made.parts if one.table.name == "bucket_seen")
     strange = parquet.read(part.table, to.get(part.file.path), path="x")
     place = part.table.names.index("quota_type")
-    content = parquet.written(
+    content = parquet.write_parquet(
         part.table, strange.set_column(place, "quota_type", pa.array(["telepathy"]))
     )
     to.put(part.file.path, content)

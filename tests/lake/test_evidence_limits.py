@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from reconciler.lake import evidence
-from reconciler.lake.evidence import Published
+from reconciler.lake.evidence import PublishedEvidence
 from reconciler.lake.lake import Lake
-from reconciler.lake.latest import Latest
+from reconciler.lake.latest import LatestPointer
 from reconciler.lake.publish import publish
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -28,7 +28,7 @@ def to(tmp_path: Path) -> rows.Watched:
     return rows.Watched(tmp_path / "evidence")
 
 
-def published(lake: Lake, to: rows.Watched) -> Latest:
+def published(lake: Lake, to: rows.Watched) -> LatestPointer:
     """Two days with samples."""
     for number in range(2):
         lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
@@ -37,7 +37,7 @@ def published(lake: Lake, to: rows.Watched) -> Latest:
     return publish(lake, rows.CLUSTER, to, rows.at(0), end, pace=pace, now_ms=end)
 
 
-def opened(to: rows.Watched) -> Published:
+def opened(to: rows.Watched) -> PublishedEvidence:
     return evidence.opened(to, rows.CLUSTER, rows.at(2), DAY_MS)
 
 

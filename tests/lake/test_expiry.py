@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import LakeError
-from reconciler.lake.expiry import KEEP_DAYS, TableExpired, expired
+from reconciler.lake.expiry import KEEP_DAYS, TableExpiry, expired
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.usage.samples import DAY_MS
@@ -70,7 +70,7 @@ def test_what_a_manifest_names_stays_and_the_newest_two_generations_with_it(lake
     newest = committed(lake, unit, 5)
     age(lake, OLD)
     done = lake.expire(NOW)
-    assert done.total == TableExpired(
+    assert done.total == TableExpiry(
         table="", units=0, generations=3, files=3, size=done.total.size
     )
     assert done.total.size > 1000
@@ -228,7 +228,7 @@ class Overtaken(rows.Watched):
         if named and "_units" in named[0] and self.unit is not None:
             unit, self.unit = self.unit, None  # type: ignore[assignment]
             orphan = f"{unit.folder}/orphan.parquet"
-            self.lake.commit_files(unit, [self.lake.taken(orphan)], self.lake.manifest(unit))
+            self.lake.commit_files(unit, [self.lake.measure_file(orphan)], self.lake.manifest(unit))
         super().delete(named)
 
 

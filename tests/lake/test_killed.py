@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.lake import evidence, publish
-from reconciler.lake.lake import Made
+from reconciler.lake.lake import UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType, cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
@@ -38,7 +38,7 @@ def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_pa
         seen.append(found)
         now = int(time.time_ns() // 1_000_000) + 2 * DAY_MS
         lake.expire(now, {})
-        again = lake.update(UNIT, lambda _: Made(rows=rows.usage(rates=(8,))))
+        again = lake.update(UNIT, lambda _: UnitContent(rows=rows.usage(rates=(8,))))
         assert lake.read([again]).num_rows == 1
         lake.expire(now, {})
         named = {

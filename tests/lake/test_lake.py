@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
-from reconciler.lake.lake import TRIES, Lake, Made
+from reconciler.lake.lake import TRIES, Lake, UnitContent
 from reconciler.lake.manifest import Manifest
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
@@ -33,7 +33,7 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     first = lake.commit(
         UNIT, rows.usage(), None, counts={"gaps": 1}, inputs={"point": "1"}, partial=["cut"]
     )
-    assert (first.generation, first.rows, first.run_id, first.made_ms) == (
+    assert (first.generation, first.rows, first.run_id, first.created_ms) == (
         1,
         3,
         "test",
@@ -90,9 +90,9 @@ def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:
 
 
 def test_update_reads_makes_and_commits(lake: Lake) -> None:
-    def one_more(before: Manifest | None) -> Made:
+    def one_more(before: Manifest | None) -> UnitContent:
         rates = lake.read([before]).column("rate_units").to_pylist() if before else []
-        return Made(rows=rows.usage(rates=[*rates, len(rates)]), counts={"n": len(rates)})
+        return UnitContent(rows=rows.usage(rates=[*rates, len(rates)]), counts={"n": len(rates)})
 
     for number in range(3):
         assert lake.update(UNIT, one_more).generation == number + 1
@@ -107,12 +107,12 @@ def test_update_begins_again_after_a_conflict_with_pauses_that_grow_and_gives_up
     lake = Lake(other.store, clock=FakeClock(), run_id="a", pause=pauses.append)
     seen: list[int] = []
 
-    def disturbed(until: int) -> Callable[[Manifest | None], Made]:
-        def make(before: Manifest | None) -> Made:
+    def disturbed(until: int) -> Callable[[Manifest | None], UnitContent]:
+        def make(before: Manifest | None) -> UnitContent:
             seen.append(before.generation if before else 0)
             if len(seen) <= until:
                 other.commit(UNIT, rows.usage(), before)
-            return Made(rows=rows.usage(rates=(99,)))
+            return UnitContent(rows=rows.usage(rates=(99,)))
 
         return make
 
@@ -130,18 +130,18 @@ def test_files_that_others_wrote_are_committed_as_they_are(lake: Lake) -> None:
     paths = []
     for number, user in enumerate(("a", "b")):
         path = f"{UNIT.folder}/{lake.new_name()}-{number}.parquet"
-        lake.store.put(path, parquet.written(USAGE_SAMPLE, rows.usage(users=(user,))))
+        lake.store.put(path, parquet.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
         paths.append(path)
-    made = lake.commit_files(UNIT, [lake.taken(path) for path in reversed(paths)], None)
+    made = lake.commit_files(UNIT, [lake.measure_file(path) for path in reversed(paths)], None)
     assert [(one.path, one.rows) for one in made.files] == [(path, 3) for path in sorted(paths)]
     assert sorted(set(lake.read([made]).column("user").to_pylist())) == ["a", "b"]
-    again = lake.update(UNIT, lambda before: Made(files=before.files if before else ()))
+    again = lake.update(UNIT, lambda before: UnitContent(files=before.files if before else ()))
     assert again.files == made.files
     lake.store.put("broken.parquet", b"PAR1")
     with pytest.raises(LakeDamaged, match="is no whole Parquet file"):
-        lake.taken("broken.parquet")
+        lake.measure_file("broken.parquet")
     with pytest.raises(LakeError, match="of rows or of files"):
-        Made(rows=rows.usage(), files=made.files)
+        UnitContent(rows=rows.usage(), files=made.files)
     with pytest.raises(LakeError, match="cannot come before"):
         lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), made)
 
@@ -259,10 +259,10 @@ def test_a_generation_that_goes_while_it_is_read_leads_to_the_next(tmp_path: Pat
 def appended(lake: Lake, name: str, times: int) -> None:
     """Adds so many rows, one commit each."""
 
-    def one_more(before: Manifest | None) -> Made:
+    def one_more(before: Manifest | None) -> UnitContent:
         had = lake.read([before] if before else [], table=USAGE_SAMPLE)
         mine = rows.usage(users=(f"{name}-{had.num_rows}",), rates=(1,))
-        return Made(rows=pa.concat_tables([had, mine]))
+        return UnitContent(rows=pa.concat_tables([had, mine]))
 
     for _ in range(times):
         lake.update(UNIT, one_more)
@@ -338,7 +338,7 @@ def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lak
     def write() -> None:
         for number in range(1, 25):
             content = rows.usage(users=("a", "b"), rates=(number,) * 5)
-            lake.update(UNIT, lambda _, content=content: Made(rows=content))  # type: ignore[misc]
+            lake.update(UNIT, lambda _, content=content: UnitContent(rows=content))  # type: ignore[misc]
         ended.set()
 
     writer = threading.Thread(target=write)

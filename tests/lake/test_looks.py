@@ -10,7 +10,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.looks import limits_seen, state_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import NO_LIMITS, State
+from reconciler.quota.state import NO_LIMITS, QuotaState
 from reconciler.usage.recorded import MOST_WAYS
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
@@ -35,7 +35,7 @@ def look(
     lake.commit(rows.unit(QUOTA_ENTRY, number), pa.concat_tables(tables), None)
 
 
-def seen(lake: Lake, first: int = 0, last: int = 10) -> looks.Seen:
+def seen(lake: Lake, first: int = 0, last: int = 10) -> looks.ObservedLimits:
     return limits_seen(lake, rows.CLUSTER, rows.at(first), rows.at(last))
 
 
@@ -53,7 +53,7 @@ def test_a_state_comes_back_without_loss() -> None:
     ]  # fmt: skip
     only_foreign = entity(client_id="only-foreign")
     found = state_of(rows.entries(0, "s", limits))
-    assert found == State(
+    assert found == QuotaState(
         limits=found.limits,
         foreign_values={
             entity(user="alice"): (("future_rate", 0.5),),
@@ -87,7 +87,7 @@ def test_a_limit_that_stands_there_twice_is_refused() -> None:
 
 
 def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
-    assert seen(lake).look is None
+    assert seen(lake).snapshot is None
     look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
     look(
         lake,
@@ -96,12 +96,12 @@ def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
     )
     look(lake, 9, [("d", 10, True, [])])
     found = limits_seen(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
-    assert found.look is not None
-    assert (found.look.snapshot_id, found.incomplete) == ("b", ("c",))
+    assert found.snapshot is not None
+    assert (found.snapshot.snapshot_id, found.incomplete) == ("b", ("c",))
     assert found.entries.column("value").to_pylist() == [2.0]
     none = seen(lake)
-    assert none.look is not None
-    assert (none.look.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
+    assert none.snapshot is not None
+    assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
 
 
 def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -> None:
@@ -116,7 +116,7 @@ def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -
     assert seen(lake, 1).changes == 4
     assert seen(lake, 2).changes == 3
     assert seen(lake, 4).changes == 0
-    newest = seen(lake, 4).look
+    newest = seen(lake, 4).snapshot
     assert newest is not None
     assert newest.snapshot_id == "e"
 
@@ -165,8 +165,8 @@ def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
     found = seen(lake)
-    assert found.look is not None
-    assert (found.look.snapshot_id, found.incomplete) == ("a", ("b",))
+    assert found.snapshot is not None
+    assert (found.snapshot.snapshot_id, found.incomplete) == ("a", ("b",))
 
 
 def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import manifest
-from reconciler.lake.manifest import File, Manifest, counts_of, states_of_all
+from reconciler.lake.manifest import UnitFile, Manifest, counts_of, states_of_all
 from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
 from tests.lake import rows
 
@@ -17,8 +17,8 @@ WHOLE = Manifest(
     generation=7,
     schema_version=SCHEMA_VERSION,
     run_id="run",
-    made_ms=5,
-    files=(File(path="target_up/x/y.parquet", size=3, rows=2, sha256="0" * 64),),
+    created_ms=5,
+    files=(UnitFile(path="target_up/x/y.parquet", size=3, rows=2, sha256="0" * 64),),
     counts={"gaps": 3},
     inputs={"point": "4"},
     partial=("a scrape is missing",),

@@ -39,7 +39,7 @@ def spoil(lake: Lake, made: Manifest, how: str) -> None:
 
 def begun_anew(lake: Lake, *, first: int = 0, last: int = 9) -> list[tuple[int, int, int]]:
     done = given_up(lake, SNAPSHOT, rows.CLUSTER, rows.day(first), rows.day(last))
-    return [((one.unit.day - rows.FIRST).days, one.lost, one.kept) for one in done]
+    return [((one.unit.day - rows.FIRST).days, one.lost_rows, one.retained_rows) for one in done]
 
 
 @pytest.mark.parametrize("how", ["missing", "cut", "altered"])

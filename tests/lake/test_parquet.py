@@ -27,8 +27,8 @@ def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
     whole = rows.usage(users=users, brokers=("1", "10", "2"))
     order = list(range(whole.num_rows))
     chance.shuffle(order)
-    content = parquet.written(USAGE_SAMPLE, whole)
-    assert parquet.written(USAGE_SAMPLE, whole.take(order)) == content
+    content = parquet.write_parquet(USAGE_SAMPLE, whole)
+    assert parquet.write_parquet(USAGE_SAMPLE, whole.take(order)) == content
     found = read(content).to_pylist()
     keys = [tuple(row[name] for name in USAGE_SAMPLE.key) for row in found]
     # Arrow compares texts by their bytes; so do Spark and Parquet's statistics.
@@ -41,7 +41,7 @@ def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
 def test_rows_of_equal_keys_are_ordered_by_the_rest() -> None:
     one = rows.usage(rates=(5, 6, 7))
     same = one.set_column(7, "ts_ms", pa.array([1, 1, 1]))
-    assert parquet.written(USAGE_SAMPLE, same) == parquet.written(
+    assert parquet.write_parquet(USAGE_SAMPLE, same) == parquet.write_parquet(
         USAGE_SAMPLE, same.take([2, 0, 1])
     )
 
@@ -58,13 +58,13 @@ def test_numbers_that_are_not_a_number_survive() -> None:
             for at, value in enumerate(values)
         ],
     )  # fmt: skip
-    found = parquet.read(POINT, parquet.written(POINT, table), path="x")
+    found = parquet.read(POINT, parquet.write_parquet(POINT, table), path="x")
     assert [repr(one) for one in found.column("value").to_pylist()] == ["nan", "inf", "-0.0"]
 
 
 def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its_order() -> None:
     many = pa.concat_tables([rows.usage(users=[f"u{n}" for n in range(700)], rates=range(100))])
-    content = parquet.written(USAGE_SAMPLE, many)
+    content = parquet.write_parquet(USAGE_SAMPLE, many)
     found = pq.ParquetFile(pa.BufferReader(content))
     assert [found.metadata.row_group(at).num_rows for at in range(2)] == [65_536, 4_464]
     column = found.metadata.row_group(0).column(USAGE_SAMPLE.names.index("user"))
@@ -78,7 +78,7 @@ def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its
 
 
 def test_columns_and_rows_are_chosen() -> None:
-    content = parquet.written(USAGE_SAMPLE, rows.usage(users=("a", "b")))
+    content = parquet.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
     where = (pc.field("user") == "b") & (pc.field("rate_units") > 10)
     found = read(content, columns=["rate_units", "user"], where=where)
     assert found.to_pylist() == [{"rate_units": 20, "user": "b"}, {"rate_units": 30, "user": "b"}]
@@ -88,7 +88,7 @@ def test_columns_and_rows_are_chosen() -> None:
 
 def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
     many = rows.usage(users=[f"u{n:03d}" for n in range(700)], rates=range(100))
-    content = bytearray(parquet.written(USAGE_SAMPLE, many))
+    content = bytearray(parquet.write_parquet(USAGE_SAMPLE, many))
     group = pq.read_metadata(pa.BufferReader(bytes(content))).row_group(0)
     begin = group.column(0).dictionary_page_offset
     end = group.column(group.num_columns - 1).data_page_offset
@@ -101,7 +101,7 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
 
 @pytest.mark.parametrize("cut", [0, 3, 100, -1, -200])
 def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
-    content = parquet.written(USAGE_SAMPLE, rows.usage())[:cut]
+    content = parquet.write_parquet(USAGE_SAMPLE, rows.usage())[:cut]
     for act in (lambda: read(content), lambda: parquet.count(content, "some/file")):
         with pytest.raises(LakeDamaged, match="some/file: is no whole Parquet file") as caught:
             act()
@@ -109,7 +109,7 @@ def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
 
 
 def test_a_flipped_bit_anywhere_in_the_pages_is_found() -> None:
-    content = parquet.written(TARGET_UP, rows.up(moments=500))
+    content = parquet.write_parquet(TARGET_UP, rows.up(moments=500))
     good = parquet.read(TARGET_UP, content, path="x")
     group = pq.read_metadata(pa.BufferReader(content)).row_group(0)
     end = sum(group.column(at).total_compressed_size for at in range(group.num_columns))
@@ -148,7 +148,7 @@ def test_a_file_of_the_version_before_is_read_and_filtered_with_nulls() -> None:
     old = bytes(sink.getvalue())
     assert parquet.read(DEAD_QUOTA, old, path="x").column("last_effective_ms").to_pylist() == [None]
     where = pc.field("last_effective_ms").is_null()
-    assert parquet.read(DEAD_QUOTA, old, path="x", where=where).num_rows == 1
+    assert parquet.read(DEAD_QUOTA, old, path="x", row_filter=where).num_rows == 1
 
 
 def test_a_null_that_may_not_be_is_found_on_reading() -> None:
@@ -162,7 +162,7 @@ def test_a_null_that_may_not_be_is_found_on_reading() -> None:
 
 
 def test_a_file_says_whether_it_can_be_published_as_it_is() -> None:
-    content = parquet.written(USAGE_SAMPLE, rows.usage())
+    content = parquet.write_parquet(USAGE_SAMPLE, rows.usage())
     assert parquet.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(1)), "x")
     assert not parquet.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(0, 90)), "x")
     sink = pa.BufferOutputStream()

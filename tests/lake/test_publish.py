@@ -8,7 +8,7 @@ from reconciler.errors import LakeError
 from reconciler.lake import latest as latest_
 from reconciler.lake import pace, parquet
 from reconciler.lake.lake import Lake
-from reconciler.lake.latest import BUCKET_SEEN, Latest
+from reconciler.lake.latest import BUCKET_SEEN, LatestPointer
 from reconciler.lake.manifest import counts_of
 from reconciler.lake.publish import MOST_SENTENCES, publish
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
@@ -42,7 +42,7 @@ def fill(
 
 def published(
     lake: Lake, to: rows.Watched, last: int, *, first: int | None = 0, now: int | None = None
-) -> Latest:
+) -> LatestPointer:
     to.put_paths = []
     begin = None if first is None else rows.at(first)
     now_ms = rows.at(last if now is None else now)
@@ -61,7 +61,7 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
         ("bucket_seen", rows.day(0), 2), ("bucket_seen", rows.day(1), 2),
         ("target_up", rows.day(0), 3), ("target_up", rows.day(1), 3), ("quota_entry", rows.day(0), 1),
     ]  # fmt: skip
-    assert (made.from_ms, made.to_ms, made.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    assert (made.from_ms, made.to_ms, made.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (made.snapshot_id, made.observed_at_ms) == ("s", rows.at(0))
     assert made.measured == (QuotaType.PRODUCE,)
     assert made.partial == ()
@@ -277,11 +277,11 @@ def test_several_files_of_a_day_become_one_that_is_sorted(lake: Lake, to: rows.W
     files = []
     for user in ("b", "a"):
         path = f"{unit.folder}/{user}.parquet"
-        lake.store.put(path, parquet.written(USAGE_SAMPLE, rows.usage(users=(user,))))
-        files.append(lake.taken(path))
+        lake.store.put(path, parquet.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
+        files.append(lake.measure_file(path))
     lake.commit_files(unit, files, None)
     (part,) = published(lake, to, 1).of(USAGE_SAMPLE)
-    assert to.get(part.file.path) == parquet.written(USAGE_SAMPLE, rows.usage(users=("a", "b")))
+    assert to.get(part.file.path) == parquet.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
 
 
 def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> None:

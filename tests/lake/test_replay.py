@@ -8,11 +8,11 @@ from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import counts_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import DAY_MS, Cadence, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.verdict import Verdict
+from reconciler.usage.verdict import ImpactVerdict
 from tests.spark import lakes, replays
 
 CLUSTER = "c1"
@@ -20,8 +20,8 @@ BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
 PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 
 
-def _limits(value: float) -> State:
-    return State().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, value)])
+def _limits(value: float) -> QuotaState:
+    return QuotaState().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, value)])
 
 
 def _sample(ts_ms: int, broker: str, rate: int = 100) -> dict[str, object]:
@@ -53,7 +53,7 @@ def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> N
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
     note = found.note("here", 7, replay.coverage_ppm(into, found))
-    assert (found.why, found.rows, found.cadence) == ("", 6, PACE)
+    assert (found.reason, found.rows, found.cadence) == ("", 6, PACE)
     assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
     assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
     assert note.partial == ("1 days of the window hold no samples",)
@@ -62,10 +62,10 @@ def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> N
 
 def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
     into = _filled(tmp_path)
-    assert replay.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).why == replay.NO_PACE
-    assert replay.opened(into, "other", BEGIN, BEGIN + DAY_MS).why == replay.NO_SAMPLES
+    assert replay.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).reason == replay.NO_PACE
+    assert replay.opened(into, "other", BEGIN, BEGIN + DAY_MS).reason == replay.NO_SAMPLES
     paced = _filled(tmp_path / "paced", **pace.inputs(PACE))
-    assert replay.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).why == replay.NOBODY_LOOKED
+    assert replay.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).reason == replay.NOBODY_LOOKED
 
 
 def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
     found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
     assert found.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
     alone = replay.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
-    assert alone.why == replay.NO_SAMPLES
+    assert alone.reason == replay.NO_SAMPLES
 
 
 def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path) -> None:
@@ -112,4 +112,4 @@ def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) 
         ("10", 50, 99),
         ("2", 50, 99),
     ]
-    assert {one.verdict for one in impacts} <= {Verdict.BETTER, Verdict.SAME}
+    assert {one.verdict for one in impacts} <= {ImpactVerdict.BETTER, ImpactVerdict.SAME}

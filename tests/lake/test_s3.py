@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import evidence, publish, store
 from reconciler.lake.lake import TRIES, Lake
-from reconciler.lake.store import Store
+from reconciler.lake.store import FileStore
 from reconciler.usage.samples import DAY_MS, QuotaType, cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
@@ -29,13 +29,13 @@ def server() -> Iterator[S3Server]:
 @pytest.fixture
 def place(
     server: S3Server, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Store:
+) -> FileStore:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     return store.opened(f"s3://lake/{abs(hash(request.node.name))}")
 
 
-def test_an_object_is_created_once(place: Store) -> None:
+def test_an_object_is_created_once(place: FileStore) -> None:
     place.put("a/~2Fb", b"first", create=True)
     with pytest.raises(LakeConflict):
         place.put("a/~2Fb", b"second", create=True)
@@ -50,7 +50,7 @@ def test_an_object_is_created_once(place: Store) -> None:
     assert place.find("nothing") is None
 
 
-def test_of_many_that_create_an_object_exactly_one_wins(place: Store) -> None:
+def test_of_many_that_create_an_object_exactly_one_wins(place: FileStore) -> None:
     won: list[int] = []
 
     def create(number: int) -> None:
@@ -69,7 +69,7 @@ def test_of_many_that_create_an_object_exactly_one_wins(place: Store) -> None:
     assert place.get("x") == str(won[0]).encode()
 
 
-def test_large_objects_go_in_parts_and_listings_have_many_pages(place: Store) -> None:
+def test_large_objects_go_in_parts_and_listings_have_many_pages(place: FileStore) -> None:
     content = bytes(range(256)) * 50_000  # 12.8 MB
     place.put("large", content)
     assert place.get("large") == content
@@ -80,7 +80,7 @@ def test_large_objects_go_in_parts_and_listings_have_many_pages(place: Store) ->
     assert place.paths() == [("large", len(content))]
 
 
-def test_writers_that_race_lose_nothing(place: Store) -> None:
+def test_writers_that_race_lose_nothing(place: FileStore) -> None:
     lakes = [Lake(place, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
     threads = [
         threading.Thread(target=test_lake.appended, args=(lake, f"t{n}", TRIES - 1))
@@ -93,12 +93,12 @@ def test_writers_that_race_lose_nothing(place: Store) -> None:
     test_lake.assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
 
 
-def test_evidence_is_published_and_read_and_everything_expires(place: Store) -> None:
+def test_evidence_is_published_and_read_and_everything_expires(place: FileStore) -> None:
     lake = Lake(place, clock=FakeClock())
     for number in range(3):
         lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
         lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
-    to = store.opened(f"{place.shown}/evidence")
+    to = store.opened(f"{place.redacted_address}/evidence")
     publish.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
     )
@@ -113,7 +113,7 @@ def test_evidence_is_published_and_read_and_everything_expires(place: Store) -> 
     assert all(path.startswith("evidence/") for path, _ in place.paths())
 
 
-def test_a_bucket_that_is_not_there_is_told(place: Store) -> None:
+def test_a_bucket_that_is_not_there_is_told(place: FileStore) -> None:
     missing = store.opened("s3://no-such-bucket/x")
     for act in (lambda: missing.put("a", b"1"), missing.paths):
         with pytest.raises(LakeError, match="there is no such bucket") as caught:
@@ -122,7 +122,7 @@ def test_a_bucket_that_is_not_there_is_told(place: Store) -> None:
 
 
 def test_a_server_that_is_away_is_told_with_what_to_check(
-    place: Store, monkeypatch: pytest.MonkeyPatch
+    place: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "TRIES", 0)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
@@ -132,8 +132,8 @@ def test_a_server_that_is_away_is_told_with_what_to_check(
     assert "a-secret" not in str(caught.value)
 
 
-def test_plain_http_has_to_be_allowed(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_http_has_to_be_allowed(place: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ALLOW_HTTP")
     with pytest.raises(LakeError, match="is http:// and not https://") as caught:
-        store.opened(place.shown).get("a")
+        store.opened(place.redacted_address).get("a")
     assert "AWS_ALLOW_HTTP=true" in caught.value.hint

@@ -10,16 +10,16 @@ import pytest
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import store
-from reconciler.lake.store import Store
+from reconciler.lake.store import FileStore
 from tests.servers.ports import free_ports
 
 
 @pytest.fixture(params=["folder", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
     return store.opened("memory://" if request.param == "memory" else str(tmp_path))
 
 
-def test_what_was_put_is_read_whole_and_in_parts(place: Store) -> None:
+def test_what_was_put_is_read_whole_and_in_parts(place: FileStore) -> None:
     place.put("a/b/c.bin", b"0123456789")
     assert place.get("a/b/c.bin") == b"0123456789"
     assert place.get_range("a/b/c.bin", 2, 5) == b"234"
@@ -29,7 +29,7 @@ def test_what_was_put_is_read_whole_and_in_parts(place: Store) -> None:
     assert place.get("a/b/c.bin") == b"new"
 
 
-def test_creating_a_file_that_exists_is_a_conflict_and_changes_nothing(place: Store) -> None:
+def test_creating_a_file_that_exists_is_a_conflict_and_changes_nothing(place: FileStore) -> None:
     place.put("a", b"first", create=True)
     with pytest.raises(LakeConflict, match="exists already"):
         place.put("a", b"second", create=True)
@@ -46,7 +46,7 @@ def test_an_object_store_takes_the_same_content_twice_because_an_answer_may_have
         place.put("a", b"other", create=True)
 
 
-def test_a_file_that_is_not_there_is_none_or_an_error_with_its_path(place: Store) -> None:
+def test_a_file_that_is_not_there_is_none_or_an_error_with_its_path(place: FileStore) -> None:
     assert place.find("x/y") is None
     with pytest.raises(LakeDamaged, match=r"x/y: is not there"):
         place.get("x/y")
@@ -54,13 +54,13 @@ def test_a_file_that_is_not_there_is_none_or_an_error_with_its_path(place: Store
         place.get_range("x/y", 0, 1)
 
 
-def test_a_file_that_ends_too_early_is_damaged(place: Store) -> None:
+def test_a_file_that_ends_too_early_is_damaged(place: FileStore) -> None:
     place.put("x", b"abc")
     with pytest.raises(LakeDamaged):
         place.get_range("x", 10, 20)
 
 
-def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: Store) -> None:
+def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: FileStore) -> None:
     for path in ("t/b", "t/a/x", "tt/z", "t/~5Fc/y"):
         place.put(path, b"12")
     assert place.paths("t") == [("t/a/x", 2), ("t/b", 2), ("t/~5Fc/y", 2)]
@@ -69,7 +69,7 @@ def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: Store) -> N
     assert all(one.modified_ms > 1_700_000_000_000 for one in place.stored())
 
 
-def test_removing_takes_files_that_are_not_there(place: Store) -> None:
+def test_removing_takes_files_that_are_not_there(place: FileStore) -> None:
     place.put("a/b", b"1")
     place.put("a/c", b"1")
     place.delete(["a/b", "a/b", "nothing"])
@@ -78,7 +78,7 @@ def test_removing_takes_files_that_are_not_there(place: Store) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a//b", "a/../b", "a/./b", ""])
-def test_paths_that_leave_the_store_are_refused(place: Store, path: str) -> None:
+def test_paths_that_leave_the_store_are_refused(place: FileStore, path: str) -> None:
     with pytest.raises(LakeError):
         place.put(path, b"1")
 
@@ -237,8 +237,8 @@ def test_a_password_never_goes_over_plain_http_to_another_machine() -> None:
     with pytest.raises(LakeError, match="a password goes over https:// only") as caught:
         store.opened("http://me:secret@example.org/a@b")
     assert "secret" not in str(caught.value)
-    assert store.opened("https://me:secret@example.org/a").shown == "https://(hidden)@example.org/a"
-    assert store.opened("http://example.org/a@b").shown == "http://(hidden)"
+    assert store.opened("https://me:secret@example.org/a").redacted_address == "https://(hidden)@example.org/a"
+    assert store.opened("http://example.org/a@b").redacted_address == "http://(hidden)"
 
 
 def test_an_address_where_nobody_listens_is_an_error_without_secrets(
@@ -260,5 +260,5 @@ def test_object_stores_take_credentials_from_the_environment(
     with pytest.raises(LakeError, match="no storage account is known") as caught:
         store.opened("az://container/x")
     assert caught.value.hint == "set AZURE_STORAGE_ACCOUNT_NAME"
-    assert store.opened("s3://bucket/x").shown == "s3://bucket/x"
+    assert store.opened("s3://bucket/x").redacted_address == "s3://bucket/x"
     assert store.opened("s3a://bucket/x").uri("y") == "s3a://bucket/x/y"

@@ -16,7 +16,7 @@ from reconciler.wire.apis import (
     DESCRIBE_CLUSTER,
     MAX_ENTITIES,
     METADATA,
-    Api,
+    KafkaApi,
 )
 from reconciler.wire.frames import DEFAULT_LIMIT
 from reconciler.wire.varints import encode_varint
@@ -102,7 +102,7 @@ async def read(program: Prepared, broker: ScriptedBroker) -> Measured:
     return await asyncio.to_thread(program.run, "read", broker.address)
 
 
-ATTACKS: dict[str, tuple[Api, acts.Act, str]] = {
+ATTACKS: dict[str, tuple[KafkaApi, acts.Act, str]] = {
     "95 MB of the smallest entities": (
         DESCRIBE_CLIENT_QUOTAS,
         frame(lambda: minimal(95_000_000)),

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reconciler.git.mirror import Mirror
-from reconciler.git.source import Source
-from reconciler.loop.revision import Places, Revision, read_revision
+from reconciler.git.mirror import GitMirror
+from reconciler.git.source import GitSource
+from reconciler.loop.revision import RevisionPaths, Revision, read_revision
 from tests.cli.projects import CLUSTER, PROJECT, quota
 from tests.git.commits import commit, repository
 
@@ -22,7 +22,7 @@ class Origin:
     def __init__(self, folder: Path, *, within: str = "") -> None:
         self.top = repository(folder / "origin")
         self.within = within
-        self.mirror = Mirror(folder=folder / "mirror.git", source=Source(address=str(self.top)))
+        self.mirror = GitMirror(folder=folder / "mirror.git", source=GitSource(address=str(self.top)))
 
     def commit(self, *documents: str, clusters: str | None = None, **files: str | None) -> str:
         """A commit of a whole project; further files by name, with `_` for `.`."""
@@ -31,6 +31,6 @@ class Origin:
         texts = {"kquota.yaml": project, "quotas/all.yaml": "".join(documents)} | given
         return commit(self.top, {self.within + name: text for name, text in texts.items()})
 
-    async def revision(self, places: Places | None = None) -> Revision:
+    async def revision(self, places: RevisionPaths | None = None) -> Revision:
         """The newest commit, understood."""
-        return read_revision(self.mirror.tree(await self.mirror.fetch()), places or Places())
+        return read_revision(self.mirror.tree(await self.mirror.fetch()), places or RevisionPaths())

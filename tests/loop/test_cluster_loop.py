@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import AuthenticationError, ConnectError
-from reconciler.loop import ClusterLoop, Mailbox, Pace, Turn, Wake
+from reconciler.loop import ClusterLoop, Mailbox, LoopIntervals, LoopOutcome, LoopTrigger
 from tests.fakes.turned_clock import TurnedClock, settle
 
-STEADY = Pace(interval=100.0, jitter=0.0, gap=1.0, linger=0.1, first_retry=1.0, last_retry=8.0)
+STEADY = LoopIntervals(interval=100.0, jitter=0.0, gap=1.0, linger=0.1, first_retry=1.0, last_retry=8.0)
 
 
 @dataclass
 class Stage:
     """A loop whose passes end as a test says, with the times of each."""
 
-    pace: Pace = STEADY
+    pace: LoopIntervals = STEADY
     takes: float = 0.0
-    ends: list[Turn | Exception] = field(default_factory=list)
-    wakes: list[Wake] = field(default_factory=list)
+    ends: list[LoopOutcome | Exception] = field(default_factory=list)
+    wakes: list[LoopTrigger] = field(default_factory=list)
     began: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
     chance: float = 0.5
@@ -30,7 +30,7 @@ class Stage:
         self.clock = TurnedClock()
         self.start = self.clock.now()
 
-    async def work(self, wake: Wake) -> Turn:
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:
         assert len(self.began) == len(self.ended), "two passes at a time"
         self.wakes.append(wake)
         self.began.append(self.clock.now() - self.start)
@@ -38,7 +38,7 @@ class Stage:
             await self.clock.sleep(self.takes)
         finally:
             self.ended.append(self.clock.now() - self.start)
-        turn = self.ends.pop(0) if self.ends else Turn()
+        turn = self.ends.pop(0) if self.ends else LoopOutcome()
         if isinstance(turn, Exception):
             raise turn
         return turn
@@ -70,7 +70,7 @@ class Stage:
 def test_the_first_pass_comes_at_once_and_is_a_resync() -> None:
     async def story(stage: Stage) -> None:
         await settle()
-        assert stage.wakes == [Wake(resync=True)]
+        assert stage.wakes == [LoopTrigger(resync=True)]
         assert stage.loop.last_started == stage.loop.last_ended == stage.start
 
     Stage().play(story)
@@ -82,7 +82,7 @@ def test_a_message_brings_a_pass_after_lingering() -> None:
         stage.box.put("a")
         stage.box.put("b")
         await stage.clock.turn(0.2)
-        assert stage.wakes[1:] == [Wake(keys=("a", "b"))]
+        assert stage.wakes[1:] == [LoopTrigger(keys=("a", "b"))]
         assert stage.began[1] == pytest.approx(10.1)
 
     Stage().play(story)
@@ -92,7 +92,7 @@ def test_without_a_message_the_interval_brings_a_resync() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(250.0)
         assert stage.began == pytest.approx([0.0, 100.0, 200.0])
-        assert all(wake == Wake(resync=True) for wake in stage.wakes)
+        assert all(wake == LoopTrigger(resync=True) for wake in stage.wakes)
 
     Stage().play(story)
 
@@ -127,13 +127,13 @@ def test_more_messages_than_fit_are_everything() -> None:
             stage.box.put(str(number))
         assert stage.box.depth == 10_000
         await stage.clock.turn(5.0)
-        assert stage.wakes[1] == Wake(everything=True)
+        assert stage.wakes[1] == LoopTrigger(everything=True)
 
     Stage().play(story)
 
 
 def test_retriable_failures_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
-    lost, again = ConnectError("no broker answers"), Turn(retry=True)
+    lost, again = ConnectError("no broker answers"), LoopOutcome(retry=True)
 
     async def story(stage: Stage) -> None:
         await stage.clock.turn(90.0)
@@ -150,9 +150,9 @@ def test_retriable_failures_wait_longer_and_longer_and_begin_anew_after_a_succes
 def test_a_failed_resync_comes_again_as_a_retry_and_the_next_resync_in_its_time() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(101.0)
-        assert stage.wakes == [Wake(resync=True), Wake(retry=True), Wake(resync=True)]
+        assert stage.wakes == [LoopTrigger(resync=True), LoopTrigger(retry=True), LoopTrigger(resync=True)]
 
-    Stage(ends=[Turn(retry=True)]).play(story)
+    Stage(ends=[LoopOutcome(retry=True)]).play(story)
 
 
 def test_a_message_ends_the_wait_after_a_failure_but_failures_still_count() -> None:
@@ -163,7 +163,7 @@ def test_a_message_ends_the_wait_after_a_failure_but_failures_still_count() -> N
         assert stage.began[3] == pytest.approx(4.1)  # after the rest of one second, and lingering
         assert stage.loop.failures == 4
 
-    Stage(ends=[Turn(retry=True)] * 9).play(story)
+    Stage(ends=[LoopOutcome(retry=True)] * 9).play(story)
 
 
 def test_a_terminal_failure_waits_for_a_message_or_the_resync(
@@ -222,14 +222,14 @@ def test_stop_during_a_pass_cancels_it_and_waits_for_its_end() -> None:
     told: list[str] = []
 
     class Stubborn(Stage):
-        async def work(self, wake: Wake) -> Turn:
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
                 told.append("asked to stop")
                 await self.clock.sleep(2.0)  # the request under way, and what is written after it
                 told.append("ended")
-            return Turn()
+            return LoopOutcome()
 
     async def story(stage: Stage) -> None:
         await stage.clock.turn(1.0)
@@ -259,13 +259,13 @@ def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
     told: list[str] = []
 
     class Polite(Stage):
-        async def work(self, wake: Wake) -> Turn:
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
                 await self.clock.sleep(2.0)  # the request under way
                 told.append("ended")
-            return Turn()
+            return LoopOutcome()
 
     async def story(stage: Stage) -> None:
         await stage.clock.turn(1.0)
@@ -283,7 +283,7 @@ def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
 
 def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
     class Broken(Stage):
-        async def work(self, wake: Wake) -> Turn:
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
                 await self.clock.sleep(50.0)
             finally:
@@ -300,12 +300,12 @@ def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
 
 def test_a_second_cancellation_waits_for_nothing() -> None:
     class Hanging(Stage):
-        async def work(self, wake: Wake) -> Turn:
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
                 await self.clock.sleep(1e9)
             except asyncio.CancelledError:
                 await self.clock.sleep(1e9)
-            return Turn()
+            return LoopOutcome()
 
     async def story(stage: Stage) -> None:
         await settle()
@@ -322,7 +322,7 @@ def test_a_second_cancellation_waits_for_nothing() -> None:
 def test_a_new_interval_holds_from_the_next_resync() -> None:
     async def story(stage: Stage) -> None:
         await settle()
-        stage.pace = Pace(interval=10.0, jitter=0.0)
+        stage.pace = LoopIntervals(interval=10.0, jitter=0.0)
         await stage.clock.turn(115.0)
         assert stage.began == pytest.approx([0.0, 100.0, 110.0])
 
@@ -338,7 +338,7 @@ def test_a_new_interval_holds_from_the_next_resync() -> None:
 def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
     steps: list[tuple[float, bool, bool]], takes: float, gap: float, chance: float
 ) -> None:
-    pace = Pace(interval=5.0, jitter=0.2, gap=gap, first_retry=0.5, last_retry=2.0)
+    pace = LoopIntervals(interval=5.0, jitter=0.2, gap=gap, first_retry=0.5, last_retry=2.0)
 
     async def story(stage: Stage) -> None:
         said: dict[str, float] = {}
@@ -348,7 +348,7 @@ def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
                 said[str(number)] = stage.clock.now() - stage.start
                 stage.box.put(str(number))
             if fails:
-                stage.ends.append(Turn(retry=True))
+                stage.ends.append(LoopOutcome(retry=True))
         await stage.clock.turn(60.0)
         for before, after in zip(stage.ended, stage.began[1:], strict=False):
             assert after - before >= gap - 0.002
@@ -369,4 +369,4 @@ def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
         assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
         assert [one.resync for one in stage.wakes] == [True, False, False, True]
 
-    Stage(ends=[Turn(confirm=True), Turn(confirm=True)]).play(story)
+    Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)

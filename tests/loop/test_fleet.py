@@ -11,14 +11,14 @@ import pytest
 from reconciler.errors import AuthenticationError, ConfigError, ConnectError, TaskDied
 from reconciler.inventory.audit import MemoryAuditLog
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.loop.fleet import Fleet
+from reconciler.loop.fleet import WatchedFleet
 from reconciler.loop.revision import Revision
 from reconciler.loop.watch_state import WatchState
-from reconciler.loop.watched_cluster import Session
+from reconciler.loop.watched_cluster import ClusterSession
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import Cause
-from reconciler.reconcile import Ports
+from reconciler.reconcile import ReconcilePorts
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.telemetry import Told
 from tests.fakes.turned_clock import Inline, TurnedClock, settle
@@ -46,18 +46,18 @@ class Yard:
         self.fails: dict[str, Exception] = {}
 
     @contextlib.asynccontextmanager
-    async def open(self, revision: Revision, name: str) -> AsyncIterator[Session]:
+    async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
         if name in self.fails:
             raise self.fails[name]
         self.opened.append(name)
-        ports = Ports(
+        ports = ReconcilePorts(
             store=self.cluster(name),
             inventory=self.inventories.setdefault(name, MemoryInventory()),
             clock=self.clock,
             audit=self.audit,
         )
         try:
-            yield Session(ports=ports, rest=self._rest)
+            yield ClusterSession(ports=ports, disconnect=self._rest)
         finally:
             self.closed.append(name)
 
@@ -77,13 +77,13 @@ class Yard:
     def play(self, story: Callable[["Yard"], Awaitable[None]]) -> None:
         async def run() -> None:
             asyncio.get_running_loop().set_default_executor(Inline())
-            self.fleet = Fleet(
+            self.fleet = WatchedFleet(
                 opener=self.open,
                 state=self.state,
                 telemetry=self.telemetry,
                 clock=self.clock,
                 random=lambda: 0.5,
-                who="tests",
+                principal="tests",
             )
             self.stop = asyncio.Event()
             self.task = asyncio.ensure_future(self.fleet.run(self.stop))
@@ -164,7 +164,7 @@ def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard:
         yard.cluster("prod").write(ALICE, RATE, 5 * MIB)
         yard.fleet.wake("now")
         await yard.clock.turn(1.0)
-        assert [one.looks for one in yard.telemetry.passes[-1].sightings] == [1]
+        assert [one.observation_count for one in yard.telemetry.passes[-1].observations] == [1]
         yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT.replace("100s", "50s")))
         await yard.take()
         await yard.clock.turn(1.0)
@@ -172,7 +172,7 @@ def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard:
         assert yard.closed == ["prod"]
         assert yard.telemetry.intervals == {"prod": 50.0}
         # The second look in a row, although another loop made it: so the drift was corrected.
-        assert [one.corrections for one in yard.telemetry.passes[-1].sightings] == [1]
+        assert [one.corrections for one in yard.telemetry.passes[-1].observations] == [1]
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
 
     yard.play(story)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.loop import Turn, Wake
-from reconciler.loop.follower import Follower
-from reconciler.loop.revision import Places, Revision
+from reconciler.loop import LoopOutcome, LoopTrigger
+from reconciler.loop.follower import BranchFollower
+from reconciler.loop.revision import RevisionPaths, Revision
 from reconciler.loop.watch_state import WatchState
 from tests.fakes.clock import FakeClock
 from tests.fakes.telemetry import Told
@@ -22,9 +22,9 @@ BROKEN = "nonsense: {"
 class Following:
     """A follower and everything around it; `restarted()` is another process."""
 
-    def __init__(self, folder: Path, places: Places | None = None) -> None:
+    def __init__(self, folder: Path, places: RevisionPaths | None = None) -> None:
         self.folder = folder
-        self.places = places or Places()
+        self.places = places or RevisionPaths()
         self.origin = Origin(folder)
         self.telemetry = Told()
         self.taken: list[Revision] = []
@@ -33,7 +33,7 @@ class Following:
 
     def restarted(self) -> None:
         self.state = WatchState(self.folder / "watch.json")
-        self.follower = Follower(
+        self.follower = BranchFollower(
             self.origin.mirror,
             self.places,
             state=self.state,
@@ -42,8 +42,8 @@ class Following:
             clock=self.clock,
         )
 
-    def look(self) -> Turn:
-        return asyncio.run(self.follower.work(Wake()))
+    def look(self) -> LoopOutcome:
+        return asyncio.run(self.follower.work(LoopTrigger()))
 
     def restore(self) -> None:
         asyncio.run(self.follower.restore())
@@ -65,7 +65,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
     first = watched.origin.commit(quota("alice"))
-    assert watched.look() == Turn()
+    assert watched.look() == LoopOutcome()
     assert watched.in_force == first == watched.state.now.commit
     assert [one.commit for one in watched.taken] == [first]
     assert watched.telemetry.revisions == [("prod", first, False)]
@@ -85,10 +85,10 @@ def test_a_broken_commit_is_refused_whole_and_the_last_good_one_stays(watched: F
     good = watched.origin.commit(quota("alice"))
     watched.look()
     bad = watched.origin.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), BROKEN)
-    assert watched.look() == Turn()
+    assert watched.look() == LoopOutcome()
     watched.look()
     assert watched.in_force == good == watched.state.now.commit
-    assert watched.follower.refused == bad == watched.state.now.refused
+    assert watched.follower.refused == bad == watched.state.now.refused_commit
     assert len(watched.taken) == 1
     assert watched.telemetry.revisions[-1] == ("prod", good, True)
     errors = said(caplog, logging.ERROR)
@@ -105,7 +105,7 @@ def test_a_repaired_branch_is_taken(watched: Following):
     better = watched.origin.commit(quota("alice"), quota("bob"))
     watched.look()
     assert watched.in_force == better
-    assert watched.state.now.refused == watched.follower.refused == ""
+    assert watched.state.now.refused_commit == watched.follower.refused == ""
     assert watched.telemetry.revisions[-1] == ("prod", better, False)
 
 
@@ -178,7 +178,7 @@ def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
 def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, caplog):
     watched.origin.commit(quota("alice"))
     watched.look()
-    watched.places = Places(folder="elsewhere")
+    watched.places = RevisionPaths(folder="elsewhere")
     watched.restarted()
     watched.restore()
     assert watched.follower.in_force is None
@@ -233,7 +233,7 @@ def test_a_first_commit_that_is_broken_leaves_nothing_in_force(watched: Followin
 def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, caplog):
     caplog.set_level(logging.INFO, "reconciler")
     trusted = tmp_path / "trusted.yaml"
-    watched = Following(tmp_path, Places(trusted=trusted))
+    watched = Following(tmp_path, RevisionPaths(trusted=trusted))
     good = watched.origin.commit(quota("alice"))
     text = (watched.origin.top / "kquota.yaml").read_text()
     trusted.write_text(text)
@@ -261,9 +261,9 @@ def test_names_in_problems_forge_no_line(watched: Following, caplog):
 def test_what_cannot_be_remembered_is_judged_again(watched: Following, tmp_path: Path):
     watched.origin.commit(quota("alice"))
     lost = WatchState(tmp_path / "gone" / "watch.json")
-    watched.follower = Follower(
+    watched.follower = BranchFollower(
         watched.origin.mirror,
-        Places(),
+        RevisionPaths(),
         state=lost,
         take=watched.taken.append,
         telemetry=watched.telemetry,

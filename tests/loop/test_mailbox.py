@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.loop import Batch, Mailbox
+from reconciler.loop import KeyBatch, Mailbox
 from tests.fakes.turned_clock import TurnedClock, settle
 
 
@@ -18,7 +18,7 @@ def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int 
     asyncio.run(run())
 
 
-def waiting(box: Mailbox, **given: float | None) -> "asyncio.Task[Batch]":
+def waiting(box: Mailbox, **given: float | None) -> "asyncio.Task[KeyBatch]":
     return asyncio.ensure_future(
         box.batch(**({"linger": 0.1, "most": 100, "timeout": None} | given))
     )
@@ -32,7 +32,7 @@ def test_a_batch_lingers_for_what_comes_right_after_its_first_key() -> None:
         box.put("b")
         assert not batch.done()
         await clock.turn(0.05)
-        assert await batch == Batch(keys=("a", "b"))
+        assert await batch == KeyBatch(keys=("a", "b"))
         assert box.depth == 0
 
     played(story)
@@ -68,7 +68,7 @@ def test_a_key_that_waits_already_is_not_left_twice() -> None:
         for key in ("a", "b", "a"):
             box.put(key)
         assert box.depth == 2
-        assert await box.batch(linger=0, most=100, timeout=0) == Batch(keys=("a", "b"))
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a", "b"))
 
     played(story)
 
@@ -80,7 +80,7 @@ def test_time_that_runs_out_gives_an_empty_batch() -> None:
         assert not batch.done()
         await clock.turn(0.2)
         assert (await batch).is_empty
-        assert (await box.batch(linger=1, most=1, timeout=-3.0)).is_empty
+        assert (await box.batch(linger=1, max_keys=1, timeout=-3.0)).is_empty
 
     played(story)
 
@@ -90,10 +90,10 @@ def test_too_many_keys_become_everything() -> None:
         for number in range(5):
             box.put(str(number))
         assert box.depth == 3
-        assert await box.batch(linger=9.0, most=100, timeout=0) == Batch(everything=True)
+        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
         assert box.depth == 0
         box.put("after")
-        assert await box.batch(linger=0, most=100, timeout=0) == Batch(keys=("after",))
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
 
     played(story, limit=3)
 
@@ -102,7 +102,7 @@ def test_everything_can_be_said_outright() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         box.put("a")
         box.put_everything()
-        assert await box.batch(linger=9.0, most=100, timeout=None) == Batch(everything=True)
+        assert await box.batch(linger=9.0, max_keys=100, timeout=None) == KeyBatch(everything=True)
 
     played(story)
 
@@ -115,7 +115,7 @@ def test_a_reader_that_is_cancelled_while_lingering_loses_no_key() -> None:
         batch.cancel()
         await settle()
         assert batch.cancelled()
-        assert await box.batch(linger=0, most=100, timeout=0) == Batch(keys=("a",))
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a",))
         assert clock.sleepers == 0
 
     played(story)
@@ -167,7 +167,7 @@ class Reader:
 
     def __init__(self, box: Mailbox, most: int) -> None:
         self.box, self.most = box, most
-        self.task: asyncio.Task[Batch] | None = None
+        self.task: asyncio.Task[KeyBatch] | None = None
 
     async def told(self, step: str) -> None:
         if step == "read" and self.task is None:

@@ -2,12 +2,12 @@ import asyncio
 from dataclasses import replace
 
 from reconciler.errors import ConnectError, InventoryError
-from reconciler.loop import MemoryRemovals, Passes, RemovalWindow
+from reconciler.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
 from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.guards import Guard
 from reconciler.quota.policy import DriftMode, Policy, Rules
-from reconciler.quota.report import Pass
-from reconciler.quota.vigil import Vigil
+from reconciler.quota.report import Reconciliation
+from reconciler.quota.vigil import DriftTracker
 from tests.fakes.cluster import LOST
 from tests.reconcile.worlds import ALICE, BOB, OPEN, RATE, SHARE, World, documents
 
@@ -19,7 +19,7 @@ class Loop:
     """One world and the passes over it."""
 
     def __init__(
-        self, world: World, *, store: MemoryRemovals | None = None, vigil: Vigil | None = None
+        self, world: World, *, store: MemoryRemovals | None = None, vigil: DriftTracker | None = None
     ) -> None:
         self.world = world
         self.store = store or MemoryRemovals()
@@ -28,11 +28,11 @@ class Loop:
 
     def restarted(self) -> None:
         window = RemovalWindow(self.store, seconds=3600.0)
-        self.passes = Passes(
+        self.passes = ReconcileRunner(
             "prod", clock=self.world.cluster.clock, window=window, vigil=self.vigil
         )
 
-    def run(self, wanted: dict, *, counts_drift: bool = True, **orders) -> Pass:
+    def run(self, wanted: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
         self.world.cluster.clock.advance(60.0)
         return asyncio.run(
             self.passes.run(
@@ -88,7 +88,7 @@ def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
     loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
     made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
     assert made.outcome is not None
-    assert [pair.word for pair in made.outcome.pairs] == ["REJECTED"]
+    assert [pair.status_text for pair in made.outcome.pairs] == ["REJECTED"]
     assert loop.store.counts == ()
 
 
@@ -151,31 +151,31 @@ def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
     loop.world.cluster.write(ALICE, RATE, 7.0)
     first = loop.run(USERS, rules=CORRECT)
     assert [one.entity for one in first.waiting] == [ALICE]
-    assert [(one.looks, one.confirmed) for one in first.sightings] == [(1, False)]
+    assert [(one.observation_count, one.confirmed) for one in first.observations] == [(1, False)]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
     second = loop.run(USERS, rules=CORRECT)
     assert not second.waiting
-    assert second.sightings[0].corrections == 1
+    assert second.observations[0].corrections == 1
     assert loop.world.cluster.truth.value(ALICE, RATE) == 1000.0
-    assert loop.run(USERS, rules=CORRECT).sightings == ()
+    assert loop.run(USERS, rules=CORRECT).observations == ()
 
 
 def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected() -> None:
-    loop = Loop(World(), vigil=Vigil(confirm_after=1, max_corrections=2, window=3600.0))
+    loop = Loop(World(), vigil=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
     loop.run(USERS)
     for value in (7.0, 8.0):
         loop.world.cluster.write(ALICE, RATE, value)
         assert not loop.run(USERS, rules=CORRECT).waiting
     loop.world.cluster.write(ALICE, RATE, 9.0)
     made = loop.run(USERS, rules=CORRECT)
-    (sighting,) = made.sightings
+    (sighting,) = made.observations
     assert sighting.fought
     assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
     assert [one.entity for one in made.waiting] == [ALICE]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
     # Another value in the document is another matter: it is written at once, and drift of it corrected again.
     anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}
-    assert loop.run(anew, rules=CORRECT).sightings == ()
+    assert loop.run(anew, rules=CORRECT).observations == ()
     loop.world.cluster.write(ALICE, RATE, 9.0)
     assert not loop.run(anew, rules=CORRECT).waiting
     assert loop.world.cluster.truth.value(ALICE, RATE) == 1500.0
@@ -186,10 +186,10 @@ def test_when_drift_was_first_seen_survives_a_restart() -> None:
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
     first = loop.run(USERS)
-    since = first.sightings[0].since
+    since = first.observations[0].since
     loop.restarted()
     again = loop.run(USERS)
-    assert (again.sightings[0].since, again.sightings[0].looks) == (since, 1)
+    assert (again.observations[0].since, again.observations[0].observation_count) == (since, 1)
 
 
 def test_a_cluster_that_does_not_answer_is_no_look() -> None:
@@ -204,15 +204,15 @@ def test_a_cluster_that_does_not_answer_is_no_look() -> None:
     loop.world.cluster.faults.before = down
     made = loop.run(USERS)
     assert isinstance(made.error, ConnectError)
-    assert [one.looks for one in made.sightings] == [1]
+    assert [one.observation_count for one in made.observations] == [1]
 
 
 def test_while_an_earlier_leader_may_still_write_nothing_counts_as_drift() -> None:
-    loop = Loop(World(), vigil=Vigil(confirm_after=1))
+    loop = Loop(World(), vigil=DriftTracker(confirm_after=1))
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
     made = loop.run(USERS, counts_drift=False, rules=CORRECT)
-    assert made.sightings == ()
+    assert made.observations == ()
     assert loop.world.owned().drift_since == {}
     assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
     assert not loop.run(USERS, rules=CORRECT).waiting

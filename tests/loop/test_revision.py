@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigError, GitError, ManifestErrors
-from reconciler.loop.revision import Places, Revision, check_clients
+from reconciler.loop.revision import RevisionPaths, Revision, check_clients
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.git.commits import commit, git
@@ -15,7 +15,7 @@ from tests.loop.projects import Origin, cluster, quota
 ALICE = entity(user="alice")
 
 
-def read(origin: Origin, places: Places | None = None) -> Revision:
+def read(origin: Origin, places: RevisionPaths | None = None) -> Revision:
     return asyncio.run(origin.revision(places))
 
 
@@ -42,7 +42,7 @@ def test_a_project_may_stand_in_a_folder(tmp_path: Path):
     origin = Origin(tmp_path, within="kafka/quotas-of-us/")
     origin.commit(quota("alice"))
     commit(origin.top, {"other/kquota.yaml": "nonsense: {", "quotas/all.yaml": "nonsense: {"})
-    revision = read(origin, Places(folder="kafka/quotas-of-us"))
+    revision = read(origin, RevisionPaths(folder="kafka/quotas-of-us"))
     assert set(revision.desired["prod"].limits) == {ALICE}
     with pytest.raises(GitError, match=r"there is no kquota.yaml at"):
         read(origin)
@@ -51,9 +51,9 @@ def test_a_project_may_stand_in_a_folder(tmp_path: Path):
 @pytest.mark.parametrize("name", ["../outside", "/absolute", "a/../../b"])
 def test_places_outside_of_the_repository_cannot_be_named(name: str):
     with pytest.raises(ConfigError):
-        Places(folder=name)
+        RevisionPaths(folder=name)
     with pytest.raises(ConfigError):
-        Places(project=name)
+        RevisionPaths(project=name)
 
 
 def test_every_problem_of_a_commit_is_told_at_once(tmp_path: Path):
@@ -111,12 +111,12 @@ def test_a_trusted_file_is_believed_instead_of_the_branch(tmp_path: Path):
     trusted = tmp_path / "etc" / "kquota.yaml"
     trusted.parent.mkdir()
     trusted.write_text((origin.top / "kquota.yaml").read_text().replace("evil", "good"))
-    revision = read(origin, Places(trusted=trusted))
+    revision = read(origin, RevisionPaths(trusted=trusted))
     assert revision.properties["prod"]["bootstrap.servers"] == "good.example.org:9092"
     assert set(revision.desired["prod"].limits) == {ALICE}
     trusted.unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
-        read(origin, Places(trusted=trusted))
+        read(origin, RevisionPaths(trusted=trusted))
 
 
 def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trusted(tmp_path: Path):
@@ -127,7 +127,7 @@ def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trus
     (tmp_path / "client.properties").write_text("client.id=from-machine\n")
     trusted = tmp_path / "trusted.yaml"
     trusted.write_text((origin.top / "kquota.yaml").read_text())
-    assert read(origin, Places(trusted=trusted)).properties["prod"]["client.id"] == "from-machine"
+    assert read(origin, RevisionPaths(trusted=trusted)).properties["prod"]["client.id"] == "from-machine"
     absolute = cluster(more=f"  propertiesFile: {tmp_path}/client.properties\n")
     origin.commit(quota("alice"), clusters=absolute)
     assert read(origin).properties["prod"]["client.id"] == "from-machine"

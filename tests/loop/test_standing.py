@@ -6,38 +6,38 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import ConnectError
-from reconciler.loop.standing import MOST_LINES, Standing
-from reconciler.quota.basis import Basis
-from reconciler.quota.change import Change, Plan
+from reconciler.loop.standing import MOST_LINES, ConditionLog
+from reconciler.quota.basis import Preconditions
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.report import (
-    Origin,
+    RunOrigin,
     Outcome,
     PairOutcome,
-    Pass,
+    Reconciliation,
     Preview,
-    Verdict,
-    Withheld,
+    ValidationResult,
+    WithheldChange,
 )
-from reconciler.quota.vigil import Sighting
+from reconciler.quota.vigil import DriftObservation
 
 RATE = Key.PRODUCER_BYTE_RATE
 
 
-def change(user: str = "alice") -> Change:
-    return Change(entity=entity(user=user), key=RATE, before=None, after=2048.0, cause=Cause.CREATE)
+def change(user: str = "alice") -> QuotaChange:
+    return QuotaChange(entity=entity(user=user), key=RATE, before=None, after=2048.0, cause=Cause.CREATE)
 
 
-LOOKED = Pass(
+LOOKED = Reconciliation(
     cluster="prod",
     preview=Preview(
         plan=Plan(cluster_id="c"),
-        basis=Basis(),
-        verdict=Verdict(source="none"),
+        preconditions=Preconditions(),
+        verdict=ValidationResult(source="none"),
         policy=Policy.UPSERT,
         drift_mode=DriftMode.WARN,
         created_at=0.0,
@@ -45,22 +45,22 @@ LOOKED = Pass(
 )
 
 
-def withheld(*users: str) -> Pass:
+def withheld(*users: str) -> Reconciliation:
     violation = Violation(guard=Guard.UNIT_SLIP, message="a slip of the unit?\x1b[31m")
     return replace(
         LOOKED,
-        withheld=tuple(Withheld(change=change(one), violations=(violation,)) for one in users),
+        withheld=tuple(WithheldChange(change=change(one), violations=(violation,)) for one in users),
     )
 
 
 @pytest.fixture
 def told(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "reconciler")
-    standing = Standing("prod")
+    standing = ConditionLog("prod")
 
-    def tell(made: Pass) -> list[str]:
+    def tell(made: Reconciliation) -> list[str]:
         caplog.clear()
-        standing.tell(made)
+        standing.log(made)
         return [one.getMessage() for one in caplog.records]
 
     return tell
@@ -80,7 +80,7 @@ def test_what_stands_is_said_once_and_its_end_too(told):
 
 def test_a_pass_that_saw_nothing_says_nothing_of_what_stands(told):
     told(withheld("alice"))
-    assert told(Pass(cluster="prod", error=ConnectError("no broker answers"))) == []
+    assert told(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
     assert told(withheld("alice")) == []
 
 
@@ -97,7 +97,7 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
         Applied(),
         Rejected(code=44, name="POLICY_VIOLATION", message="no"),
         Held(waits_for=()),
-        Unknown(why="cut off"),
+        Unknown(reason="cut off"),
     )
     outcome = Outcome(
         cluster_id="c",
@@ -106,7 +106,7 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
             PairOutcome(change=change(f"u{number}"), result=result)
             for number, result in enumerate(results)
         ),
-        origin=Origin(commit="a" * 40),
+        origin=RunOrigin(commit="a" * 40),
     )
     assert told(replace(LOOKED, outcome=outcome)) == [
         "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
@@ -116,7 +116,7 @@ def test_what_was_done_is_said_with_counts_and_commit(told):
     ]
 
 
-def sighting(**fields) -> Pass:
+def sighting(**fields) -> Reconciliation:
     given = {
         "entity": entity(user="alice"),
         "key": RATE,
@@ -124,7 +124,7 @@ def sighting(**fields) -> Pass:
         "live": None,
         "since": 0.0,
     }
-    return replace(LOOKED, started_at=50.0, sightings=(Sighting(**(given | fields)),))
+    return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(given | fields)),))
 
 
 def test_drift_is_said_once_it_is_confirmed(told):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
-from reconciler.loop.watch_state import Remembered, WatchState, _decoded, _encoded
+from reconciler.loop.watch_state import WatchStateContent, WatchState, _decoded, _encoded
 from reconciler.quota.budgets import RemovalCount
 
 COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
@@ -18,12 +18,12 @@ COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
 def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
     path = tmp_path / "watch.json"
     state = WatchState(path)
-    assert state.now == Remembered()
+    assert state.now == WatchStateContent()
     state.remember(commit="a" * 40, refused="b" * 40)
     asyncio.run(state.removals("prod").save([COUNT]))
     again = WatchState(path)
     assert again.now.commit == "a" * 40
-    assert again.now.refused == "b" * 40
+    assert again.now.refused_commit == "b" * 40
     assert asyncio.run(again.removals("prod").load()) == (COUNT,)
     assert asyncio.run(again.removals("test").load()) == ()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -43,7 +43,7 @@ def test_what_could_not_be_written_is_not_remembered(tmp_path: Path):
     state = WatchState(tmp_path / "gone" / "watch.json")
     with pytest.raises(InventoryError):
         state.remember(commit="a")
-    assert state.now == Remembered()
+    assert state.now == WatchStateContent()
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ COUNTS = st.lists(
 
 @given(
     st.builds(
-        Remembered,
+        WatchStateContent,
         commit=st.text(max_size=10),
         refused=st.text(max_size=10),
         removals=st.dictionaries(st.text(max_size=5), COUNTS, max_size=3),
     )
 )
-def test_the_file_reads_back_to_what_was_written(one: Remembered):
+def test_the_file_reads_back_to_what_was_written(one: WatchStateContent):
     assert _decoded(json.loads(_encoded(one))) == one

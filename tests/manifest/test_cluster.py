@@ -6,7 +6,7 @@ from reconciler.manifest.cluster import EVERYTHING, Grant, bounds_of, from_spec,
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import Policy
-from reconciler.quota.tenancy import Tenant
+from reconciler.quota.tenancy import TenantGrant
 from tests.manifest.test_document import ENTITIES
 
 
@@ -69,7 +69,7 @@ def test_bounds_without_a_pattern_are_for_every_form(slots: Entity) -> None:
     ],
 )
 def test_a_grant_covers_what_is_below_its_folders(path: str, covered: bool) -> None:
-    tenant = Tenant(namespaces=frozenset({"x"}), entities=())
+    tenant = TenantGrant(namespaces=frozenset({"x"}), entities=())
     assert Grant(tenant=tenant, paths=("a",)).covers(path) is covered
     assert Grant(tenant=tenant).covers(path)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.manifest import explain, verdict
-from reconciler.manifest.document import ClientQuota, Declined, from_node, from_resource
-from reconciler.manifest.nodes import Block, Entry, Node, Scalar, from_json, to_json
+from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, from_resource
+from reconciler.manifest.nodes import MappingNode, MappingEntry, Node, ScalarNode, from_json, to_json
 from reconciler.manifest.write import document_text
 from reconciler.quota.entity import ABSENT, DEFAULT
 from reconciler.quota.policy import DeletionPolicy
@@ -75,7 +75,7 @@ def test_a_decimal_that_the_api_server_spells_with_its_shortest_digits_is_itself
 ) -> None:
     made = from_resource(quota(limits={"requestPercentage": stored}))
     assert made.declaration.limits == (None, None, means, None, None)
-    with pytest.raises(Declined):
+    with pytest.raises(DocumentDeclined):
         from_resource(quota(limits={"requestPercentage": stored + 1}))
 
 
@@ -100,7 +100,7 @@ def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
     [document for _, document, _ in BROKEN if document["kind"] == "ClientQuota"],
 )
 def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(DocumentDeclined):
         from_resource(document)
 
 
@@ -117,11 +117,11 @@ def test_a_plain_name_that_is_text_to_all_is_accepted(plain: str) -> None:
 
 def _accepts_name(text: str, *, plain: bool) -> bool:
     root = _replaced(
-        from_json(quota()), ("spec", "entity", "user", "name"), Scalar(text, plain, 0, 0)
+        from_json(quota()), ("spec", "entity", "user", "name"), ScalarNode(text, plain, 0, 0)
     )
     try:
         return from_node(root, "").declaration.entity == (text, ABSENT, ABSENT)
-    except Declined:
+    except DocumentDeclined:
         return False
 
 
@@ -175,7 +175,7 @@ def agreed(root: Node) -> bool:
     try:
         from_node(root, "f")
         by_hand = True
-    except Declined:
+    except DocumentDeclined:
         by_hand = False
     found = explain.problems("ClientQuota", root, "f")
     assert by_hand is (not found), found
@@ -203,14 +203,14 @@ def test_check_schema_and_rules_give_one_verdict_on_scalars_as_written(
 ) -> None:
     root = from_json(document)
     for path, text, plain in written:
-        root = _replaced(root, path, Scalar(text, plain, 3, 7))
+        root = _replaced(root, path, ScalarNode(text, plain, 3, 7))
     agreed(root)
 
 
 def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
     if not path:
         return value
-    if not isinstance(root, Block):
+    if not isinstance(root, MappingNode):
         return root
     entries = dict(root.entries)
     old = entries.get(path[0])
@@ -222,8 +222,8 @@ def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
         else None
     )
     if below is not None:
-        entries[path[0]] = Entry(Scalar(path[0], plain=True, line=2, column=1), below)
-    return Block(entries, root.line, root.column)
+        entries[path[0]] = MappingEntry(ScalarNode(path[0], plain=True, line=2, column=1), below)
+    return MappingNode(entries, root.line, root.column)
 
 
 @given(declarations())

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from reconciler.manifest.files import read_paths
-from reconciler.manifest.load import Loaded, load_files
+from reconciler.manifest.load import LoadedManifests, load_files
 from reconciler.manifest.project import Project, parse
 from reconciler.manifest.selection import for_cluster
 from reconciler.manifest.whatif_policy import policy_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.patterns import Form, form
+from reconciler.quota.patterns import EntityForm, form
 from reconciler.quota.state import set_values
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -24,7 +24,7 @@ def project() -> Project:
     return parse((EXAMPLES / "kquota.yaml").read_text(encoding="utf-8"))
 
 
-def loaded(project: Project, name: str) -> Loaded:
+def loaded(project: Project, name: str) -> LoadedManifests:
     chosen = project.cluster(name)
     texts = read_paths(chosen.manifests, EXAMPLES, exclude=[project.path])
     return for_cluster(
@@ -42,7 +42,7 @@ def test_each_cluster_has_correct_documents(project: Project, name: str) -> None
 
 def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
     declared = loaded(project, "demo").declarations
-    assert {form(one.entity) for one in declared} == set(Form)
+    assert {form(one.entity) for one in declared} == set(EntityForm)
     assert {key for one in declared for key, _ in set_values(one.limits)} == set(Key)
 
 

@@ -9,7 +9,7 @@ from reconciler.manifest import files, yaml_files
 from reconciler.manifest.files import read_blobs, read_paths
 from reconciler.manifest.load import load_files
 from reconciler.manifest.nodes import Node
-from reconciler.manifest.yaml_files import MAX_FILE_NODES, MAX_NODES, NodeBudget, Piece
+from reconciler.manifest.yaml_files import MAX_FILE_NODES, MAX_NODES, NodeBudget, DocumentText
 from tests.cli.projects import quota
 
 
@@ -93,7 +93,7 @@ def test_files_are_bounded_together(tree: Path, monkeypatch):
 
 def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
     problems: list[yaml_files.Problem] = []
-    found = yaml_files.read(Piece(text, 7), "x.yaml", problems, budget)
+    found = yaml_files.read(DocumentText(text, 7), "x.yaml", problems, budget)
     return found, [str(one) for one in problems]
 
 

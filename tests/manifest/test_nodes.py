@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.manifest.nodes import find, from_json, key_place, place, to_json, walk
-from reconciler.manifest.scalars import Ambiguous
+from reconciler.manifest.scalars import AmbiguousScalar
 from tests.manifest.test_yaml_files import reading
 
 json_values = st.recursive(
@@ -25,7 +25,7 @@ def test_json_as_a_tree_is_the_same_json(value: object) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_is_none_becomes_a_scalar_that_no_field_accepts(value: float) -> None:
-    assert isinstance(to_json(from_json(value)), Ambiguous)
+    assert isinstance(to_json(from_json(value)), AmbiguousScalar)
 
 
 def test_what_has_no_json_form_is_an_error() -> None:
@@ -37,7 +37,7 @@ ROOT = reading("a: 1\nb:\n  - c: x\n    d: yes\n  - {e: [f]}\n")[0][0]
 
 
 def test_ambiguous_scalars_stay_marked() -> None:
-    assert to_json(ROOT) == {"a": 1, "b": [{"c": "x", "d": Ambiguous("yes")}, {"e": ["f"]}]}
+    assert to_json(ROOT) == {"a": 1, "b": [{"c": "x", "d": AmbiguousScalar("yes")}, {"e": ["f"]}]}
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 
 from reconciler.errors import ConfigError, ManifestErrors
-from reconciler.manifest.project import InventoryPlace, parse
+from reconciler.manifest.project import InventoryLocation, parse
 from reconciler.quota.guards import NewlyUnlimited
 from reconciler.quota.keys import Key
-from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.ranges import ValueRange
 from reconciler.quota.tenancy import Permission
@@ -76,11 +76,11 @@ spec: {bootstrapServers: "localhost:9092"}
 def test_every_setting_becomes_its_value() -> None:
     project = parse(FULL)
     assert project.names == ("dev", "prod")
-    assert project.reading.max_files == 5
+    assert project.read_limits.max_files == 5
     assert project.simulate["failOn"] == {"newThrottledPerDay": "10m", "maxDelay": "60s"}
     prod = project.cluster("prod")
     assert (prod.manifests, prod.own_manifests, prod.audit_log) == (("prod",), True, "audit.jsonl")
-    assert prod.inventory == InventoryPlace(file="records.json")
+    assert prod.inventory == InventoryLocation(file="records.json")
     made = prod.cluster
     assert made.properties == {
         "bootstrap.servers": "${env:BOOTSTRAP}",
@@ -99,7 +99,7 @@ def test_every_setting_becomes_its_value() -> None:
     )
     assert rules.scope == (
         EntityPattern(user=NamePattern(prefix="team-")),
-        EntityPattern(forms=frozenset({Form.IP, Form.DEFAULT_IP})),
+        EntityPattern(forms=frozenset({EntityForm.IP, EntityForm.DEFAULT_IP})),
     )
     (ignored,) = rules.ignore
     assert (ignored.reason, ignored.keys, ignored.until) == (
@@ -137,7 +137,7 @@ def test_guards_and_bounds_of_cluster_and_project() -> None:
         1024.0,
         2.0**30,
     )
-    assert general.entities.forms == frozenset(Form)
+    assert general.entities.forms == frozenset(EntityForm)
 
 
 def test_a_tenant_is_a_grant_bound_to_paths() -> None:
@@ -155,7 +155,7 @@ def test_a_tenant_is_a_grant_bound_to_paths() -> None:
 def test_what_is_not_said_has_its_usual_value() -> None:
     dev = parse(FULL).cluster("dev")
     assert (dev.manifests, dev.own_manifests) == (("quotas", "more/*.yaml"), False)
-    assert dev.inventory == InventoryPlace(git_ref="refs/kquota/inventory")
+    assert dev.inventory == InventoryLocation(git_ref="refs/kquota/inventory")
     alone = parse(PROD).cluster("prod")
     assert (alone.manifests, alone.audit_log, alone.inventory.file) == (
         (),

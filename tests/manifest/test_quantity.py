@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, spell, whole
+from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, spell, parse_integer
 
 EXACT = {
     "0": 0, "1": 1, "20000000": 20_000_000, "10Mi": 10 * 1024**2, "1Ki": 1024, "1Gi": 1024**3, "1Ti": 1024**4,
@@ -32,7 +32,7 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 
 def test_a_fraction_is_no_whole_number_and_the_message_says_what_it_is() -> None:
     with pytest.raises(QuotaValueError, match=r"0\.3Ki is 307\.2"):
-        whole("0.3Ki")
+        parse_integer("0.3Ki")
 
 
 @pytest.mark.parametrize(

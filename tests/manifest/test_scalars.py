@@ -7,7 +7,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.manifest.scalars import Ambiguous, is_text, meaning
+from reconciler.manifest.scalars import AmbiguousScalar, is_text, meaning
 from tests.manifest.samples import texts
 
 REFUSED = (
@@ -120,4 +120,4 @@ def test_a_scalar_on_which_all_agree_has_its_value(plain: str, value: object) ->
     "plain", ["yes", "True", "1e7", "017", "+1", "1_000", "12:30", ".5", "1.", "-0", "9" * 500]
 )
 def test_a_scalar_on_which_they_differ_is_marked(plain: str) -> None:
-    assert meaning(plain) == Ambiguous(plain)
+    assert meaning(plain) == AmbiguousScalar(plain)

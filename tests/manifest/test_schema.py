@@ -13,7 +13,7 @@ from reconciler.manifest import schema, verdict
 from reconciler.manifest.schema import CRDS, FILES, closed, generate, main, stale
 from reconciler.manifest.schema_docs import cell
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.patterns import Form
+from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_words_in_the_schema_are_those_of_the_core() -> None:
     assert spec_of("ClientQuota", "deletionPolicy")["enum"] == list(DeletionPolicy)
     assert spec_of("QuotaCluster", "policy")["enum"] == list(Policy)
     assert spec_of("QuotaCluster", "driftDetection")["enum"] == list(DriftMode)
-    assert set(spec_of("QuotaCluster", "scope", "*", "forms", "*")["enum"]) == set(Form)
+    assert set(spec_of("QuotaCluster", "scope", "*", "forms", "*")["enum"]) == set(EntityForm)
     assert spec_of("QuotaCluster", "ignore", "*", "keys", "*")["enum"] == list(Key)
     assert spec_of("ClientQuota", "entity", "user", "default")["enum"] == [True]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.manifest import shape_learning
-from reconciler.manifest.load import Loaded, load_files
-from reconciler.manifest.shape_learning import Shapes
-from reconciler.manifest.yaml_files import Piece
+from reconciler.manifest.load import LoadedManifests, load_files
+from reconciler.manifest.shape_learning import TemplateCache
+from reconciler.manifest.yaml_files import DocumentText
 from tests.manifest.samples import ODD_NAMES
 
 LAYOUTS = {
@@ -125,15 +125,15 @@ def _right(layout: str) -> list[str]:
 @contextmanager
 def strict_reader_only() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
-    patch.setattr(Shapes, "read", lambda *_: None)
-    patch.setattr(Shapes, "learn", lambda *_: None)
+    patch.setattr(TemplateCache, "read", lambda *_: None)
+    patch.setattr(TemplateCache, "learn", lambda *_: None)
     try:
         yield
     finally:
         patch.undo()
 
 
-def both(text: str) -> Loaded:
+def both(text: str) -> LoadedManifests:
     quick = load_files([("f.yaml", text)], clusters=("prod", "a", "b"))
     with strict_reader_only():
         assert load_files([("f.yaml", text)], clusters=("prod", "a", "b")) == quick
@@ -170,15 +170,15 @@ def test_a_layout_is_learned_exactly_where_it_can_be_proved(
         a + b
         for a, b in zip(LAYOUTS[layout].split("@"), [*_right(LAYOUTS[layout]), ""], strict=True)
     )
-    read = Shapes.read
+    read = TemplateCache.read
     hits = []
 
-    def watched(self: Shapes, piece: Piece, path: str) -> object:
+    def watched(self: TemplateCache, piece: DocumentText, path: str) -> object:
         found = read(self, piece, path)
         hits.append(found is not None)
         return found
 
-    monkeypatch.setattr(Shapes, "read", watched)
+    monkeypatch.setattr(TemplateCache, "read", watched)
     load_files([("one.yaml", text), ("two.yaml", text)])
     assert hits[-1] is (layout in LEARNED)
 

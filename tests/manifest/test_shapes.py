@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.document import Declined
-from reconciler.manifest.shapes import Filler, absent, address, cut, default, name, text_of
+from reconciler.manifest.document import DocumentDeclined
+from reconciler.manifest.shapes import TemplateFiller, absent, address, cut, default, name, text_of
 
 CUT = {
     "plain": ("name: alice\n", ["alice"]),
@@ -70,7 +70,7 @@ def test_a_value_has_its_text(value: str, text: str) -> None:
 
 @pytest.mark.parametrize("value", ["123", "on", "1e7", "12:30"])
 def test_an_ambiguous_plain_value_is_declined(value: str) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(DocumentDeclined):
         text_of(value)
 
 
@@ -87,13 +87,13 @@ def test_a_slot_is_read_as_what_its_field_says() -> None:
         (address, "010.1.1.1"),
         (address, '"::0"'),
     ):
-        with pytest.raises(Declined):
+        with pytest.raises(DocumentDeclined):
             reader(value)
 
 
 def test_a_filler_remembers_values_and_not_mistakes() -> None:
-    filler = Filler()
+    filler = TemplateFiller()
     assert filler._limit(0, "10Mi") == filler._limit(0, '"10Mi"') == 10485760.0
     for _ in range(2):
-        with pytest.raises(Declined):
+        with pytest.raises(DocumentDeclined):
             filler._limit(0, "10MB")

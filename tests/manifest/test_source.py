@@ -1,7 +1,7 @@
 """A document as its file writes it: found by its place, in lists and among others, with what declarations leave out."""
 
 from reconciler.manifest.load import load_files
-from reconciler.manifest.source import written
+from reconciler.manifest.source import find_document
 from tests.manifest.samples import HEAD
 
 TWO = f"""# first
@@ -31,11 +31,11 @@ def test_each_document_is_found_at_its_place() -> None:
     several = [(name, one) for name, each in loaded.by_cluster.items() for one in each]
     assert len(several) == 3
     for cluster, one in several:
-        found = written(TWO, cluster, one)
+        found = find_document(TWO, cluster, one)
         assert found is not None
         assert (found.cluster, found.declaration) == (cluster, one)
     b = loaded.of("prod")[1]
-    found = written(TWO, "prod", b)
+    found = find_document(TWO, "prod", b)
     assert found is not None
     assert found.annotations == {"why": "because\nof b"}
     assert found.labels == {"team": "payments"}
@@ -43,6 +43,6 @@ def test_each_document_is_found_at_its_place() -> None:
 
 def test_what_is_not_there_is_not_found() -> None:
     (one, _) = load_files([("f", TWO)]).of("prod")
-    assert written(TWO, "staging", one) is None
-    assert written("\n" + TWO, "prod", one) is None
-    assert written("", "prod", one) is None
+    assert find_document(TWO, "staging", one) is None
+    assert find_document("\n" + TWO, "prod", one) is None
+    assert find_document("", "prod", one) is None

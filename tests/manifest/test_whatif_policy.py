@@ -13,7 +13,7 @@ from reconciler.quota.state import NO_LIMITS
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.sizing import BATCH, GOLD, SILVER
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
-from reconciler.usage.tiers import Elastic
+from reconciler.usage.tiers import ElasticHandling
 from reconciler.usage.verdict import Tolerance
 
 PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "lkc-staging"
@@ -57,7 +57,7 @@ def test_nothing_written_tells_everything_and_refuses_nothing():
         SILVER,
         Tolerance(),
     )
-    assert policy.elastic is Elastic.REPORT
+    assert policy.elastic is ElasticHandling.REPORT
     assert [one.tier for one in policy.rules] == [GOLD, SILVER, BATCH]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.load import load_files
 from reconciler.manifest.schema_names import ACCEPT
-from reconciler.manifest.source import written
+from reconciler.manifest.source import find_document
 from reconciler.manifest.write import (
     document_text,
     documents_text,
@@ -21,7 +21,7 @@ from reconciler.manifest.write import (
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import Limits, State
+from reconciler.quota.state import Limits, QuotaState
 from tests.manifest.samples import (
     declarations,
     entities,
@@ -46,7 +46,7 @@ def test_annotations_are_written_beside_labels_and_read_back(
 ) -> None:
     text = document_text(one, cluster="prod", annotations=annotations)
     (declared,) = load_files([("f", text)]).checked().of("prod")
-    found = written(text, "prod", declared)
+    found = find_document(text, "prod", declared)
     assert found is not None
     assert without_place(found.declaration) == one
     accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
@@ -58,15 +58,15 @@ def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -
     one = Declaration(document="a/b", entity=entity(user="u"), limits=LIMIT, labels=(("c", "d"),))
     text = document_text(one, cluster="prod", annotations=annotations)
     (declared,) = load_files([("f", text)]).checked().of("prod")
-    found = written(text, "prod", declared)
+    found = find_document(text, "prod", declared)
     assert found is not None
     assert found.annotations == annotations
     assert yaml.safe_load(text)["metadata"]["annotations"] == annotations
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
-    return State(
+def states(draw: st.DrawFn) -> QuotaState:
+    return QuotaState(
         limits={
             one: draw(limits_for(one)) for one in draw(st.lists(entities, max_size=6, unique=True))
         }
@@ -74,7 +74,7 @@ def states(draw: st.DrawFn) -> State:
 
 
 @given(states())
-def test_an_export_reads_back_to_the_state(state: State) -> None:
+def test_an_export_reads_back_to_the_state(state: QuotaState) -> None:
     made = export(state, cluster="prod", namespace="exported")
     assert made.complete
     loaded = load_files([("f", made.text)])
@@ -84,8 +84,8 @@ def test_an_export_reads_back_to_the_state(state: State) -> None:
 
 
 @given(states())
-def test_an_export_is_the_same_every_time(state: State) -> None:
-    again = State(limits=dict(reversed(list(state.limits.items()))))
+def test_an_export_is_the_same_every_time(state: QuotaState) -> None:
+    again = QuotaState(limits=dict(reversed(list(state.limits.items()))))
     assert export(state, cluster="prod") == export(again, cluster="prod")
 
 
@@ -130,7 +130,7 @@ def test_a_number_that_no_manifest_may_hold_is_not_written(value: float) -> None
 
 def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     alice = entity(user="alice")
-    state = State(
+    state = QuotaState(
         limits={
             alice: (1024.0, 1e-07, None, None, 5.0),
             entity(user=""): LIMIT,
@@ -144,7 +144,7 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     made = export(state, cluster="prod")
     assert not made.complete
     assert len(made.declarations) == 1
-    assert [(dict(one.entity), one.key, one.why) for one in made.left_out] == [
+    assert [(dict(one.entity), one.key, one.reason) for one in made.left_out] == [
         ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
         ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
         ({"user": ""}, "producer_byte_rate", "an empty user name"),
@@ -167,7 +167,7 @@ def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() ->
 def test_progress_is_told() -> None:
     seen: list[tuple[int, int]] = []
     export(
-        State(limits={entity(user="a"): LIMIT}),
+        QuotaState(limits={entity(user="a"): LIMIT}),
         cluster="c",
         progress=lambda done, total: seen.append((done, total)),
     )
@@ -176,7 +176,7 @@ def test_progress_is_told() -> None:
 
 def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:
     alice = entity(user="alice")
-    state = State(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
+    state = QuotaState(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
     made = export(state, cluster="prod")
     assert made.complete
     (read,) = load_files([("f", made.text)]).declarations

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.errors import Problem
 from reconciler.manifest import yaml_files
 from reconciler.manifest.nodes import Json, Node, to_json
-from reconciler.manifest.yaml_files import MAX_ALIASED_NODES, PARSER, Piece, pieces, read
+from reconciler.manifest.yaml_files import MAX_ALIASED_NODES, PARSER, DocumentText, pieces, read
 
 
 def reading(text: str) -> tuple[list[Node], list[Problem]]:
@@ -130,7 +130,7 @@ def test_the_c_parser_is_used_where_there_is_one() -> None:
 def test_the_parser_without_libyaml_refuses_the_same(
     monkeypatch: pytest.MonkeyPatch, text: str, line: int, column: int, words: str
 ) -> None:
-    monkeypatch.setattr(yaml_files, "PARSER", yaml_files._PurePython)
+    monkeypatch.setattr(yaml_files, "PARSER", yaml_files._PythonYamlParser)
     _, problems = reading(text)
     assert problems
     if "not YAML" not in words:
@@ -148,7 +148,7 @@ yaml_like = st.lists(fragments, max_size=12).map("".join)
 
 def whole(text: str) -> list[Json] | None:
     problems: list[Problem] = []
-    nodes = read(Piece(text, 1), "f", problems)
+    nodes = read(DocumentText(text, 1), "f", problems)
     return None if problems else [to_json(node) for node in nodes]
 
 

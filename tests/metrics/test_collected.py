@@ -14,7 +14,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guard
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import Cause
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.metrics.passes import (
     APPLIED,
     NOW,
@@ -28,7 +28,7 @@ from tests.metrics.passes import (
 )
 from tests.servers import prometheus
 
-LIVE = State(
+LIVE = QuotaState(
     limits={
         entity(user="CN=a b", client_id="web*"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0}),
         entity(user=DEFAULT): limits_of({Key.PRODUCER_BYTE_RATE: 6.0}),
@@ -61,7 +61,7 @@ def everything() -> Metrics:
     metrics.watched("ClientQuota", NOW)
     metrics.kubernetes("patch", "clientquotas/status", 200)
     metrics.kafka("prod", "DescribeClientQuotas", 0.02)
-    metrics.revision("prod", "0123abc", refused=False)
+    metrics.revision("prod", "0123abc", is_refused=False)
     metrics.passed(passed())
     metrics.passed(
         passed(
@@ -207,8 +207,8 @@ def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
 
 def test_a_new_revision_takes_the_place_of_the_old_one():
     metrics = Metrics()
-    metrics.revision("prod", "aaa", refused=False)
-    metrics.revision("prod", "bbb", refused=True)
+    metrics.revision("prod", "aaa", is_refused=False)
+    metrics.revision("prod", "bbb", is_refused=True)
     assert value(metrics, "kquota_revision_info", cluster="prod", revision="aaa") is None
     assert value(metrics, "kquota_revision_info", cluster="prod", revision="bbb") == 1
     assert value(metrics, "kquota_revision_refused", cluster="prod") == 1

@@ -13,7 +13,7 @@ def test_every_metric_has_its_row():
     rows = [line for line in PAGE.splitlines() if line.startswith("| `kquota_")]
     expected = []
     for family in FAMILIES:
-        labels = ", ".join(f"`{label}`" for label in (*family.labels, *family.told)) or "-"
+        labels = ", ".join(f"`{label}`" for label in (*family.labels, *family.info_labels)) or "-"
         expected.append(f"| `{family.name}` | {family.kind.value} | {labels} | {family.help} |")
     assert rows == expected
 

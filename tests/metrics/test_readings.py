@@ -6,7 +6,7 @@ from reconciler.errors import ConnectError, RequestTimeout
 from reconciler.metrics import families, readings
 from reconciler.quota.guards import Guard
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import Pass, Seen
+from reconciler.quota.report import Reconciliation, PairVisibility
 from tests.metrics.passes import (
     APPLIED,
     HELD,
@@ -31,15 +31,15 @@ ONE = change()
         (passed(outcome=outcome((ONE, APPLIED))), ("in_order", "")),
         (passed(RequestTimeout("late", phase="connect")), ("failed", "request_timeout")),
         (passed(ConnectError("no")), ("failed", "connect_error")),
-        (Pass(cluster="prod"), ("failed", "no_plan")),
+        (Reconciliation(cluster="prod"), ("failed", "no_plan")),
         (passed(withheld=(withheld(ONE, Guard.BOUNDS),)), ("incomplete", "withheld")),
         (passed(outcome=outcome((ONE, UNKNOWN), (ONE, REJECTED))), ("incomplete", "unknown")),
         (passed(outcome=outcome((ONE, HELD), (ONE, REJECTED))), ("incomplete", "rejected")),
         (passed(outcome=outcome((ONE, HELD))), ("incomplete", "held")),
         (passed(outcome=outcome(interrupted=True)), ("incomplete", "interrupted")),
         (passed(outcome=outcome(recorded=False)), ("incomplete", "not_recorded")),
-        (passed(outcome=outcome((ONE, APPLIED), seen=Seen.CHANGED)), ("incomplete", "changed_by_another")),
-        (passed(outcome=outcome((ONE, APPLIED), seen=Seen.NOT_YET)), ("incomplete", "not_visible")),
+        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.CHANGED)), ("incomplete", "changed_by_another")),
+        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.NOT_YET)), ("incomplete", "not_visible")),
         (passed(outcome=outcome(failure="broken off")), ("incomplete", "broken_off")),
     ],
 )  # fmt: skip

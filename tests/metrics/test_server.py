@@ -6,10 +6,10 @@ import aiohttp
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.metrics import Address, HealthServer, Metrics, address
+from reconciler.metrics import ListenAddress, HealthServer, Metrics, address
 from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
 
-LOCAL = Address(host="127.0.0.1", port=0)
+LOCAL = ListenAddress(host="127.0.0.1", port=0)
 
 
 def asked(path, *, method="GET", healthy=list, ready=list, headers=None):
@@ -74,7 +74,7 @@ def test_an_address_that_is_taken_is_a_wrong_setting():
         async with HealthServer(LOCAL, **arguments) as first:
             with pytest.raises(ConfigError, match=r"cannot listen on 127\.0\.0\.1"):
                 await HealthServer(
-                    Address(host="127.0.0.1", port=first.port), **arguments
+                    ListenAddress(host="127.0.0.1", port=first.port), **arguments
                 ).__aenter__()
 
     asyncio.run(twice())
@@ -83,10 +83,10 @@ def test_an_address_that_is_taken_is_a_wrong_setting():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("127.0.0.1:9180", Address(host="127.0.0.1", port=9180)),
-        (":9180", Address(host="", port=9180)),
-        ("[::1]:0", Address(host="::1", port=0)),
-        ("localhost:80", Address(host="localhost", port=80)),
+        ("127.0.0.1:9180", ListenAddress(host="127.0.0.1", port=9180)),
+        (":9180", ListenAddress(host="", port=9180)),
+        ("[::1]:0", ListenAddress(host="::1", port=0)),
+        ("localhost:80", ListenAddress(host="localhost", port=80)),
     ],
 )
 def test_addresses_are_written_as_everywhere(text, expected):

@@ -6,8 +6,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="intents are not written before sending",
         file="reconciler/reconcile/story.py",
-        old="    await ports.inventory.write(plan.cluster_id, (*noted, *intents))",
-        new="    await ports.inventory.write(plan.cluster_id, noted)",
+        old="    await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))",
+        new="    await ports.inventory.write(plan.cluster_id, record_changes)",
         tests=("tests/reconcile/test_story.py",),
     ),
     Fault(
@@ -20,14 +20,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="guards are not asked before applying",
         file="reconciler/reconcile/story.py",
-        old="    if shown.violations:\n",
-        new="    if shown is None:\n",
+        old="    if preview_result.violations:\n",
+        new="    if preview_result is None:\n",
         tests=("tests/reconcile/test_story.py",),
     ),
     Fault(
         what="a held entity is sent all the same",
         file="reconciler/reconcile/send.py",
-        old="chunks([one for one in batch.alterations if one.entity not in held])",
+        old="chunks([alteration for alteration in batch.alterations if alteration.entity not in held_results])",
         new="chunks(list(batch.alterations))",
         tests=("tests/reconcile/test_story.py",),
     ),
@@ -41,15 +41,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="the last broker is not asked",
         file="reconciler/client/visibility.py",
-        old="        self.seen.update({node.id: _Seen() for node in nodes})",
-        new="        nodes = list(nodes)[:-1] or list(nodes)\n        self.seen.update({node.id: _Seen() for node in nodes})",
+        old="        self.views_by_broker.update({node.id: _BrokerView() for node in nodes})",
+        new="        nodes = list(nodes)[:-1] or list(nodes)\n        self.views_by_broker.update({node.id: _BrokerView() for node in nodes})",
         tests=("tests/client/test_visibility.py",),
     ),
     Fault(
         what="only the last change is looked for",
         file="reconciler/client/visibility.py",
-        old="        for it in self.expected[:-1]:",
-        new="        for it in self.expected[:0]:",
+        old="        for alteration in self.expected[:-1]:",
+        new="        for alteration in self.expected[:0]:",
         tests=("tests/client/test_visibility.py",),
     ),
     Fault(
@@ -62,8 +62,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a chunk has one operation too many",
         file="reconciler/client/chunks.py",
-        old="            operations + more > MAX_OPERATIONS",
-        new="            operations + more > MAX_OPERATIONS + 1",
+        old="            operations + operation_count > MAX_OPERATIONS",
+        new="            operations + operation_count > MAX_OPERATIONS + 1",
         tests=("tests/client/test_altering.py",),
     ),
     Fault(
@@ -118,8 +118,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="records of another cluster are taken",
         file="reconciler/reconcile/observe.py",
-        old="    if expected and found != expected:",
-        new="    if expected and not found:",
+        old="    if expected and actual != expected:",
+        new="    if expected and not actual:",
         tests=("tests/reconcile/test_story.py",),
     ),
     Fault(

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from reconciler.notify import Drift, Drifted, Event, Message
+from reconciler.notify import ClusterDrift, DriftedPair, DriftEvent, Message
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 
@@ -17,25 +17,25 @@ NOW = 1_700_000_000.0
 PATH = "/services/T0SECRET/B0SECRET"
 KEY = "kept-between-us"
 
-ALICE = Drifted(
+ALICE = DriftedPair(
     entity=entity(user="alice"), key=Key.PRODUCER_BYTE_RATE, expected=1048576.0, live=7.0, since=NOW - 60
 )  # fmt: skip
-BOB = Drifted(
+BOB = DriftedPair(
     entity=entity(user="bob"), key=Key.REQUEST_PERCENTAGE, expected=50.0, live=None, since=NOW - 600
 )  # fmt: skip
 
 
-def drift(*pairs: Drifted, cluster: str = "prod") -> Drift:
-    return Drift(cluster=cluster, cluster_id="id-1", pairs=pairs)
+def drift(*pairs: DriftedPair, cluster: str = "prod") -> ClusterDrift:
+    return ClusterDrift(cluster=cluster, cluster_id="id-1", pairs=pairs)
 
 
-def message(*pairs: Drifted, event: Event = Event.BEGAN, cluster: str = "prod") -> Message:
+def message(*pairs: DriftedPair, event: DriftEvent = DriftEvent.BEGAN, cluster: str = "prod") -> Message:
     found = drift(*pairs, cluster=cluster)
     return Message(event=event, drift=found, at=NOW, since=NOW - 600, digest=found.digest,
                    resolved=0 if pairs else 2)  # fmt: skip
 
 
-def named(user: str) -> Drifted:
+def named(user: str) -> DriftedPair:
     return replace(ALICE, entity=entity(user=user))
 
 

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.notify import Event, Message, document, drift_of
+from reconciler.notify import DriftEvent, Message, document, drift_of
 from reconciler.notify.message import MOST_PAIRS
 from reconciler.notify.words import headline, lines
 from reconciler.quota.entity import entity
 from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Override
-from reconciler.quota.vigil import Sighting
+from reconciler.quota.vigil import DriftObservation
 from reconciler.render.documents import dump
 from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
 
 
-def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> Sighting:
-    return Sighting(entity=entity(user=user), key=Key.PRODUCER_BYTE_RATE, expected=2.0, live=live, since=NOW,
+def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> DriftObservation:
+    return DriftObservation(entity=entity(user=user), key=Key.PRODUCER_BYTE_RATE, expected=2.0, live=live, since=NOW,
                     confirmed=confirmed)  # fmt: skip
 
 
@@ -32,12 +32,12 @@ def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
 
 def test_an_expired_override_is_spoken_of_with_its_end():
     override = Override(
-        entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, value=4.0, until=NOW, who="eve", reason="x"
+        entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, value=4.0, until=NOW, author="eve", reason="x"
     )  # fmt: skip
     expired = ExpiredOverride(override=override, expected=2.0, live=4.0, document="")
     found = drift_of("prod", "id", (sighting("b"),), (expired,))
     assert [one.is_expired_override for one in found.pairs] == [True, False]
-    began = Message(event=Event.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
+    began = Message(event=DriftEvent.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
     assert "1 quota with the value of an override that has ended" in headline(began)
     assert "override ended 2" in lines(began)[0]
     assert [pair["expiredOverride"] for pair in document(began)["pairs"]] == [True, False]
@@ -109,7 +109,7 @@ def test_whoever_fights_us_is_told_of_with_times_and_values():
         sighting("a"), fought=True, corrected_at=(NOW, NOW + 60), overwritten=(7.0, None)
     )
     found = drift_of("prod", "id", (fought,))
-    one = Message(event=Event.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
+    one = Message(event=DriftEvent.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
     assert document(one)["pairs"][0]["corrections"] == [
         {"at": "2023-11-14T22:13:20Z", "overwrote": 7},
         {"at": "2023-11-14T22:14:20Z", "overwrote": None},
@@ -130,13 +130,13 @@ def test_a_long_list_is_cut_and_counted():
 
 def test_an_end_lists_nothing_and_a_beginning_something():
     with pytest.raises(QuotaValueError):
-        message(event=Event.BEGAN)
+        message(event=DriftEvent.BEGAN)
     with pytest.raises(QuotaValueError):
-        Message(event=Event.ENDED, drift=drift(ALICE), at=NOW, since=NOW, digest="x")
+        Message(event=DriftEvent.ENDED, drift=drift(ALICE), at=NOW, since=NOW, digest="x")
 
 
 def test_the_identity_is_equal_for_every_try_and_for_no_other_message():
     one = message(ALICE)
     assert one.identity == message(ALICE).identity
     assert one.identity != replace(one, at=NOW + 1).identity
-    assert one.identity != replace(one, event=Event.REMINDED).identity
+    assert one.identity != replace(one, event=DriftEvent.REMINDED).identity

@@ -3,8 +3,8 @@
 import asyncio
 
 from reconciler.errors import NotifyError
-from reconciler.notify import Event, Notifier, endpoint
-from reconciler.notify.post import Post, Shape
+from reconciler.notify import DriftEvent, Notifier, endpoint
+from reconciler.notify.post import HttpReceiver, MessageFormat
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed
 
@@ -16,7 +16,7 @@ class Issue:
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
-        self.events: list[Event] = []
+        self.events: list[DriftEvent] = []
 
     async def take(self, message) -> None:
         if self.fails:
@@ -30,32 +30,32 @@ def test_drift_is_told_once_then_recovery():
 
     async def story():
         for at, pairs in enumerate([[], [ALICE], [ALICE], [ALICE, BOB], [ALICE, BOB], [], []]):
-            await notifier.look(drift(*pairs), now=NOW + at)
+            await notifier.notify(drift(*pairs), now=NOW + at)
 
     asyncio.run(story())
-    assert issue.events == [Event.BEGAN, Event.CHANGED, Event.ENDED]
-    assert notifier.told.entries == {}
+    assert issue.events == [DriftEvent.BEGAN, DriftEvent.CHANGED, DriftEvent.ENDED]
+    assert notifier.state.entries == {}
 
 
 def test_a_receiver_that_fails_is_told_at_the_next_look_and_others_are_not_told_twice():
     good, bad = Issue(), Issue(fails=True)
     bad.name = "bad"
     notifier = Notifier([good, bad])
-    first = asyncio.run(notifier.look(drift(ALICE), now=NOW))
+    first = asyncio.run(notifier.notify(drift(ALICE), now=NOW))
     assert [str(one) for one in first.failures] == ["issue: no"]
-    assert [name for name, _ in first.taken] == ["issue"]
+    assert [name for name, _ in first.delivered] == ["issue"]
     bad.fails = False
-    second = asyncio.run(notifier.look(drift(ALICE), now=NOW + 60))
-    assert [name for name, _ in second.taken] == ["bad"]
-    assert (good.events, bad.events) == ([Event.BEGAN], [Event.BEGAN])
+    second = asyncio.run(notifier.notify(drift(ALICE), now=NOW + 60))
+    assert [name for name, _ in second.delivered] == ["bad"]
+    assert (good.events, bad.events) == ([DriftEvent.BEGAN], [DriftEvent.BEGAN])
 
 
 def test_whoever_never_heard_of_the_drift_is_not_told_that_it_is_over():
     bad = Issue(fails=True)
     notifier = Notifier([bad])
-    asyncio.run(notifier.look(drift(ALICE), now=NOW))
+    asyncio.run(notifier.notify(drift(ALICE), now=NOW))
     bad.fails = False
-    assert asyncio.run(notifier.look(drift(), now=NOW + 1)).taken == ()
+    assert asyncio.run(notifier.notify(drift(), now=NOW + 1)).delivered == ()
 
 
 def test_every_shape_reaches_a_real_receiver():
@@ -63,10 +63,10 @@ def test_every_shape_reaches_a_real_receiver():
         clock = FakeClock(NOW)
         async with Receiver() as receiver:
             posts = [
-                Post(shape, endpoint(shape.value, receiver.url, key=KEY), clock=clock, random=lambda: 0.0)
-                for shape in Shape
+                HttpReceiver(shape, endpoint(shape.value, receiver.url, key=KEY), clock=clock, random=lambda: 0.0)
+                for shape in MessageFormat
             ]  # fmt: skip
-            delivery = await Notifier(posts).look(drift(ALICE), now=NOW)
+            delivery = await Notifier(posts).notify(drift(ALICE), now=NOW)
             return delivery, receiver.got
 
     delivery, got = asyncio.run(story())
@@ -88,7 +88,7 @@ def test_receivers_are_asked_beside_each_other():
 
         one, other = Waits(), Waits()
         other.name = "other"
-        return await Notifier([one, other]).look(drift(ALICE), now=NOW)
+        return await Notifier([one, other]).notify(drift(ALICE), now=NOW)
 
     assert len(asyncio.run(story()).taken) == 2
 
@@ -96,14 +96,14 @@ def test_receivers_are_asked_beside_each_other():
 def test_an_outage_is_told_when_it_is_over():
     async def story():
         async with Receiver(*[Answer(status=500)] * 5, Answer()) as receiver:
-            post = Post(
-                Shape.SLACK, endpoint("s", receiver.url), clock=FakeClock(NOW), random=lambda: 0.0
+            post = HttpReceiver(
+                MessageFormat.SLACK, endpoint("s", receiver.url), clock=FakeClock(NOW), random=lambda: 0.0
             )
             notifier = Notifier([post])
-            first = await notifier.look(drift(ALICE), now=NOW)
-            second = await notifier.look(drift(ALICE), now=NOW + 60)
+            first = await notifier.notify(drift(ALICE), now=NOW)
+            second = await notifier.notify(drift(ALICE), now=NOW + 60)
             return first, second
 
     first, second = asyncio.run(story())
     assert first.failures[0].attempts == 5
-    assert second.taken[0][1].event is Event.BEGAN
+    assert second.taken[0][1].event is DriftEvent.BEGAN

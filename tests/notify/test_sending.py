@@ -8,14 +8,14 @@ import pytest
 
 from reconciler.errors import ConfigError, NotifyError
 from reconciler.notify import endpoint, sending, webhook
-from reconciler.notify.sending import Patience
+from reconciler.notify.sending import DeliveryTimeouts
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message
 
 SECRETS = ("T0SECRET", "B0SECRET", KEY)
 
 
-def delivered(*answers: Answer, patience: Patience | None = None):
+def delivered(*answers: Answer, patience: DeliveryTimeouts | None = None):
     """`(tries or error, what was got, waits)` of one message."""
 
     async def story():
@@ -25,7 +25,7 @@ def delivered(*answers: Answer, patience: Patience | None = None):
             request = webhook.request(message(ALICE), to, at=NOW)
             try:
                 result = await sending.deliver(
-                    session, to, request, clock=clock, random=lambda: 0.0, patience=patience or Patience()
+                    session, to, request, clock=clock, random=lambda: 0.0, patience=patience or DeliveryTimeouts()
                 )  # fmt: skip
             except NotifyError as error:
                 result = error
@@ -76,7 +76,7 @@ def test_waiting_has_an_end():
     assert "asks to wait 3600 s" in str(error)
     error, got, slept = delivered(Answer(status=500))
     assert (error.attempts, len(got)) == (5, 5)
-    assert sum(slept) < Patience().total_seconds
+    assert sum(slept) < DeliveryTimeouts().total_seconds
 
 
 def test_a_receiver_that_hangs_costs_one_deadline_a_try():
@@ -96,7 +96,7 @@ def test_a_receiver_that_hangs_costs_one_deadline_a_try():
             ):
                 await sending.deliver(
                     session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                    random=lambda: 0.0, patience=Patience(tries=2, try_seconds=0.05),
+                    random=lambda: 0.0, patience=DeliveryTimeouts(tries=2, try_seconds=0.05),
                 )  # fmt: skip
         over.set()
         server.close()
@@ -111,7 +111,7 @@ def refused(url: str) -> NotifyError:
         async with sending.session() as session:
             await sending.deliver(
                 session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                random=lambda: 0.0, patience=Patience(tries=1),
+                random=lambda: 0.0, patience=DeliveryTimeouts(tries=1),
             )  # fmt: skip
 
     with pytest.raises(NotifyError) as caught:
@@ -146,7 +146,7 @@ def test_nothing_that_is_logged_holds_a_secret(caplog):
 
 def test_an_endpoint_shows_scheme_host_and_port_only():
     one = endpoint("hook", f" https://user:T0SECRET@hooks.example.com:8443{PATH}\n", key=KEY)
-    assert one.shown == "https://hooks.example.com:8443"
+    assert one.origin == "https://hooks.example.com:8443"
     for text in (repr(one), str(one), f"{one.url}{one.key}", f"{one.url!r}"):
         assert not [secret for secret in SECRETS if secret in text]
     with pytest.raises(TypeError):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.notify import Event, cloudevents, endpoint, slack, webhook
+from reconciler.notify import DriftEvent, cloudevents, endpoint, slack, webhook
 from reconciler.notify.words import LONGEST_NAME, MOST_LINES, headline, lines
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Got, is_signed, message, named
 
@@ -64,7 +64,7 @@ def test_slack_gets_a_line_and_a_block():
         "user=bob request_percentage: 50 % -&gt; -, since 2023-11-14T22:03:20Z",
         "```",
     ]
-    over = json.loads(slack.request(message(event=Event.ENDED), UNSIGNED, at=NOW).body)["text"]
+    over = json.loads(slack.request(message(event=DriftEvent.ENDED), UNSIGNED, at=NOW).body)["text"]
     assert over == ":white_check_mark: prod: 2 quotas as applied again, after 10 min"
 
 
@@ -100,6 +100,6 @@ def test_people_are_shown_a_screenful():
     assert "corrected again and again" in lines(message(replace(ALICE, fought=True)))[0]
 
 
-@pytest.mark.parametrize("event", [Event.CHANGED, Event.REMINDED])
+@pytest.mark.parametrize("event", [DriftEvent.CHANGED, DriftEvent.REMINDED])
 def test_every_event_has_words_of_its_own(event):
     assert headline(message(ALICE, event=event)) != headline(message(ALICE))

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.order import Schedule, chunks
+from reconciler.quota.order import SendSchedule, chunks
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.policy import Cause
-from reconciler.quota.state import Limits, State, limits_of
+from reconciler.quota.state import Limits, QuotaState, limits_of
 
 USERS = ("alice", "<default>", "", "zoë 日本")
 CLIENTS = ("app", "<default>", "", "\u2028x")
@@ -84,7 +84,7 @@ def limits_of_all(values: Values, keys: frozenset[Key]) -> dict[tuple[str, Key],
 
 FATES = ("applied", "rejected", "lost but applied", "lost", "lost and late")
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
-LOST = Unknown(why="the connection was cut")
+LOST = Unknown(reason="the connection was cut")
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ Results = Mapping[tuple[bool, Entity], Result]
 
 
 def drive(
-    before: State,
-    changes: Sequence[Change],
+    before: QuotaState,
+    changes: Sequence[QuotaChange],
     chances: Chances = ALL_WELL,
     *,
-    schedule: Callable[[Sequence[Change]], Schedule] = Schedule,
+    schedule: Callable[[Sequence[QuotaChange]], SendSchedule] = SendSchedule,
 ) -> tuple[Log, Results]:
     """Sends a plan as the use case does: make visible, hold, send chunk by chunk, settle."""
     log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
@@ -161,8 +161,8 @@ def drive(
     plan = schedule(changes)
     for batch in plan.batches:
         if plan.unseen(batch):
-            plan.seen()
-        held = plan.held(batch)
+            plan.mark_visible()
+        held = plan.find_held_entities(batch)
         for one in batch.alterations:
             if one.entity in held:
                 results[batch.removes, one.entity] = Held(waits_for=held[one.entity])
@@ -175,7 +175,7 @@ def drive(
     return log, results
 
 
-def breaches(changes: Sequence[Change], log: Log) -> list[tuple[str, Key, float | None]]:
+def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, float | None]]:
     """Limits, in some state of the log, that are neither from before the plan nor from after it.
 
     "After" is asked twice: what the whole plan means, and what the operations that happened amount to.
@@ -200,10 +200,10 @@ def breaches(changes: Sequence[Change], log: Log) -> list[tuple[str, Key, float 
 # -- states and plans -------------------------------------------------------------------------------
 
 
-def changes_between(before: State, after: State) -> tuple[Change, ...]:
+def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange, ...]:
     """The changes that lead from one state to the other, and no more."""
     return tuple(
-        Change(
+        QuotaChange(
             entity=one, key=key, before=was, after=will, cause=Cause.SPEC if will else Cause.PRUNE
         )
         for one in sorted(before.limits.keys() | after.limits.keys(), key=repr)
@@ -221,10 +221,10 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
 
 
 @st.composite
-def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> State:
+def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> QuotaState:
     """What a cluster may have."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=8))
-    return State(limits={one: draw(limits_for(one)) for one in subjects})
+    return QuotaState(limits={one: draw(limits_for(one)) for one in subjects})
 
 
 PLANS = st.tuples(states(), states()) | st.tuples(states(CROWD), states(CROWD))

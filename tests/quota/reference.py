@@ -9,7 +9,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.quota.strategies import NOW, World
 
 
@@ -27,7 +27,7 @@ class Sides:
         return same_value(self.key, one, other)
 
 
-def target_of(world: World) -> State:
+def target_of(world: World) -> QuotaState:
     """The state after a perfect apply."""
     known = {*world.desired.limits, *world.owned.records, *world.live.limits}
     return world.live.with_values(

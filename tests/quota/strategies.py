@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.owned import (
-    Intend,
+    IntentStarted,
     Intent,
     Orphaned,
     Override,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Owner,
     Recorded,
 )
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.policy import DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
-from reconciler.quota.state import Limits, State, limits_of
+from reconciler.quota.state import Limits, QuotaState, limits_of
 
 USERS = ("alice", "<default>", "", "zoë 日本")
 CLIENTS = ("app", "<default>", "", "x")
@@ -73,10 +73,10 @@ def limits(
 
 
 @st.composite
-def states(draw: st.DrawFn, *, among: tuple[Entity, ...] = ENTITIES, max_size: int = 8) -> State:
+def states(draw: st.DrawFn, *, among: tuple[Entity, ...] = ENTITIES, max_size: int = 8) -> QuotaState:
     """What a cluster may have."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=max_size))
-    return State(limits={subject: draw(limits(subject)) for subject in subjects})
+    return QuotaState(limits={subject: draw(limits(subject)) for subject in subjects})
 
 
 @st.composite
@@ -109,7 +109,7 @@ pairs = st.sampled_from([(subject, key) for subject in FEW for key in keys_of(su
 
 
 @st.composite
-def inventories(draw: st.DrawFn, *, overrides: bool = True) -> Owned:
+def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
     """Records, orphans, intents and overrides, as a row of runs with crashes may leave them."""
     mine = draw(st.lists(pairs, unique=True, max_size=8))
     changes: list[object] = [
@@ -118,7 +118,7 @@ def inventories(draw: st.DrawFn, *, overrides: bool = True) -> Owned:
     ]
     changes += [Orphaned(entity=one, key=key) for one, key in mine if draw(st.integers(0, 4)) == 0]
     changes += [
-        Intend(
+        IntentStarted(
             entity=one,
             key=key,
             intent=Intent(
@@ -134,7 +134,7 @@ def inventories(draw: st.DrawFn, *, overrides: bool = True) -> Owned:
             OverrideSet(override=draw(overrides_of(one, key)))
             for one, key in draw(st.lists(pairs, unique=True, max_size=2))
         ]
-    return Owned(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
+    return OwnershipRecords(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
 
 
 def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
@@ -178,9 +178,9 @@ rules = st.builds(
 class World:
     """Everything that one comparison is given."""
 
-    desired: Desired
-    owned: Owned
-    live: State
+    desired: DesiredState
+    owned: OwnershipRecords
+    live: QuotaState
     rules: Rules
 
 

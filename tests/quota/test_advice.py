@@ -8,7 +8,7 @@ from reconciler.quota.advice import AcceptedWarning, WarningKind, warnings
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 
@@ -26,7 +26,7 @@ def document(subject: Entity, line: int = 1, **limits: float) -> Declaration:
     )
 
 
-def told(*documents: Declaration, live: State | None = None) -> list[tuple[str, str]]:
+def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[str, str]]:
     return [(one.place, one.message) for one in warnings(merge(documents), live)]
 
 
@@ -93,7 +93,7 @@ def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
 
 
 def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
-    live = State(
+    live = QuotaState(
         limits={entity(user=DEFAULT, client_id=DEFAULT): limits_of({RATE: 1.0, SHARE: 1.0})}
     )
     ((_, message),) = told(document(entity(client_id=DEFAULT)), live=live)
@@ -101,7 +101,7 @@ def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
 
 
 def test_live_limits_that_shadow_each_other_are_nobodys_document():
-    live = State(
+    live = QuotaState(
         limits={
             entity(user=DEFAULT): limits_of({RATE: 1.0}),
             entity(client_id=DEFAULT): limits_of({RATE: 1.0}),

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from reconciler.quota.budgets import (
     MOST_MOMENTS,
-    Allotment,
+    RemovalAllowance,
     RemovalCount,
     condensed,
     count_of,
     counts_of,
     row_of,
 )
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import MIN_SHARE_FROM, Guard, Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
 from reconciler.quota.policy import Cause, DeletionPolicy
 
 NOW, WINDOW = 1_700_000_000.0, 3600.0
@@ -30,15 +30,15 @@ def owner(tenant: str) -> Owner:
     return Owner(document=f"{tenant}/a", deletion_policy=DeletionPolicy.DELETE)
 
 
-def removal(tenant: str, number: int, cause: Cause = Cause.PRUNE) -> Change:
+def removal(tenant: str, number: int, cause: Cause = Cause.PRUNE) -> QuotaChange:
     subject = entity(user=f"{tenant}-{number}")
-    return Change(
+    return QuotaChange(
         entity=subject, key=RATE, before=1.0, after=None, cause=cause, owner=owner(tenant)
     )
 
 
-def owning(**pairs: int) -> Owned:
-    return Owned(cluster_id="c").with_changes(
+def owning(**pairs: int) -> OwnershipRecords:
+    return OwnershipRecords(cluster_id="c").with_changes(
         [
             Recorded(
                 entity=entity(user=f"{tenant}-{number}"), key=RATE, value=1.0, owner=owner(tenant)
@@ -58,7 +58,7 @@ class Cluster:
         self.asked: dict[tuple[str, int], None] = {}
         self.since: dict = {}
         self.made: list[tuple[float, str]] = []
-        self.said: dict[Change, object] = {}
+        self.said: dict[QuotaChange, object] = {}
 
     def ask(self, tenant: str, count: int) -> None:
         names = [(tenant, number) for number in range(self.left[tenant])]
@@ -73,8 +73,8 @@ class Cluster:
         owned = owning(**self.left)
         changes = [removal(*one) for one in sorted(self.asked)]
         history = tuple(one for one in self.history if one.at > self.at - WINDOW)
-        allotment = Allotment(history=history, now=self.at, window=WINDOW, asked_since=self.since)
-        self.said = allotment.refused(changes, owned, self.guards)
+        allotment = RemovalAllowance(history=history, now=self.at, window=WINDOW, asked_since=self.since)
+        self.said = allotment.violations(changes, owned, self.guards)
         self.since = {
             (one.entity, one.key): self.since.get((one.entity, one.key), self.at)
             for one in self.said
@@ -180,7 +180,7 @@ def test_overrides_use_no_budget_and_what_was_counted_is_sent_again() -> None:
     owned, guards = owning(a=3), Guards(max_removals=0)
     changes = [removal("a", 0, Cause.OVERRIDE), removal("a", 1)]
     paid = frozenset({(changes[1].entity, RATE)})
-    assert Allotment(now=NOW, paid=paid).refused(changes, owned, guards) == {}
+    assert RemovalAllowance(now=NOW, paid=paid).violations(changes, owned, guards) == {}
     assert counts_of(changes[:1], owned, at=NOW) == ()
 
 
@@ -286,8 +286,8 @@ def test_a_row_of_an_earlier_version_counts_for_all_tenants_together() -> None:
     ("window", "text"), [(7200.0, "2h"), (300.0, "5m"), (90.0, "90s"), (5400.0, "90m")]
 )
 def test_the_message_says_how_long_the_window_is(window: float, text: str) -> None:
-    allotment = Allotment(now=NOW, window=window)
-    refused = allotment.refused([removal("a", 0)], owning(a=1), Guards(max_removals=0))
+    allotment = RemovalAllowance(now=NOW, window=window)
+    refused = allotment.violations([removal("a", 0)], owning(a=1), Guards(max_removals=0))
     (violation,) = refused.values()
     assert f"are used within {text};" in violation.message
 
@@ -297,7 +297,7 @@ def test_a_budget_that_became_smaller_has_room_when_enough_moments_have_left_the
         RemovalCount(at=at, tenant="a", count=5, owned=20, owned_by_all=20)
         for at in (NOW - 30, NOW - 20, NOW - 10)
     ]
-    allotment = Allotment(history=history, now=NOW, window=WINDOW)
+    allotment = RemovalAllowance(history=history, now=NOW, window=WINDOW)
     guards = Guards(max_removals=6, max_removed_percent=100)
-    (violation,) = allotment.refused([removal("a", 0)], owning(a=5), guards).values()
+    (violation,) = allotment.violations([removal("a", 0)], owning(a=5), guards).values()
     assert violation.retry_at == NOW - 20 + WINDOW

@@ -5,19 +5,19 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.change import RESTRICTABLE, Change, Finding, Plan, apply_to, effect_digest
+from reconciler.quota.change import RESTRICTABLE, QuotaChange, Finding, Plan, apply_to, effect_digest
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.strategies import entities, numbers
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = entity(user="alice")
 
 
-def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> Change:
-    return Change(entity=subject, key=key, before=before, after=after, cause=cause)
+def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=cause)
 
 
 def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
@@ -50,7 +50,7 @@ def test_a_change_creates_updates_or_removes():
 
 
 def test_changes_make_a_new_state():
-    live = State(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
     after = apply_to(live, [change(after=None), change(entity(user=DEFAULT), after=9.0)])
     assert dict(after.limits) == {
         ALICE: limits_of({SHARE: 3.0}),
@@ -103,7 +103,7 @@ def test_findings_are_listed_by_what_they_mean():
     assert [one.cause for one in plan.restricted] == [c for c in Cause if c in RESTRICTABLE]
     assert [one.cause for one in plan.drift] == [Cause.DRIFT]
     assert [one.cause for one in plan.unmanaged] == [Cause.UNMANAGED]
-    assert plan.found(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
+    assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
     assert (plan.orphans, plan.ignored) == ((), ())
 
 

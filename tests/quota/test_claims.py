@@ -5,17 +5,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.claims import Claim, settle
+from reconciler.quota.claims import Claim, resolve_claims
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.owned import NO_RECORD, Owned, Owner
+from reconciler.quota.owned import NO_RECORD, OwnershipRecords, Owner
 from reconciler.quota.state import NO_LIMITS, limits_of
 
 ALICE = entity(user="alice")
 BOB = entity(user="bob")
 PRODUCE, CONSUME = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
-NOTHING = Owned(cluster_id="c")
+NOTHING = OwnershipRecords(cluster_id="c")
 
 
 def claim(name, *, priority=0, created=0.0, subject=ALICE, suspended=False, **limits):
@@ -28,11 +28,11 @@ def claim(name, *, priority=0, created=0.0, subject=ALICE, suspended=False, **li
 
 def held_by(document, key=PRODUCE):
     record = NO_RECORD.with_pair(key, 1.0, Owner(document=document))
-    return Owned(cluster_id="c", records={ALICE: record})
+    return OwnershipRecords(cluster_id="c", records={ALICE: record})
 
 
 def winner(*claims, owned=NOTHING):
-    settled = settle(claims, owned=owned)
+    settled = resolve_claims(claims, owned=owned)
     found = settled.desired.claim(ALICE, PRODUCE)
     assert found is not None
     return found.document
@@ -66,7 +66,7 @@ def test_the_name_decides_between_twins():
 
 def test_the_loser_is_told_of_its_pair_and_of_the_winner_and_claims_nothing_of_it():
     first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
-    settled = settle([first, second], owned=NOTHING)
+    settled = resolve_claims([first, second], owned=NOTHING)
     assert settled.losses == {"team/b": {(ALICE, PRODUCE): "team/a"}}
     assert settled.desired.claims == {ALICE: (first.declaration,)}
     assert settled.desired.conflicts == ()
@@ -78,7 +78,7 @@ def test_the_loser_is_told_of_its_pair_and_of_the_winner_and_claims_nothing_of_i
 def test_a_loser_keeps_the_keys_that_it_alone_asks_for():
     first = claim("a", producer_byte_rate=1)
     second = claim("b", producer_byte_rate=2, consumer_byte_rate=3)
-    desired = settle([first, second], owned=NOTHING).desired
+    desired = resolve_claims([first, second], owned=NOTHING).desired
     assert desired.limits[ALICE] == limits_of({PRODUCE: 1.0, CONSUME: 3.0})
     found = desired.claim(ALICE, CONSUME)
     assert found is not None
@@ -86,7 +86,7 @@ def test_a_loser_keeps_the_keys_that_it_alone_asks_for():
 
 
 def test_documents_with_different_keys_do_not_conflict():
-    settled = settle(
+    settled = resolve_claims(
         [claim("a", producer_byte_rate=1), claim("b", consumer_byte_rate=2)], owned=NOTHING
     )
     assert settled.losses == {}
@@ -94,7 +94,7 @@ def test_documents_with_different_keys_do_not_conflict():
 
 
 def test_equal_values_still_have_one_owner():
-    settled = settle(
+    settled = resolve_claims(
         [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
     )
     assert set(settled.losses) == {"team/b"}
@@ -102,19 +102,19 @@ def test_equal_values_still_have_one_owner():
 
 def test_a_suspended_document_freezes_its_own_pairs_and_takes_part_in_no_conflict():
     silent = claim("a", suspended=True, producer_byte_rate=1)
-    settled = settle([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)
+    settled = resolve_claims([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)
     assert settled.losses == {}
     assert settled.desired.frozen == {"team/a"}
     assert settled.desired.halted == {(ALICE, PRODUCE)}
 
 
 def test_frozen_halted_and_other_documents_are_known_and_claim_nothing():
-    settled = settle(
+    settled = resolve_claims(
         [claim("a", producer_byte_rate=1)],
         owned=NOTHING,
         frozen=["team/broken"],
         halted=[(BOB, PRODUCE)],
-        others=["team/leaving"],
+        other_documents=["team/leaving"],
     )
     assert settled.desired.documents == {"team/a", "team/broken", "team/leaving"}
     assert settled.desired.frozen == {"team/broken"}
@@ -136,10 +136,10 @@ def test_every_pair_has_exactly_one_winner_whatever_the_order(drawn, shuffled):
         claim(f"d{n}", subject=subject, priority=priority, created=float(created), **values)
         for n, (subject, priority, created, values) in enumerate(drawn)
     ]
-    settled = settle(claims, owned=NOTHING)
+    settled = resolve_claims(claims, owned=NOTHING)
     again = claims[:]
     shuffled.shuffle(again)
-    assert settle(again, owned=NOTHING) == settled
+    assert resolve_claims(again, owned=NOTHING) == settled
     for one in claims:
         for key, value in zip(COLUMNS, one.declaration.limits, strict=True):
             if value is None:
@@ -160,7 +160,7 @@ def test_a_holder_of_another_key_has_no_advantage():
 
 
 def test_a_declaration_without_limits_left_is_gone():
-    settled = settle(
+    settled = resolve_claims(
         [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
     )
     assert all(

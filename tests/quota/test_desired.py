@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import limits_of, set_values
@@ -98,6 +98,6 @@ def test_a_suspended_document_claims_nothing_and_is_frozen_whole():
 
 def test_limits_without_a_claim_cannot_be_built():
     with pytest.raises(ValueError, match="every desired entity needs a claim"):
-        Desired(limits={ALICE: limits_of({RATE: 1.0})})
+        DesiredState(limits={ALICE: limits_of({RATE: 1.0})})
     with pytest.raises(ValueError, match="every claim limits"):
-        Desired(claims={ALICE: (document("t/one", producer_byte_rate=1.0),)})
+        DesiredState(claims={ALICE: (document("t/one", producer_byte_rate=1.0),)})

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.change import QuotaChange, Finding, Plan
 from reconciler.quota.entity import entity
 from reconciler.quota.expired_overrides import expired_overrides
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Override, Owned, Owner
+from reconciler.quota.owned import Override, OwnershipRecords, Owner
 from reconciler.quota.policy import Action, Cause
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 OVERRIDE = Override(
-    entity=ALICE, key=RATE, value=50.0, until=100.0, who="eve", reason="INC-1", before=7.0, declared=5.0
+    entity=ALICE, key=RATE, value=50.0, until=100.0, author="eve", reason="INC-1", before=7.0, declared=5.0
 )  # fmt: skip
-OWNED = Owned(cluster_id="id", overrides={(ALICE, RATE): OVERRIDE})
+OWNED = OwnershipRecords(cluster_id="id", overrides={(ALICE, RATE): OVERRIDE})
 REPORTED = Finding(
     entity=ALICE, key=RATE, desired=5.0, applied=50.0, live=50.0, cause=Cause.OVERRIDE_EXPIRED,
     action=Action.REPORT, owner=Owner(document="team/one"),
 )  # fmt: skip
-PLANNED = Change(entity=ALICE, key=RATE, before=50.0, after=5.0, cause=Cause.OVERRIDE_EXPIRED)
+PLANNED = QuotaChange(entity=ALICE, key=RATE, before=50.0, after=5.0, cause=Cause.OVERRIDE_EXPIRED)
 
 
 def plan(*, findings=(), changes=()) -> Plan:

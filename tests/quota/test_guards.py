@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.guards import (
@@ -23,11 +23,11 @@ from reconciler.quota.guards import (
 )
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owner
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.ranges import ValueRange
-from reconciler.quota.state import State, limits_of
-from reconciler.quota.twins import Twin
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.twins import IpAlias
 
 RATE, SHARE, CONNECTIONS = (
     Key.PRODUCER_BYTE_RATE,
@@ -54,25 +54,25 @@ def change(
     key: Key = RATE,
     cause: Cause = Cause.SPEC,
     declared: bool = True,
-) -> Change:
+) -> QuotaChange:
     claim = Declaration(
         document="t/one", entity=subject, limits=limits_of({key: after or 1.0}), path="a.yaml", line=7
     )  # fmt: skip
-    return Change(
+    return QuotaChange(
         entity=subject, key=key, before=before, after=after, cause=cause,
         claim=claim if declared and after is not None else None,
     )  # fmt: skip
 
 
-def removals(count: int) -> tuple[Change, ...]:
+def removals(count: int) -> tuple[QuotaChange, ...]:
     return tuple(change(1e6, None, subject=entity(user=f"u{n}")) for n in range(count))
 
 
 def broken(
-    guards: Guards, *changes: Change, live: State | None = None, **plan: object
+    guards: Guards, *changes: QuotaChange, live: QuotaState | None = None, **plan: object
 ) -> list[Guard]:
     """Which guards a plan breaks; the live state has what the changes were made from."""
-    before = State().with_values((one.entity, one.key, one.before) for one in changes)
+    before = QuotaState().with_values((one.entity, one.key, one.before) for one in changes)
     made = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
     return [one.guard for one in check(made, guards, live or before)]
 
@@ -127,7 +127,7 @@ def test_no_factor_at_all_is_allowed_by_an_infinite_one():
 
 def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told():
     wide = entity(user=DEFAULT, client_id=DEFAULT)
-    live = State(
+    live = QuotaState(
         limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
     )
     made = Plan(cluster_id="c", changes=(change(None, 1e6),))
@@ -149,8 +149,8 @@ FACTORS = replace(OFF, max_change_factor=10.0)
 """Guards that judge factors alone: 10 between values, 50 above a default."""
 
 
-def default_of(value: float) -> State:
-    return State(limits={ANYONE: limits_of({RATE: value})})
+def default_of(value: float) -> QuotaState:
+    return QuotaState(limits={ANYONE: limits_of({RATE: value})})
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_client_that_had_only_a_default_may_get_fifty_times_as_much(value, ref
     ],
 )
 def test_every_kind_of_default_has_exceptions(wider, subject):
-    live = State(limits={wider: limits_of({RATE: 1e6})})
+    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
     assert broken(FACTORS, change(None, 2e7, subject=subject), live=live) == []
 
 
@@ -194,19 +194,19 @@ def test_every_kind_of_default_has_exceptions(wider, subject):
     ],
 )
 def test_a_client_that_was_named_already_and_a_new_default_are_no_exceptions(wider, subject):
-    live = State(limits={wider: limits_of({RATE: 1e6})})
+    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
     made = change(None, 2e7, subject=subject)
     assert broken(FACTORS, made, live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
 def test_a_declared_value_may_not_change_by_more_because_there_is_a_default():
-    live = State(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
     assert broken(FACTORS, change(1e6, 2e7), live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
 def test_an_exception_may_be_ended_if_it_could_be_made():
     for value, refused in ((2e7, []), (1e8, [Guard.MAX_EXCEPTION_FACTOR])):
-        live = State(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
+        live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
         assert broken(FACTORS, change(value, None), live=live) == refused
 
 
@@ -229,7 +229,7 @@ def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_d
     guards = replace(FACTORS, bounds=(BATCH,))
     assert broken(guards, change(None, 2e8), live=default_of(1e3)) == []
     assert broken(guards, change(1e3, 2e8)) == []
-    live = State(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
     assert broken(guards, change(2e8, None), live=live) == []
     bob = change(None, 2e8, subject=entity(user="bob"))
     assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_EXCEPTION_FACTOR]
@@ -251,7 +251,7 @@ def test_a_range_of_a_tenant_approves_what_its_documents_declare():
 
 def test_the_end_of_an_exception_belongs_to_the_namespace_of_its_last_document():
     granted = replace(BATCH, namespaces=frozenset({"t"}))
-    live = State(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
     removal = replace(change(2e8, None), owner=Owner(document="t/one"))
     guards = replace(FACTORS, granted=(granted,))
     assert broken(guards, removal, live=live) == []
@@ -264,7 +264,7 @@ _values = st.floats(min_value=1.0, max_value=1e15)
 _live = st.one_of(
     st.builds(default_of, _values),
     st.builds(
-        lambda own, wide: State(limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}),
+        lambda own, wide: QuotaState(limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}),
         _values,
         _values,
     ),
@@ -298,14 +298,14 @@ def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_
 
 @given(default=_values, value=_values)
 def test_an_exception_can_be_made_exactly_if_it_can_be_ended(default, value):
-    live = State(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
     made = broken(FACTORS, change(None, value), live=default_of(default))
     assert made == broken(FACTORS, change(value, None), live=live)
 
 
 @given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
 def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after, factor):
-    live = State(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
     made = change(before, after)
     assert broken(replace(FACTORS, max_exception_factor=factor), made, live=live) == broken(
         FACTORS, made, live=live
@@ -313,7 +313,7 @@ def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after,
 
 
 def test_a_change_that_holds_for_nobody_jumps_nowhere():
-    live = State(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
+    live = QuotaState(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
     shadowed = change(None, 1e9, subject=entity(client_id="app"))
     assert broken(replace(OFF, max_change_factor=10.0), shadowed, live=live) == []
 
@@ -322,7 +322,7 @@ def test_clients_that_lose_their_last_limit_are_refused_only_where_asked():
     refusing = replace(OFF, newly_unlimited=NewlyUnlimited.REFUSE)
     assert broken(OFF, change(1e6, None)) == []
     assert broken(refusing, change(1e6, None)) == [Guard.NEWLY_UNLIMITED]
-    live = State(
+    live = QuotaState(
         limits={ALICE: limits_of({RATE: 1e6}), entity(user=DEFAULT): limits_of({RATE: 1e6})}
     )
     assert broken(refusing, change(1e6, None), live=live) == []
@@ -405,7 +405,7 @@ def test_nothing_is_done_to_protected_entities(before, after):
     guards = replace(OFF, protected=(ADMINS,))
     one = change(before, after, subject=entity(user="admin-a", client_id="app"))
     (violation,) = check(
-        Plan(cluster_id="c", changes=(one, change(before, after))), guards, State()
+        Plan(cluster_id="c", changes=(one, change(before, after))), guards, QuotaState()
     )
     assert violation == Violation(
         guard=Guard.PROTECTED_ENTITIES,
@@ -422,16 +422,16 @@ def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_non
     one = change(None, 1e6, subject=entity(user="admin-a"))
     for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
         made = Plan(cluster_id="c", changes=(one,))
-        (violation,) = check(made, replace(OFF, protected=order), State())
+        (violation,) = check(made, replace(OFF, protected=order), QuotaState())
         assert violation.message == f"create on a protected entity{words}"
 
 
 OWNED_DEFAULTS = LabelRule(
-    entities=EntityPattern(forms=frozenset({Form.DEFAULT_USER})), labels=("owner", "approved-by")
+    entities=EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})), labels=("owner", "approved-by")
 )
 
 
-def labelled(**labels: str) -> Change:
+def labelled(**labels: str) -> QuotaChange:
     made = change(None, 1e6, subject=entity(user=DEFAULT))
     assert made.claim is not None
     pairs = tuple((name.replace("_", "-"), text) for name, text in labels.items())
@@ -449,7 +449,7 @@ def labelled(**labels: str) -> Change:
 )
 def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words):
     guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
-    found = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, State())
+    found = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
     assert [one.message for one in found] == (
         [f"its document t/one lacks the {words}"] if words else []
     )
@@ -460,7 +460,7 @@ def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words
 def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
     more = LabelRule(entities=EVERYTHING, labels=("owner", "team"))
     guards = replace(OFF, required_labels=(OWNED_DEFAULTS, more))
-    (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, State())
+    (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, QuotaState())
     assert violation.message.endswith("lacks the labels owner, approved-by, team")
     assert broken(guards, change(None, 1e6)) == [Guard.REQUIRED_LABELS]
     assert broken(replace(OFF, required_labels=(OWNED_DEFAULTS,)), change(None, 1e6)) == []
@@ -492,23 +492,23 @@ def test_no_document_at_all_is_refused_while_something_is_ours():
     assert broken(OFF, owned_pairs=1) == []
 
 
-def twin() -> Twin:
-    return Twin(
+def twin() -> IpAlias:
+    return IpAlias(
         entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
     )
 
 
 def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
     set_it = change(None, 1e6, subject=entity(ip="::1"))
-    (violation,) = check(Plan(cluster_id="c", twins=(twin(),), changes=(set_it,)), OFF, State())
+    (violation,) = check(Plan(cluster_id="c", ip_aliases=(twin(),), changes=(set_it,)), OFF, QuotaState())
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
     assert violation.message.endswith(f"`{twin().removal}`")
-    assert check(Plan(cluster_id="c", twins=(twin(),)), OFF, State()) == ()
+    assert check(Plan(cluster_id="c", ip_aliases=(twin(),)), OFF, QuotaState()) == ()
 
 
 def test_a_spelling_of_a_declared_address_is_not_removed_alone():
     bare = change(1e6, None, subject=entity(ip="[::1]"))
-    (violation,) = check(Plan(cluster_id="c", twins=(twin(),), changes=(bare,)), OFF, State())
+    (violation,) = check(Plan(cluster_id="c", ip_aliases=(twin(),), changes=(bare,)), OFF, QuotaState())
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
     assert twin().removal in violation.message
 
@@ -595,10 +595,10 @@ def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float
 
 def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
     slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
-    (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), State())  # fmt: skip
+    (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), QuotaState())  # fmt: skip
     assert "0.9999999 % is below 1 %" in violation.message
     jump = change(1e6, 1.0000001e7, subject=entity(user="a"))
     guards = replace(OFF, max_change_factor=10.0)
-    live = State(limits={entity(user="a"): limits_of({RATE: 1e6})})
+    live = QuotaState(limits={entity(user="a"): limits_of({RATE: 1e6})})
     (violation,) = check(Plan(cluster_id="c", changes=(jump,)), guards, live)
     assert "a factor of 10.000001, 10 is allowed" in violation.message

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change, Finding, Plan, apply_to
+from reconciler.quota.change import QuotaChange, Finding, Plan, apply_to
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
 from reconciler.quota.impact import (
     NAMED_RULES,
     Direction,
     HiddenRule,
-    Hiding,
-    Shadow,
-    Sharing,
+    HidingOrphan,
+    ShadowedLimit,
+    BucketSharing,
     assess,
     known_from,
     shadows,
@@ -21,31 +21,31 @@ from reconciler.quota.impact import (
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.strategies import CLIENTS, USERS, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 ALICE = Principal(user="alice", client_id="app")
 
 
-def plan(live: State, *wanted: tuple[Entity, Key, float | None]) -> Plan:
+def plan(live: QuotaState, *wanted: tuple[Entity, Key, float | None]) -> Plan:
     return Plan(
         cluster_id="c",
         changes=tuple(
-            Change(entity=e, key=k, before=live.value(e, k), after=v, cause=Cause.SPEC)
+            QuotaChange(entity=e, key=k, before=live.value(e, k), after=v, cause=Cause.SPEC)
             for e, k, v in wanted
         ),
     )
 
 
-def rates(**values: float) -> State:
-    return State(
+def rates(**values: float) -> QuotaState:
+    return QuotaState(
         limits={entity(user=user): limits_of({RATE: value}) for user, value in values.items()}
     )
 
 
 def test_directions_are_those_of_the_clients_not_of_the_pair():
-    live = State().with_values(
+    live = QuotaState().with_values(
         [
             (entity(user=DEFAULT), RATE, 10.0),
             (entity(user="same"), RATE, 10.0),
@@ -76,8 +76,8 @@ def test_directions_are_those_of_the_clients_not_of_the_pair():
 
 
 def test_an_empty_plan_affects_nobody():
-    impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known=[ALICE])
-    assert (impact.effects, impact.affected, impact.silent, impact.known) == ((), (), (), 1)
+    impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known_principals=[ALICE])
+    assert (impact.effects, impact.affected, impact.silent, impact.principal_count) == ((), (), (), 1)
 
 
 @given(states(), states())
@@ -86,7 +86,7 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
     made = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
     after = apply_to(live, made.changes)
     known = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
-    affected = assess(made, live, known=known).affected
+    affected = assess(made, live, known_principals=known).affected
     expected = {
         (one, old.key)
         for one in known
@@ -102,7 +102,7 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
 def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
     live = rates(alice=5.0)
     made = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
-    pair, alone = assess(made, live, known=[ALICE, Principal(user="alice")]).affected[::-1]
+    pair, alone = assess(made, live, known_principals=[ALICE, Principal(user="alice")]).affected[::-1]
     assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
         ALICE,
         True,
@@ -113,10 +113,10 @@ def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
 
 
 def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
-    live, made = State(), plan(State(), (entity(user=DEFAULT), RATE, 1.0))
+    live, made = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
     known = [Principal(user="b"), Principal(user="a", client_id=""), Principal(user="a"), Principal(user="b")]  # fmt: skip
-    impact = assess(made, live, known=known)
-    assert impact.known == 3
+    impact = assess(made, live, known_principals=known)
+    assert impact.principal_count == 3
     assert [one.principal for one in impact.affected] == [
         Principal(user="a"),
         Principal(user="a", client_id=""),
@@ -125,7 +125,7 @@ def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
 
 
 def test_a_state_itself_names_users_and_addresses():
-    state = State(
+    state = QuotaState(
         limits={
             one: limits_of({RATE: 1.0})
             for one in (
@@ -178,10 +178,10 @@ def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
 
 def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
     over, both = entity(user=DEFAULT), limits_of({RATE: 1.0, SHARE: 1.0})
-    state = State(limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both})
+    state = QuotaState(limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both})
     assert shadows(state, [SHARE]) == (
-        Shadow(entity=entity(client_id="a"), key=SHARE, by=over),
-        Shadow(entity=entity(client_id="b"), key=SHARE, by=over),
+        ShadowedLimit(entity=entity(client_id="a"), key=SHARE, by=over),
+        ShadowedLimit(entity=entity(client_id="b"), key=SHARE, by=over),
     )
     assert len(shadows(state)) == 4
     assert shadows(state, [COLUMNS[4]]) == ()
@@ -189,7 +189,7 @@ def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
 
 def test_a_plan_tells_which_shadows_are_new():
     old, new = entity(client_id="old"), entity(client_id="new")
-    live = State(
+    live = QuotaState(
         limits={old: limits_of({SHARE: 1.0}), entity(user=DEFAULT): limits_of({SHARE: 2.0})}
     )
     live = live.with_values([(new, RATE, 1.0)])
@@ -220,10 +220,10 @@ def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
 
 def seen(before: Entity | None, after: Entity | None, who: Principal = ALICE):
     """What happens to a client whose limit moves from one entity to another."""
-    live = State(limits={} if before is None else {before: limits_of({RATE: 10.0})})
+    live = QuotaState(limits={} if before is None else {before: limits_of({RATE: 10.0})})
     wanted = [(one, RATE, None) for one in (before,) if one is not None]
     wanted += [(one, RATE, 5.0) for one in (after,) if one is not None]
-    (found,) = assess(plan(live, *wanted), live, known=[who]).affected
+    (found,) = assess(plan(live, *wanted), live, known_principals=[who]).affected
     return found
 
 
@@ -237,14 +237,14 @@ BOTH, USER, CLIENT = (
 @pytest.mark.parametrize(
     ("before", "after", "sharing"),
     [
-        (USER, BOTH, Sharing.SPLIT),
-        (CLIENT, BOTH, Sharing.SPLIT),
-        (BOTH, USER, Sharing.JOINED),
-        (BOTH, CLIENT, Sharing.JOINED),
-        (USER, CLIENT, Sharing.OTHER),
-        (USER, entity(user=DEFAULT), Sharing.SAME),
-        (None, USER, Sharing.BEGUN),
-        (USER, None, Sharing.ENDED),
+        (USER, BOTH, BucketSharing.SPLIT),
+        (CLIENT, BOTH, BucketSharing.SPLIT),
+        (BOTH, USER, BucketSharing.JOINED),
+        (BOTH, CLIENT, BucketSharing.JOINED),
+        (USER, CLIENT, BucketSharing.OTHER),
+        (USER, entity(user=DEFAULT), BucketSharing.SAME),
+        (None, USER, BucketSharing.BEGUN),
+        (USER, None, BucketSharing.ENDED),
     ],
 )
 def test_a_bucket_is_split_joined_or_kept(before, after, sharing):
@@ -256,10 +256,10 @@ def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
     assert (seen(None, USER).direction, seen(None, USER).factor) == (Direction.NEWLY_LIMITED, None)
     assert seen(USER, None).direction is Direction.NEWLY_UNLIMITED
     address = Principal(ip="10.0.0.1")
-    live = State(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    live = QuotaState(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
     made = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
-    (one,) = assess(made, live, known=[address]).affected
-    assert (one.sharing, one.direction) == (Sharing.SAME, Direction.LOOSENED)
+    (one,) = assess(made, live, known_principals=[address]).affected
+    assert (one.sharing, one.direction) == (BucketSharing.SAME, Direction.LOOSENED)
 
 
 # ---- what orphans hide ------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
 
 def test_two_orphans_hide_what_each_of_them_hides():
     every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
-    live = State(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
+    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
     for order in ((USER, every), (every, USER)):
         made = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
         found = {
@@ -307,7 +307,7 @@ def test_two_orphans_hide_what_each_of_them_hides():
 
 def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
     clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
-    live = State(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
+    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
     made = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
     made = Plan(
         cluster_id="c",
@@ -325,13 +325,13 @@ def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
     assert (first.entity, first.total, len(first.rules)) == (USER, 20, NAMED_RULES)
     assert first.rules[0] == HiddenRule(entity=entity(user=DEFAULT), value=9.0, place="a.yaml:3")
     assert first.rules[1] == HiddenRule(entity=clients[1], value=7.0, place="")
-    assert second == Hiding(
+    assert second == HidingOrphan(
         entity=entity(user="bob"), key=RATE, rules=first.rules, total=first.total
     )
 
 
 def test_what_is_no_orphan_hides_nothing():
-    live = State(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
+    live = QuotaState(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
     made = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
     assert assess(made, live).hiding == ()
 
@@ -341,7 +341,7 @@ def test_a_plan_knows_its_exclusive_removals():
     made = plan(live, (entity(user="alice"), RATE, None))
     assert made.exclusive == ()
     (one,) = made.changes
-    stranger = Change(
+    stranger = QuotaChange(
         entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
     )
     assert Plan(cluster_id="c", changes=(one, stranger)).exclusive == (stranger,)

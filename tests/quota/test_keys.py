@@ -26,7 +26,7 @@ RATE, SHARE, CONNECTIONS = (
     Key.REQUEST_PERCENTAGE,
     Key.CONNECTION_CREATION_RATE,
 )
-WHOLE = [key for key in Key if RULES[key].whole]
+WHOLE = [key for key in Key if RULES[key].is_integer]
 values = st.floats(min_value=1e-3, max_value=1e15) | st.integers(1, 10**6).map(float)
 
 

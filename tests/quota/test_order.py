@@ -8,15 +8,15 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import DEFAULT, entity, level, may_match_same, sort_key
 from reconciler.quota.keys import Key
 from reconciler.quota.order import (
     MAX_ENTITIES,
     MAX_OPERATIONS,
     NAMED_OBSTACLES,
-    Batch,
-    Schedule,
+    SendBatch,
+    SendSchedule,
     batches,
     chunks,
 )
@@ -34,12 +34,12 @@ from tests.quota.log_model import (
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
-LOST = Unknown(why="cut off")
+LOST = Unknown(reason="cut off")
 ALICE = entity(user="alice")
 
 
-def change(subject, before, after, key=RATE) -> Change:
-    return Change(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
+def change(subject, before, after, key=RATE) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
 
 
 # -- batches and chunks -------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
 
 
 def test_a_batch_has_a_name_for_people():
-    assert [Batch(removes=r, level=3, alterations=()).name for r in (False, True)] == ["set at level 3", "remove at level 3"]  # fmt: skip
+    assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == ["set at level 3", "remove at level 3"]  # fmt: skip
 
 
 @given(st.lists(st.integers(1, 5), max_size=60), st.integers(0, 2))
@@ -110,75 +110,75 @@ def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
 def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subject, obstacles):
     for removes in (False, True):
         key = Key.CONNECTION_CREATION_RATE
-        schedule = Schedule([change(subject, 1.0, None if removes else 2.0, key)])
+        schedule = SendSchedule([change(subject, 1.0, None if removes else 2.0, key)])
         for one in obstacles:
             schedule.settle(Alteration(one, ((str(key), 3.0),)), REFUSED)
             schedule.settle(Alteration(one, ((str(RATE), 3.0),)), REFUSED)
         expected = sorted((o for o in obstacles if may_match_same(o, subject)), key=sort_key)
-        held = schedule.held(schedule.batches[0])
+        held = schedule.find_held_entities(schedule.batches[0])
         assert held == ({subject: tuple(expected)} if expected else {})
 
 
 def test_another_key_is_in_nobodys_way():
-    schedule = Schedule([change(ALICE, None, 1.0, SHARE)])
+    schedule = SendSchedule([change(ALICE, None, 1.0, SHARE)])
     schedule.settle(Alteration(entity(user=DEFAULT), ((str(RATE), 1.0),)), REFUSED)
-    assert schedule.held(schedule.batches[0]) == {}
+    assert schedule.find_held_entities(schedule.batches[0]) == {}
 
 
 def test_only_a_few_obstacles_are_named():
-    schedule = Schedule([change(entity(user=DEFAULT), None, 1.0)])
+    schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)])
     for number in range(50):
         schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
-    (waits,) = schedule.held(schedule.batches[0]).values()
+    (waits,) = schedule.find_held_entities(schedule.batches[0]).values()
     assert [one[0] for one in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
 
 
 def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does():
     for result, held in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
-        schedule = Schedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
+        schedule = SendSchedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
         sets, removals = schedule.batches
         schedule.settle(sets.alterations[0], result)
-        assert schedule.held(removals) == held
+        assert schedule.find_held_entities(removals) == held
 
 
 def test_a_write_of_an_earlier_run_is_in_the_way_too():
-    schedule = Schedule([change(ALICE, None, 1.0)])
+    schedule = SendSchedule([change(ALICE, None, 1.0)])
     schedule.settle(Alteration(ALICE, ((str(RATE), 2.0),)), LOST)
-    assert schedule.held(schedule.batches[0]) == {ALICE: (ALICE,)}
+    assert schedule.find_held_entities(schedule.batches[0]) == {ALICE: (ALICE,)}
 
 
 def test_what_was_held_holds_what_waits_for_it():
     pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
-    schedule = Schedule([change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)])  # fmt: skip
+    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)])  # fmt: skip
     first, second, third = schedule.batches
     schedule.settle(first.alterations[0], REFUSED)
-    held = schedule.held(second)
+    held = schedule.find_held_entities(second)
     schedule.settle(second.alterations[0], Held(waits_for=held[ALICE]))
-    assert schedule.held(third) == {everybody: (pair, ALICE)}
+    assert schedule.find_held_entities(third) == {everybody: (pair, ALICE)}
 
 
 def test_what_was_never_settled_holds_what_comes_later():
     everybody = entity(user=DEFAULT)
-    schedule = Schedule([change(everybody, None, 1.0), change(ALICE, 5.0, None)])
+    schedule = SendSchedule([change(everybody, None, 1.0), change(ALICE, 5.0, None)])
     sets, removals = schedule.batches
-    assert schedule.held(sets) == {}
-    assert schedule.held(removals) == {ALICE: (everybody,)}
+    assert schedule.find_held_entities(sets) == {}
+    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
     # Asked again, the answer is the same, and it was not too late for nothing.
     schedule.settle(sets.alterations[0], Applied())
-    assert schedule.held(removals) == {ALICE: (everybody,)}
+    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
 
 
 def test_sets_do_not_wait_for_visibility():
     pair = entity(user="alice", client_id="app")
-    schedule = Schedule([change(pair, None, 1.0), change(ALICE, None, 2.0)])
+    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)])
     first, second = schedule.batches
     schedule.settle(first.alterations[0], Applied())
     assert schedule.unseen(second) == ()
-    assert schedule.held(second) == {}
+    assert schedule.find_held_entities(second) == {}
 
 
 def test_a_removal_that_relies_on_nothing_needs_no_look():
-    schedule = Schedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
+    schedule = SendSchedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
     sets, removals = schedule.batches
     schedule.settle(sets.alterations[0], Applied())
     assert schedule.unseen(removals) == ()
@@ -207,11 +207,11 @@ RUNS = st.builds(
 def drive(before, changes, chances, run) -> tuple[Log, dict]:
     log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
     results: dict[tuple[bool, object], Result] = {}
-    schedule, looks = Schedule(changes), iter(run.looks)
+    schedule, looks = SendSchedule(changes), iter(run.looks)
     for batch in schedule.batches[: run.stop_after]:
         if schedule.unseen(batch) and next(looks, True):
-            schedule.seen()
-        held = schedule.held(batch)
+            schedule.mark_visible()
+        held = schedule.find_held_entities(batch)
         for one in run.shuffled.sample(batch.alterations, len(batch.alterations)):
             result = Held(waits_for=held[one.entity]) if one.entity in held else log.send(one)
             results[batch.removes, one.entity] = result

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.quota import order
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.order import Batch, Schedule
+from reconciler.quota.order import SendBatch, SendSchedule
 from reconciler.quota.outcome import Applied, Held
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.quota.log_model import (
     ALL_WELL,
     CHANCES,
@@ -74,8 +74,8 @@ USER = entity(user="alice")
 EVERY_USER = entity(user=DEFAULT)
 
 
-def having(values: Mapping[Entity, float]) -> State:
-    return State(limits={one: (value, None, None, None, None) for one, value in values.items()})
+def having(values: Mapping[Entity, float]) -> QuotaState:
+    return QuotaState(limits={one: (value, None, None, None, None) for one, value in values.items()})
 
 
 NEW_USER_RULE = (having({USER: 1.0}), having({EVERY_USER: 2.0}))
@@ -83,7 +83,7 @@ CLOSER_AND_CLOSER = (having({EVERY_USER: 1.0}), having({EVERY_USER: 1.0, USER: 2
 WIDER_AND_WIDER = (having({EVERY_USER: 1.0, USER: 2.0, PAIR: 3.0}), having({EVERY_USER: 1.0}))
 
 
-def in_order(turn: Callable[[Batch], tuple[bool, int]]) -> Callable[..., tuple[Batch, ...]]:
+def in_order(turn: Callable[[SendBatch], tuple[bool, int]]) -> Callable[..., tuple[SendBatch, ...]]:
     original = order.batches
     return lambda changes: tuple(sorted(original(changes), key=turn))
 
@@ -107,13 +107,13 @@ def test_another_order_would_break_the_law_although_all_goes_well(monkeypatch, t
     assert breaches(changes, drive(plan[0], changes)[0]) != []
 
 
-class HoldsNoSets(Schedule):
-    def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+class HoldsNoSets(SendSchedule):
+    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
         return super().held(batch) if batch.removes else {}
 
 
-class HoldsNoRemovals(Schedule):
-    def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+class HoldsNoRemovals(SendSchedule):
+    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
         return {} if batch.removes else super().held(batch)
 
 
@@ -130,14 +130,14 @@ class HoldsNoRemovals(Schedule):
 def test_without_waiting_the_law_would_break(careless, plan):
     changes = changes_between(*plan)
 
-    def broken(schedule: Callable[[Sequence[Change]], Schedule]) -> bool:
+    def broken(schedule: Callable[[Sequence[QuotaChange]], SendSchedule]) -> bool:
         return any(
             breaches(changes, drive(plan[0], changes, Chances(fates), schedule=schedule)[0])
             for fates in itertools.product(FATES, repeat=len(changes))
         )
 
     assert broken(careless)
-    assert not broken(Schedule)
+    assert not broken(SendSchedule)
 
 
 # -- what waits for what ----------------------------------------------------------------------------
@@ -157,15 +157,15 @@ def test_what_cannot_meet_does_not_wait():
 
 
 def test_a_removal_waits_until_what_it_relies_on_is_visible():
-    schedule = Schedule(changes_between(*NEW_USER_RULE))
+    schedule = SendSchedule(changes_between(*NEW_USER_RULE))
     sets, removals = schedule.batches
     (creation,) = sets.alterations
     schedule.settle(creation, Applied())
     assert schedule.unseen(removals) == (creation,)
-    assert schedule.held(removals) == {USER: (EVERY_USER,)}
-    schedule.seen()
+    assert schedule.find_held_entities(removals) == {USER: (EVERY_USER,)}
+    schedule.mark_visible()
     assert schedule.unseen(removals) == ()
-    assert schedule.held(removals) == {}
+    assert schedule.find_held_entities(removals) == {}
 
 
 def test_the_two_passes_of_all_ten_levels():
@@ -176,7 +176,7 @@ def test_the_two_passes_of_all_ten_levels():
         if (user, client) != (ABSENT, ABSENT)
     ]
     everything += [entity(ip="10.0.0.1"), entity(ip=DEFAULT)]
-    full = State(
+    full = QuotaState(
         limits={
             one: (1.0, None, None, None, None)
             if one[2] is ABSENT
@@ -184,7 +184,7 @@ def test_the_two_passes_of_all_ten_levels():
             for one in everything
         }
     )
-    empty = State()
+    empty = QuotaState()
     assert [one.level for one in order.batches(changes_between(empty, full))] == list(range(1, 11))
     assert [one.level for one in order.batches(changes_between(full, empty))] == list(
         range(10, 0, -1)

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change, apply_to
+from reconciler.quota.change import QuotaChange, apply_to
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outlook import Reach, ladders, reach_of, reaches_of
+from reconciler.quota.outlook import LimitEffect, ladders, effect_of, effects_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.strategies import entities, keys_of, numbers, states
 
 RATE = Key.PRODUCER_BYTE_RATE
 NOBODY = "nobody named this"
 
 
-def change(subject: Entity, before: float | None, after: float | None, key: Key = RATE) -> Change:
-    return Change(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
+def change(subject: Entity, before: float | None, after: float | None, key: Key = RATE) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
 
 
-def state(values: dict[Entity, float]) -> State:
-    return State(limits={one: limits_of({RATE: value}) for one, value in values.items()})
+def state(values: dict[Entity, float]) -> QuotaState:
+    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in values.items()})
 
 
 def kinds_of_clients(subject: Entity) -> list[Principal]:
@@ -52,7 +52,7 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     new = data.draw(st.none() | numbers)
     made = change(subject, live.value(subject, key), new, key)
     after = apply_to(live, [made])
-    found = reaches_of(made, live, after)
+    found = effects_of(made, live, after)
     expected = []
     for client in kinds_of_clients(subject):
         was, will = (
@@ -64,7 +64,7 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
             is_exception(subject, here, elsewhere)
             for here, elsewhere in ((was.source, will.source), (will.source, was.source))
         )
-        reach = Reach(before=was.value, after=will.value, holds=holds, exception=exception)
+        reach = LimitEffect(before=was.value, after=will.value, is_decisive=holds, exception=exception)
         expected.append(reach)
     assert list(found) == expected
 
@@ -72,7 +72,7 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
 def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
     live = state({entity(user=DEFAULT, client_id=DEFAULT): 1000.0})
     made = change(entity(user="alice"), None, 5.0)
-    with_id, without = reaches_of(made, live, apply_to(live, [made]))
+    with_id, without = effects_of(made, live, apply_to(live, [made]))
     assert (with_id.before, with_id.after) == (1000.0, 5.0)
     assert (without.before, without.after) == (None, 5.0)
 
@@ -80,15 +80,15 @@ def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
 def test_the_kind_that_the_entity_holds_for_speaks_for_it():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
     made = change(entity(user="alice"), None, 5.0)
-    reach = reach_of(made, live, apply_to(live, [made]))
-    assert (reach.before, reach.after, reach.holds) == (None, 5.0, True)
+    reach = effect_of(made, live, apply_to(live, [made]))
+    assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
 
 
 def test_a_change_that_holds_for_nobody_shows_what_holds_instead():
     live = state({entity(user=DEFAULT): 7.0})
     made = change(entity(client_id="app"), None, 5.0)
-    reach = reach_of(made, live, apply_to(live, [made]))
-    assert (reach.before, reach.after, reach.holds) == (7.0, 7.0, False)
+    reach = effect_of(made, live, apply_to(live, [made]))
+    assert (reach.before, reach.after, reach.is_decisive) == (7.0, 7.0, False)
 
 
 @given(entities)
@@ -112,4 +112,4 @@ def test_an_entity_is_among_those_that_can_hold_for_its_clients(subject):
     ],
 )
 def test_a_factor_is_told_only_between_limits_that_can_be_enforced(before, after, factor):
-    assert Reach(before=before, after=after, holds=True).factor == factor
+    assert LimitEffect(before=before, after=after, is_decisive=True).factor == factor

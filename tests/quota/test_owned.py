@@ -10,18 +10,18 @@ from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.owned import (
     NO_RECORD,
     SETTLING_SECONDS,
-    DriftSeen,
-    Dropped,
-    Intend,
+    DriftObserved,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     Orphaned,
     Override,
     OverrideEnded,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Owner,
-    Record,
+    OwnershipRecord,
     Recorded,
 )
 from tests.quota.strategies import inventories, owners, pairs, whole_numbers
@@ -29,10 +29,10 @@ from tests.quota.strategies import inventories, owners, pairs, whole_numbers
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 PAIR = (ALICE, RATE)
 ONE, TWO = Owner(document="t/one"), Owner(document="t/two")
-EMPTY = Owned(cluster_id="c")
+EMPTY = OwnershipRecords(cluster_id="c")
 
 
-def after(*changes: object, owned: Owned = EMPTY) -> Owned:
+def after(*changes: object, owned: OwnershipRecords = EMPTY) -> OwnershipRecords:
     return owned.with_changes(changes)  # type: ignore[arg-type]
 
 
@@ -40,13 +40,13 @@ def recorded(key: Key = RATE, owner: Owner = ONE) -> Recorded:
     return Recorded(entity=ALICE, key=key, value=1.0, owner=owner)
 
 
-def intend() -> Intend:
-    return Intend(entity=ALICE, key=RATE, intent=Intent(value=2.0, owner=TWO))
+def intend() -> IntentStarted:
+    return IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=2.0, owner=TWO))
 
 
 def override(value: float | None = 5.0, **more: object) -> Override:
     return Override(
-        entity=ALICE, key=RATE, value=value, until=10.0, who="eve", reason="why", **more  # type: ignore[arg-type]
+        entity=ALICE, key=RATE, value=value, until=10.0, author="eve", reason="why", **more  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_the_sole_owner_is_known_only_where_all_columns_have_the_same():
     assert same.records[ALICE].sole == ONE
     mixed = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, TWO))
     assert mixed.records[ALICE].sole is None
-    assert Record((1.0,) * 5, (ONE, TWO, ONE, ONE, ONE)).sole is None
+    assert OwnershipRecord((1.0,) * 5, (ONE, TWO, ONE, ONE, ONE)).sole is None
 
 
 def test_records_with_the_same_pairs_are_equal():
@@ -66,16 +66,16 @@ def test_records_with_the_same_pairs_are_equal():
 
 
 def test_a_recorded_pair_ends_intent_drift_and_orphanhood():
-    busy = after(recorded(), intend(), DriftSeen(entity=ALICE, key=RATE, at=1.0), Orphaned(entity=ALICE, key=RATE))  # fmt: skip
+    busy = after(recorded(), intend(), DriftObserved(entity=ALICE, key=RATE, at=1.0), Orphaned(entity=ALICE, key=RATE))  # fmt: skip
     assert (busy.intents, busy.drift_since, busy.orphaned) != ({}, {}, frozenset())
-    for change in (recorded(), Dropped(entity=ALICE, key=RATE)):
+    for change in (recorded(), RecordDropped(entity=ALICE, key=RATE)):
         done = after(change, owned=busy)
         assert (done.intents, done.drift_since, done.orphaned) == ({}, {}, frozenset())
 
 
 def test_dropping_the_last_pair_drops_the_record():
-    assert after(recorded(), Dropped(entity=ALICE, key=RATE)).records == {}
-    two = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE), Dropped(entity=ALICE, key=RATE))
+    assert after(recorded(), RecordDropped(entity=ALICE, key=RATE)).records == {}
+    two = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE), RecordDropped(entity=ALICE, key=RATE))
     assert two.pair_count == 1
 
 
@@ -87,10 +87,10 @@ def test_an_intent_that_came_to_nothing_leaves_what_was_applied():
 
 def test_drift_keeps_the_time_it_was_first_seen():
     seen = after(
-        DriftSeen(entity=ALICE, key=RATE, at=1.0), DriftSeen(entity=ALICE, key=RATE, at=2.0)
+        DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
     )
     assert seen.drift_since == {PAIR: 1.0}
-    assert after(DriftSeen(entity=ALICE, key=RATE, at=None), owned=seen).drift_since == {}
+    assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=seen).drift_since == {}
 
 
 def test_overrides_begin_change_and_end():
@@ -122,15 +122,15 @@ def test_a_write_may_land_for_as_long_as_the_broker_retries_it():
 
 
 def test_changed_records_are_known_and_the_old_ones_untouched():
-    nothing = replace(EMPTY, known=False)
-    assert after(recorded(), owned=nothing).known
+    nothing = replace(EMPTY, is_known=False)
+    assert after(recorded(), owned=nothing).is_known
     assert nothing.records == {}
     assert after(owned=nothing) == nothing
 
 
 def test_without_records_and_without_a_change_removals_stay_unknown():
-    assert not after(owned=replace(EMPTY, known=False)).known
-    assert after(owned=EMPTY).known
+    assert not after(owned=replace(EMPTY, is_known=False)).is_known
+    assert after(owned=EMPTY).is_known
 
 
 @given(inventories(), pairs, whole_numbers, owners)
@@ -142,8 +142,8 @@ def test_recording_a_pair_is_seen_there_and_nowhere_else(owned, pair, value, own
     assert record.owners[COLUMNS.index(key)] == owner
     others = {s: r for s, r in changed.records.items() if s != subject}
     assert others == {s: r for s, r in owned.records.items() if s != subject}
-    back = changed.with_changes([Dropped(entity=subject, key=key)])
-    assert back.records == owned.with_changes([Dropped(entity=subject, key=key)]).records
+    back = changed.with_changes([RecordDropped(entity=subject, key=key)])
+    assert back.records == owned.with_changes([RecordDropped(entity=subject, key=key)]).records
 
 
 @given(inventories())

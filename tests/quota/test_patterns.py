@@ -11,7 +11,7 @@ from reconciler.quota.patterns import (
     FORMS,
     USER_FORMS,
     EntityPattern,
-    Form,
+    EntityForm,
     NamePattern,
     form,
 )
@@ -21,12 +21,12 @@ A = NamePattern(prefix="a")
 ALICE = NamePattern(exact="alice")
 
 
-def covered(pattern: EntityPattern) -> set[Form]:
+def covered(pattern: EntityPattern) -> set[EntityForm]:
     return {form(one) for one in ENTITIES if pattern.matches(one)}
 
 
 def test_every_form_is_the_form_of_some_entity():
-    assert {form(one) for one in ENTITIES} == set(Form) == set(FORMS.values())
+    assert {form(one) for one in ENTITIES} == set(EntityForm) == set(FORMS.values())
 
 
 def test_a_name_pattern_is_exact_or_a_prefix():
@@ -55,12 +55,12 @@ def test_an_entity_pattern_says_something():
     ("pattern", "forms"),
     [
         (EntityPattern(user=A), USER_FORMS),
-        (EntityPattern(client_id=A), {Form.CLIENT_ID}),
-        (EntityPattern(user=A, client_id=A), {Form.USER_CLIENT_ID}),
-        (EntityPattern(ip=NamePattern(prefix="10.")), {Form.IP}),
-        (EntityPattern(user=A, ip=NamePattern(prefix="10.")), {*USER_FORMS, Form.IP}),
-        (EntityPattern(forms=frozenset({Form.DEFAULT_USER})), {Form.DEFAULT_USER}),
-        (EVERYTHING, set(Form)),
+        (EntityPattern(client_id=A), {EntityForm.CLIENT_ID}),
+        (EntityPattern(user=A, client_id=A), {EntityForm.USER_CLIENT_ID}),
+        (EntityPattern(ip=NamePattern(prefix="10.")), {EntityForm.IP}),
+        (EntityPattern(user=A, ip=NamePattern(prefix="10.")), {*USER_FORMS, EntityForm.IP}),
+        (EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})), {EntityForm.DEFAULT_USER}),
+        (EVERYTHING, set(EntityForm)),
     ],
 )
 def test_a_pattern_covers_what_its_names_say_and_defaults_only_if_listed(pattern, forms):
@@ -81,6 +81,6 @@ def test_a_user_pattern_never_reaches_other_users():
 
 @given(entities, st.sampled_from(["user", "client_id", "ip"]))
 def test_a_listed_form_still_has_to_fit_the_names(subject, slot):
-    pattern = EntityPattern(forms=frozenset(Form), **{slot: NamePattern(exact="<default>")})
+    pattern = EntityPattern(forms=frozenset(EntityForm), **{slot: NamePattern(exact="<default>")})
     name = subject[("user", "client_id", "ip").index(slot)]
     assert pattern.matches(subject) == (not isinstance(name, str) or name == "<default>")

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from reconciler.quota.change import Change, Plan, apply_to
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.change import QuotaChange, Plan, apply_to
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.owned import Dropped, OverrideEnded, Owned, Owner, RecordChange, Recorded
+from reconciler.quota.owned import RecordDropped, OverrideEnded, OwnershipRecords, Owner, RecordChange, Recorded
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from tests.quota.reference import target_of
 from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
 
@@ -77,7 +77,7 @@ def test_the_counts_of_a_plan_are_those_of_its_sides(world):
 @given(states(among=ENTITIES))
 def test_a_state_compared_with_itself_needs_nothing(state):
     desired = declared_as(state)
-    owned = Owned(cluster_id="c").with_changes(
+    owned = OwnershipRecords(cluster_id="c").with_changes(
         Recorded(entity=s, key=k, value=v, owner=Owner(document=desired.claims[s][0].document))
         for s, k, v in state.pairs()
     )
@@ -88,7 +88,7 @@ def test_a_state_compared_with_itself_needs_nothing(state):
     )  # fmt: skip
 
 
-def declared_as(state: State) -> Desired:
+def declared_as(state: QuotaState) -> DesiredState:
     return merge(
         Declaration(document=f"team/{number}", entity=subject, limits=limits)
         for number, (subject, limits) in enumerate(state.limits.items())
@@ -98,7 +98,7 @@ def declared_as(state: State) -> Desired:
 @given(states(), states())
 def test_a_plan_made_from_nothing_owned_reaches_exactly_what_is_declared(before, after):
     plan = compare(
-        desired=declared_as(after), owned=Owned(cluster_id="c"), live=before, rules=Rules()
+        desired=declared_as(after), owned=OwnershipRecords(cluster_id="c"), live=before, rules=Rules()
     )
     reached = apply_to(before, plan.changes)
     for subject, key, value in after.pairs():
@@ -118,12 +118,12 @@ def test_the_order_of_the_documents_never_matters(documents, world):
 # -- a second plan ------------------------------------------------------------------------------------
 
 
-def recorded(change: Change) -> tuple[RecordChange, ...]:
+def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
     """What an inventory is told of a change that was applied and seen."""
     over = change.cause is Cause.OVERRIDE_EXPIRED
     ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
     if change.after is None or (over and change.claim is None):
-        return (Dropped(entity=change.entity, key=change.key), *ended)
+        return (RecordDropped(entity=change.entity, key=change.key), *ended)
     owner = change.owner or Owner(document="")
     record = Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
     return (record, *ended)
@@ -190,8 +190,8 @@ def test_foreign_types_and_keys_never_take_part(world):
 
 def test_everything_rare_about_an_entity_is_looked_at_even_if_all_values_agree():
     subject = entity(user=DEFAULT)
-    desired = declared_as(State(limits={subject: (1.0, None, None, None, None)}))
-    owned = Owned(cluster_id="c").with_changes(
+    desired = declared_as(QuotaState(limits={subject: (1.0, None, None, None, None)}))
+    owned = OwnershipRecords(cluster_id="c").with_changes(
         [
             Recorded(
                 entity=subject,
@@ -201,7 +201,7 @@ def test_everything_rare_about_an_entity_is_looked_at_even_if_all_values_agree()
             )
         ]
     )
-    live = State(limits={subject: (1.0, None, None, None, None)})
+    live = QuotaState(limits={subject: (1.0, None, None, None, None)})
     pair = (subject, Key.PRODUCER_BYTE_RATE)
     orphaned = replace(owned, orphaned=frozenset({pair}))
     drifted = replace(owned, drift_since={pair: 5.0})

@@ -4,23 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.change import Change, Finding, Plan
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.change import QuotaChange, Finding, Plan
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guard, Guards, check
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
     SETTLING_SECONDS,
-    DriftSeen,
-    Dropped,
-    Intend,
+    DriftObserved,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     Orphaned,
     Override,
     OverrideEnded,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Owner,
     Recorded,
 )
@@ -41,7 +41,7 @@ from reconciler.quota.policy import (
     Policy,
     Rules,
 )
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 
 ALICE, KEY, OTHER_KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
 PAIR = (ALICE, KEY)
@@ -60,20 +60,20 @@ def wants(
     )  # fmt: skip
 
 
-def has(value: float | None) -> State:
-    return State() if value is None else State(limits={ALICE: limits_of({KEY: value})})
+def has(value: float | None) -> QuotaState:
+    return QuotaState() if value is None else QuotaState(limits={ALICE: limits_of({KEY: value})})
 
 
-def owns(*changes: object) -> Owned:
-    return Owned(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
+def owns(*changes: object) -> OwnershipRecords:
+    return OwnershipRecords(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
 
 
 def applied(value: float, owner: Owner = ONE) -> Recorded:
     return Recorded(entity=ALICE, key=KEY, value=value, owner=owner)
 
 
-def intended(value: float | None, owner: Owner = ONE, at: float = 0.0) -> Intend:
-    return Intend(entity=ALICE, key=KEY, intent=Intent(value=value, owner=owner, at=at))
+def intended(value: float | None, owner: Owner = ONE, at: float = 0.0) -> IntentStarted:
+    return IntentStarted(entity=ALICE, key=KEY, intent=Intent(value=value, owner=owner, at=at))
 
 
 def override(value: float | None = 50.0, until: float = NOW + 1, **more: object) -> OverrideSet:
@@ -86,7 +86,7 @@ def override(value: float | None = 50.0, until: float = NOW + 1, **more: object)
 def plan(
     *documents: Declaration,
     live: float | None = None,
-    owned: Owned | None = None,
+    owned: OwnershipRecords | None = None,
     rules: Rules | None = None,
     frozen: tuple[str, ...] = (),
 ) -> Plan:
@@ -99,7 +99,7 @@ def plan(
     )
 
 
-def only_change(made: Plan) -> Change:
+def only_change(made: Plan) -> QuotaChange:
     (change,) = made.changes
     assert made.findings == ()
     return change
@@ -147,7 +147,7 @@ def test_a_pair_that_is_as_declared_is_adopted_without_a_write():
 
 def test_a_pair_that_is_gone_by_itself_is_forgotten():
     made = plan(owned=owns(applied(5.0)))
-    assert made.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+    assert made.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
     assert only_finding(made).cause is Cause.GONE
 
 
@@ -176,16 +176,16 @@ def test_the_deletion_policy_that_was_recorded_last_counts():
 
 
 def test_drift_that_is_over_is_noted():
-    owned = owns(applied(5.0), DriftSeen(entity=ALICE, key=KEY, at=3.0))
+    owned = owns(applied(5.0), DriftObserved(entity=ALICE, key=KEY, at=3.0))
     made = plan(wants(5.0), live=5.0, owned=owned)
-    assert made.bookkeeping == (DriftSeen(entity=ALICE, key=KEY, at=None),)
+    assert made.bookkeeping == (DriftObserved(entity=ALICE, key=KEY, at=None),)
 
 
 def test_drift_is_reported_with_the_time_it_was_first_seen():
     rules = Rules(drift=DriftMode.WARN)
     fresh = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
     assert only_finding(fresh).since == NOW
-    owned = owns(applied(5.0), DriftSeen(entity=ALICE, key=KEY, at=3.0))
+    owned = owns(applied(5.0), DriftObserved(entity=ALICE, key=KEY, at=3.0))
     older = plan(wants(5.0), live=6.0, owned=owned, rules=rules)
     assert only_finding(older).since == 3.0
     assert older.drift == older.findings
@@ -233,7 +233,7 @@ def test_a_removal_that_happened_before_the_crash_is_no_drift():
     made = plan(wants(5.0), owned=owns(applied(5.0), intended(None)))
     assert only_change(made).cause is Cause.CREATE
     gone = plan(owned=owns(applied(5.0), intended(None)))
-    assert gone.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+    assert gone.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_an_override_that_landed_before_a_crash_is_recorded():
     made = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
     assert made.bookkeeping == (applied(50.0),)
     removed = plan(wants(5.0), owned=owns(applied(5.0), intended(None), override(None)))
-    assert removed.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+    assert removed.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
     late = owns(applied(5.0), intended(9.0, at=NOW), override(50.0))
     assert plan(wants(5.0), live=50.0, owned=late).bookkeeping == ()
 
@@ -483,7 +483,7 @@ def test_an_expired_override_that_somebody_replaced_just_ends():
     assert (freed.changes, freed.findings) == ((), ())
     assert freed.bookkeeping == (
         OverrideEnded(entity=ALICE, key=KEY),
-        Dropped(entity=ALICE, key=KEY),
+        RecordDropped(entity=ALICE, key=KEY),
     )
     never = plan(owned=owns(override(50.0, until=NOW)))
     assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
@@ -552,21 +552,21 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
     mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
-    live = State(limits={other: rate, entity(ip=DEFAULT): rate})
+    live = QuotaState(limits={other: rate, entity(ip=DEFAULT): rate})
     made = compare(desired=desired, owned=owns(), live=live, rules=Rules())
-    assert [(twin.entity, twin.live) for twin in made.twins] == [(mine, other)]
+    assert [(twin.entity, twin.live) for twin in made.ip_aliases] == [(mine, other)]
     settled = compare(
-        desired=desired, owned=owns(), live=State(limits={mine: rate, other: rate}), rules=Rules()
+        desired=desired, owned=owns(), live=QuotaState(limits={mine: rate, other: rate}), rules=Rules()
     )
-    assert settled.twins == settled.shadowing_twins != ()
-    assert (settled.changes, made.shadowing_twins) == ((), ())
+    assert settled.ip_aliases == settled.shadowing_ip_aliases != ()
+    assert (settled.changes, made.shadowing_ip_aliases) == ((), ())
 
 
 def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_alone():
     mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
-    live = State(limits={mine: rate, other: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})})
+    live = QuotaState(limits={mine: rate, other: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})})
     made = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
     assert [change.entity for change in made.changes] == [other]
     (violation,) = [
@@ -581,6 +581,6 @@ def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_al
 def test_a_removal_has_no_twin():
     mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
-    live = State(limits={mine: rate, other: rate})
-    made = compare(desired=Desired(), owned=owns(), live=live, rules=EXCLUSIVE)
-    assert (len(made.changes), made.twins) == (2, ())
+    live = QuotaState(limits={mine: rate, other: rate})
+    made = compare(desired=DesiredState(), owned=owns(), live=live, rules=EXCLUSIVE)
+    assert (len(made.changes), made.ip_aliases) == (2, ())

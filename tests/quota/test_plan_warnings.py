@@ -6,17 +6,17 @@ from reconciler.quota.entity import entity
 from reconciler.quota.plan_warnings import bit_slips, own_limits
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.test_guards import RATE, SHARE, change
 
 
 def test_we_are_warned_where_a_plan_limits_ourselves():
     us = Principal(user="admin", client_id="kquota")
     ours = change(None, 1e6, subject=entity(user="admin"))
-    (warning,) = own_limits(State(), [ours], us)
+    (warning,) = own_limits(QuotaState(), [ours], us)
     assert "producer_byte_rate limits our own principal admin" in warning
-    assert own_limits(State(), [change(None, 1e6)], us) == ()
-    live = State(limits={entity(user="admin"): limits_of({RATE: 1e6})})
+    assert own_limits(QuotaState(), [change(None, 1e6)], us) == ()
+    live = QuotaState(limits={entity(user="admin"): limits_of({RATE: 1e6})})
     assert own_limits(live, [change(None, 1e6)], us) == ()
     assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()
 

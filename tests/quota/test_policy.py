@@ -10,8 +10,8 @@ import pytest
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Recorded
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import (
     STRICTNESS,
@@ -19,12 +19,12 @@ from reconciler.quota.policy import (
     Cause,
     DeletionPolicy,
     DriftMode,
-    Fate,
+    DeclarationEnd,
     IgnoreRule,
     Policy,
     Rules,
 )
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "policy_table.txt"
 SUBJECT, KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE
@@ -75,11 +75,11 @@ def cell(cause: Cause, rules: Rules, document: str, asked: str, frozen: bool) ->
     if document == "lives" and want is None:
         elsewhere = limits_of({Key.REQUEST_PERCENTAGE: 1.0})
         spoken = [Declaration(document="team/one", entity=entity(user="bob"), limits=elsewhere)]
-    owned = Owned(cluster_id="c")
+    owned = OwnershipRecords(cluster_id="c")
     if applied is not None:
         owner = Owner(document="team/one", deletion_policy=policy)
         owned = owned.with_changes([Recorded(entity=SUBJECT, key=KEY, value=applied, owner=owner)])
-    state = State() if live is None else State(limits={SUBJECT: limits_of({KEY: live})})
+    state = QuotaState() if live is None else QuotaState(limits={SUBJECT: limits_of({KEY: live})})
     plan = compare(
         desired=merge(spoken, frozen=("team/one",) if frozen else ()),
         owned=owned,
@@ -156,7 +156,7 @@ def test_only_observe_keeps_the_records_as_they_are():
 def test_a_pair_of_unknown_fate_is_kept():
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     assert rules.permits(Cause.PRUNE) is Action.ORPHAN
-    assert rules.permits(Cause.PRUNE, Fate.UNSET) is Action.WRITE
+    assert rules.permits(Cause.PRUNE, DeclarationEnd.UNSET) is Action.WRITE
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_unmanaged_pairs_are_removed_only_with_all_permissions(lacking):
 
 def test_without_a_scope_everything_is_in_it():
     assert Rules().in_scope(SUBJECT)
-    defaults = Rules(scope=(EntityPattern(forms=frozenset({Form.DEFAULT_USER})),))
+    defaults = Rules(scope=(EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})),))
     assert defaults.in_scope(entity(user=DEFAULT))
     assert not defaults.in_scope(SUBJECT)
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import (
-    Effective,
-    Lost,
+    EffectiveLimit,
+    OverriddenLimit,
     Principal,
     candidates,
     ip_candidates,
     resolve,
     sharing,
 )
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.quota.twins import spellings_of
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
 
@@ -27,16 +27,16 @@ ALICE = Principal(user="alice", client_id="app")
 LEVELS = sorted(CROWD, key=level)
 
 
-def of(values: dict, column: int = 0) -> State:
+def of(values: dict, column: int = 0) -> QuotaState:
     rows = {}
     for subject, value in values.items():
         row = [None] * 5
         row[column] = value
         rows[subject] = tuple(row)
-    return State(limits=rows)
+    return QuotaState(limits=rows)
 
 
-def for_rate(state: State, principal: Principal):
+def for_rate(state: QuotaState, principal: Principal):
     return next(one for one in resolve(state, principal).effective if one.key is RATE)
 
 
@@ -65,7 +65,7 @@ def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
         assert found.value == (float(left[0]) if left else None)
         assert found.source == (LEVELS[left[0] - 1] if left else None)
         assert found.lost == tuple(
-            Lost(entity=LEVELS[number - 1], level=number, value=float(number))
+            OverriddenLimit(entity=LEVELS[number - 1], level=number, value=float(number))
             for number in left[1:]
         )
 
@@ -81,11 +81,11 @@ def test_random_states_resolve_as_a_second_reading_of_the_rules_says(state):
                 if (value := state.value(subject, one.key)) is not None
             ]
             assert (one.source, one.value) == (holding[0] if holding else (None, None))
-            assert [(lost.entity, lost.value) for lost in one.lost] == holding[1:]
+            assert [(lost.entity, lost.value) for lost in one.overridden] == holding[1:]
 
 
 def test_each_key_is_looked_up_on_its_own():
-    state = State(
+    state = QuotaState(
         limits={
             entity(user="alice"): (None, 7.0, None, None, None),
             entity(user=DEFAULT): (5.0, 6.0, None, None, None),
@@ -118,7 +118,7 @@ def test_the_level_decides_whose_bucket_it_is(number, bucket):
 
 
 def test_an_address_looks_at_addresses_only():
-    state = State(
+    state = QuotaState(
         limits={
             entity(ip="10.0.0.1"): (None, None, None, None, 5.0),
             entity(ip=DEFAULT): (None, None, None, None, 9.0),
@@ -127,7 +127,7 @@ def test_an_address_looks_at_addresses_only():
     )
     (named,) = resolve(state, Principal(ip="10.0.0.1")).effective
     assert (named.value, named.level, named.bucket) == (5.0, 9, ("10.0.0.1",))
-    assert named.lost == (Lost(entity=entity(ip=DEFAULT), level=10, value=9.0),)
+    assert named.overridden == (OverriddenLimit(entity=entity(ip=DEFAULT), level=10, value=9.0),)
     (other,) = resolve(state, Principal(ip="10.0.0.2")).effective
     assert (other.value, other.level, other.bucket) == (9.0, 10, ("10.0.0.2",))
     (nobody,) = resolve(of({}), Principal(ip="10.0.0.2")).effective
@@ -150,8 +150,8 @@ def test_candidates_are_at_most_eight_and_closest_first():
 RATE_OF_IP = Key.CONNECTION_CREATION_RATE
 
 
-def by_address(values: dict[str | None, float], ip: str) -> Effective:
-    state = State(limits={entity(ip=name): limits_of({RATE_OF_IP: value}) for name, value in values.items()})  # fmt: skip
+def by_address(values: dict[str | None, float], ip: str) -> EffectiveLimit:
+    state = QuotaState(limits={entity(ip=name): limits_of({RATE_OF_IP: value}) for name, value in values.items()})  # fmt: skip
     (effective,) = resolve(state, Principal(ip=ip), spellings=spellings_of(state)).effective
     return effective
 
@@ -163,7 +163,7 @@ def by_address(values: dict[str | None, float], ip: str) -> Effective:
 def test_an_address_is_limited_by_its_entity_however_either_is_spelled(spelling, ip):
     effective = by_address({spelling: 1.0, None: 100.0}, ip)
     assert (effective.value, effective.source, effective.level) == (1.0, entity(ip=spelling), 9)
-    assert [lost.value for lost in effective.lost] == [100.0]
+    assert [lost.value for lost in effective.overridden] == [100.0]
     assert effective.is_known
 
 

@@ -9,7 +9,7 @@ import pytest
 from reconciler.quota.entity import DEFAULT, Entity, entity, parts
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.servers import raw_quotas
 from tests.servers.oracle.precedence import Caller, PrecedenceOracle, Verdict
 
@@ -45,7 +45,7 @@ def encoded(name: str) -> str:
 
 
 def ours(limits: dict[Entity, float], caller: Caller) -> Verdict:
-    state = State(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+    state = QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
     principal = Principal(user=caller.user, client_id=caller.client_id)
     (found,) = (one for one in resolve(state, principal).effective if one.key is RATE)
     if found.value is None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -22,9 +22,9 @@ HERS = EntityPattern(user=NamePattern(exact="alice"))
 NARROW = ValueRange(entities=HERS, key=RATE, minimum=1e6, maximum=9e8)
 
 
-def change(before: float | None = None, after: float | None = 2e6, key: Key = RATE) -> Change:
+def change(before: float | None = None, after: float | None = 2e6, key: Key = RATE) -> QuotaChange:
     claim = Declaration(document="team/one", entity=ALICE, limits=limits_of({key: after or 1.0}))
-    return Change(
+    return QuotaChange(
         entity=ALICE, key=key, before=before, after=after, cause=Cause.SPEC,
         claim=None if after is None else claim, owner=Owner(document="old/one"),
     )  # fmt: skip

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import KquotaError
-from reconciler.quota.basis import Basis
-from reconciler.quota.change import Change, Plan
-from reconciler.quota.desired import Conflict
+from reconciler.quota.basis import Preconditions
+from reconciler.quota.change import QuotaChange, Plan
+from reconciler.quota.desired import DeclarationConflict
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import Key
@@ -16,27 +16,27 @@ from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.report import (
     Outcome,
     PairOutcome,
-    Pass,
+    Reconciliation,
     Preview,
-    Seen,
-    Verdict,
+    PairVisibility,
+    ValidationResult,
     Visibility,
-    Withheld,
+    WithheldChange,
 )
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
-CHANGE = Change(entity=ALICE, key=RATE, before=None, after=1.0, cause=Cause.CREATE)
+CHANGE = QuotaChange(entity=ALICE, key=RATE, before=None, after=1.0, cause=Cause.CREATE)
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
-CONFLICT = Conflict(entity=ALICE, key=RATE, claims=())
+CONFLICT = DeclarationConflict(entity=ALICE, key=RATE, claims=())
 VIOLATION = Violation(guard=Guard.MAX_REMOVALS, message="too many")
 
 
-def preview(*changes: Change, refused: bool = False, conflict: bool = False, violation: bool = False) -> Preview:  # fmt: skip
+def preview(*changes: QuotaChange, refused: bool = False, conflict: bool = False, violation: bool = False) -> Preview:  # fmt: skip
     return Preview(
         plan=Plan(cluster_id="c", changes=changes, conflicts=(CONFLICT,) if conflict else ()),
-        basis=Basis(),
+        preconditions=Preconditions(),
         violations=(VIOLATION,) if violation else (),
-        verdict=Verdict(source="broker", refused={ALICE: REFUSED} if refused else {}),
+        verdict=ValidationResult(source="broker", rejections={ALICE: REFUSED} if refused else {}),
         policy=Policy.UPSERT,
         drift_mode=DriftMode.WARN,
         created_at=1.0,
@@ -69,22 +69,22 @@ def test_visible_everywhere_means_that_somebody_shows_it_and_nobody_lags():
         (Applied(), "APPLIED"),
         (REFUSED, "REJECTED"),
         (Held(waits_for=(ALICE,)), "HELD"),
-        (Unknown(why="cut off"), "UNKNOWN"),
+        (Unknown(reason="cut off"), "UNKNOWN"),
     ],
 )
 def test_each_result_has_its_word(result, word):
-    assert PairOutcome(change=CHANGE, result=result).word == word
+    assert PairOutcome(change=CHANGE, result=result).status_text == word
 
 
 def test_a_pair_is_done_when_it_was_applied_and_seen():
-    done = PairOutcome(change=CHANGE, result=Applied(), seen=Seen.VISIBLE)
+    done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
     assert done.is_done
-    assert not PairOutcome(change=CHANGE, result=Applied(), seen=Seen.CHANGED).is_done
-    assert not PairOutcome(change=CHANGE, result=Unknown(why=""), seen=Seen.VISIBLE).is_done
+    assert not PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.CHANGED).is_done
+    assert not PairOutcome(change=CHANGE, result=Unknown(reason=""), visibility=PairVisibility.VISIBLE).is_done
 
 
 def outcome(**more: object) -> Outcome:
-    done = PairOutcome(change=CHANGE, result=Applied(), seen=Seen.VISIBLE)
+    done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
     return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})  # type: ignore[arg-type]
 
 
@@ -94,20 +94,20 @@ def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():
     assert not outcome(recorded=False).complete
     assert not outcome(interrupted=True).complete
     assert not outcome(failure="lost").complete
-    lost = PairOutcome(change=CHANGE, result=Unknown(why="cut off"))
+    lost = PairOutcome(change=CHANGE, result=Unknown(reason="cut off"))
     assert not outcome(pairs=(lost,)).complete
     assert outcome(pairs=(lost,)).count("UNKNOWN") == 1
     assert outcome().count("UNKNOWN") == 0
 
 
 def test_a_pass_is_in_order_if_all_was_compared_and_nothing_is_left_undone():
-    looked = Pass(cluster="prod", preview=preview(CHANGE))
+    looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
     assert looked.in_order
     assert replace(looked, outcome=Outcome(cluster_id="c", digest="d")).in_order
     for left in (
         {"preview": None},
         {"error": KquotaError("no")},
-        {"withheld": (Withheld(change=CHANGE, violations=(VIOLATION,)),)},
+        {"withheld": (WithheldChange(change=CHANGE, violations=(VIOLATION,)),)},
         {"outcome": Outcome(cluster_id="c", digest="d", failure="cut off")},
     ):
         assert not replace(looked, **left).in_order

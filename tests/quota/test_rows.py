@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -13,7 +13,7 @@ from reconciler.quota.rows import PlanRow, plan_rows, result_row
 from reconciler.quota.state import limits_of
 
 RATE = Key.PRODUCER_BYTE_RATE
-SET = Change(
+SET = QuotaChange(
     entity=entity(user=DEFAULT, client_id="<default>"),
     key=RATE,
     before=1.0,
@@ -28,7 +28,7 @@ SET = Change(
         lines=(9, 0, 0, 0, 0),
     ),
 )
-REMOVED = Change(
+REMOVED = QuotaChange(
     entity=entity(ip="::1"),
     key=Key.CONNECTION_CREATION_RATE,
     before=1.0,
@@ -58,7 +58,7 @@ def test_a_plan_becomes_one_row_per_change_in_its_order():
 
 
 def test_a_change_without_claim_and_owner_has_no_document():
-    unmanaged = Change(entity=entity(user="a"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED)  # fmt: skip
+    unmanaged = QuotaChange(entity=entity(user="a"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED)  # fmt: skip
     (row,) = plan_rows(Plan(cluster_id="c", changes=(unmanaged,)))
     assert row.document == ""
 
@@ -75,7 +75,7 @@ def test_a_change_without_claim_and_owner_has_no_document():
             Held(waits_for=(entity(user=DEFAULT, client_id="<default>"), entity(ip="::1"))),
             ("HELD", None, "waits for default user + client-id '<default>', ip '::1'"),
         ),
-        (Unknown(why="cut off"), ("UNKNOWN", None, "cut off")),
+        (Unknown(reason="cut off"), ("UNKNOWN", None, "cut off")),
     ],
 )
 def test_a_result_is_told_in_one_word_with_its_reason(result, said):

@@ -9,18 +9,18 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
     SETTLING_SECONDS,
-    DriftSeen,
-    Dropped,
-    Intend,
+    DriftObserved,
+    RecordDropped,
+    IntentStarted,
     Intent,
     IntentEnded,
     Orphaned,
-    Owned,
+    OwnershipRecords,
     Owner,
     Recorded,
 )
 from reconciler.quota.settlement import has_landed, settle_intents
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.strategies import NOW as WORLD_NOW
 from tests.quota.strategies import worlds
 
@@ -29,13 +29,13 @@ PAIR, NOW = (BOB, KEY), 1_000_000.0
 OPEN, OVER = NOW - SETTLING_SECONDS + 1, NOW - SETTLING_SECONDS
 
 
-def live(value: float | None) -> State:
-    return State() if value is None else State(limits={BOB: limits_of({KEY: value})})
+def live(value: float | None) -> QuotaState:
+    return QuotaState() if value is None else QuotaState(limits={BOB: limits_of({KEY: value})})
 
 
-def owned(value: float | None, at: float, *more: object) -> Owned:
-    intent = Intend(entity=BOB, key=KEY, intent=Intent(value=value, owner=OWNER, at=at))
-    return Owned(cluster_id="c").with_changes([*more, intent])  # type: ignore[list-item]
+def owned(value: float | None, at: float, *more: object) -> OwnershipRecords:
+    intent = IntentStarted(entity=BOB, key=KEY, intent=Intent(value=value, owner=OWNER, at=at))
+    return OwnershipRecords(cluster_id="c").with_changes([*more, intent])  # type: ignore[list-item]
 
 
 def recorded(value: float) -> Recorded:
@@ -52,7 +52,7 @@ def test_an_intended_value_that_is_live_is_recorded_whenever_it_was_intended(at)
 
 def test_an_intended_removal_that_happened_drops_the_record():
     settlement = settle_intents(owned(None, OVER, recorded(4.0)), live(None), now=NOW)
-    assert settlement.changes == (Dropped(entity=BOB, key=KEY),)
+    assert settlement.changes == (RecordDropped(entity=BOB, key=KEY),)
     assert settlement.owned.records == {}
 
 
@@ -88,8 +88,8 @@ def test_a_near_whole_value_has_landed_for_an_integral_key():
 
 
 def test_unknown_records_stay_unknown():
-    unknown = Owned(cluster_id="c", known=False, intents=owned(4.0, OVER).intents)
-    assert not settle_intents(unknown, live(3.0), now=NOW).owned.known
+    unknown = OwnershipRecords(cluster_id="c", is_known=False, intents=owned(4.0, OVER).intents)
+    assert not settle_intents(unknown, live(3.0), now=NOW).owned.is_known
 
 
 def test_every_combination_leaves_an_intent_only_where_the_write_may_still_land():
@@ -105,7 +105,7 @@ def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world)
     again = settle_intents(settlement.owned, world.live, now=WORLD_NOW)
     assert again.changes == ()
     assert again.owned == settlement.owned
-    assert not any(isinstance(change, DriftSeen) for change in settlement.changes)
+    assert not any(isinstance(change, DriftObserved) for change in settlement.changes)
     assert settlement.owned.overrides == world.owned.overrides
     untouched = world.owned.records.keys() - {pair[0] for pair in world.owned.intents}
     for subject in untouched:

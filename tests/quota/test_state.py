@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.state import NO_LIMITS, State, limits_of, replaced, set_values
+from reconciler.quota.state import NO_LIMITS, QuotaState, limits_of, replaced, set_values
 from tests.quota.strategies import entities, keys_of, numbers, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -32,13 +32,13 @@ def test_replacing_one_column_leaves_the_others(key, value):
 def test_pairs_are_listed_by_entity_and_column(state):
     pairs = list(state.pairs())
     assert pairs == sorted(pairs, key=lambda one: (sort_key(one[0]), COLUMNS.index(one[1])))
-    assert State().with_values(pairs) == state
+    assert QuotaState().with_values(pairs) == state
     assert all(state.value(subject, key) == value for subject, key, value in pairs)
     assert state.entities() == sorted(state.limits, key=sort_key)
 
 
 def test_what_is_not_set_has_no_value():
-    assert State().value(entity(user="a"), RATE) is None
+    assert QuotaState().value(entity(user="a"), RATE) is None
 
 
 @given(states(), st.data())
@@ -54,7 +54,7 @@ def test_setting_and_removing_touches_one_pair_of_a_new_state(state, data):
 
 
 def test_an_entity_whose_last_value_goes_disappears():
-    state = State(limits={entity(user="a"): limits_of({RATE: 1.0})})
+    state = QuotaState(limits={entity(user="a"): limits_of({RATE: 1.0})})
     assert state.with_values([(entity(user="a"), RATE, None)]).limits == {}
     assert state.with_values([(entity(user="b"), RATE, None)]).limits == state.limits
 
@@ -62,7 +62,7 @@ def test_an_entity_whose_last_value_goes_disappears():
 def test_an_entity_with_foreign_values_stays_when_its_last_known_value_goes():
     subject = entity(user=DEFAULT)
     foreign = (("new_key", 7.0),)
-    state = State(limits={subject: limits_of({SHARE: 1.0})}, foreign_values={subject: foreign})
+    state = QuotaState(limits={subject: limits_of({SHARE: 1.0})}, foreign_values={subject: foreign})
     after = state.with_values([(subject, SHARE, None)])
     assert after.limits == {subject: NO_LIMITS}
     assert after.foreign_values == {subject: foreign}
@@ -70,5 +70,5 @@ def test_an_entity_with_foreign_values_stays_when_its_last_known_value_goes():
 
 def test_foreign_entities_survive_every_change():
     strange = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
-    state = State(foreign_entities=(strange,))
+    state = QuotaState(foreign_entities=(strange,))
     assert state.with_values([(entity(user="a"), RATE, 1.0)]).foreign_entities == (strange,)

@@ -7,13 +7,13 @@ import pytest
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import limits_of
 from reconciler.quota.tenancy import (
     Permission,
-    Tenant,
+    TenantGrant,
     granted_ranges,
     judge,
     may_declare,
@@ -22,7 +22,7 @@ from reconciler.quota.tenancy import (
 
 RATE = Key.PRODUCER_BYTE_RATE
 PAY = EntityPattern(user=NamePattern(prefix="pay-"))
-TENANT = Tenant(namespaces=frozenset({"payments"}), entities=(PAY,), priority=5)
+TENANT = TenantGrant(namespaces=frozenset({"payments"}), entities=(PAY,), priority=5)
 
 
 def document(subject=entity(user="pay-app"), *, name="payments/one", rate=1e6, **more):  # noqa: B008 - a constant
@@ -52,7 +52,7 @@ def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
     ],
 )
 def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
-    other = Tenant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
+    other = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
     verdict = judge(one, [TENANT, other])
     assert not verdict.granted
     assert verdict.declaration == one
@@ -62,7 +62,7 @@ def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
 
 
 def test_default_forms_need_a_grant_of_their_own():
-    wide = replace(TENANT, entities=(PAY, EntityPattern(forms=frozenset({Form.DEFAULT_USER}))))
+    wide = replace(TENANT, entities=(PAY, EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER}))))
     assert judge(document(entity(user=DEFAULT)), [wide]).granted
 
 
@@ -144,8 +144,8 @@ def test_the_ranges_of_tenants_come_by_priority_and_a_key_without_bounds_hides_t
     users = EntityPattern(user=NamePattern(prefix=""))
     ips = EntityPattern(ip=NamePattern(prefix=""))
     bound = ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=2.0)
-    first = Tenant(namespaces=frozenset({"a"}), entities=(users, ips), priority=1)
-    second = Tenant(
+    first = TenantGrant(namespaces=frozenset({"a"}), entities=(users, ips), priority=1)
+    second = TenantGrant(
         namespaces=frozenset({"a", "b"}), entities=(users,), bounds=(bound,), priority=2
     )
     ranges = granted_ranges([second, first])

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.state import State
-from reconciler.quota.twins import canonical_address, find_twins, is_named_ip, spellings_of
+from reconciler.quota.state import QuotaState
+from reconciler.quota.twins import canonical_address, find_ip_aliases, is_named_ip, spellings_of
 
 WANTED = entity(ip="10.0.0.1")
 
 
-def live(*addresses: str | None) -> State:
-    return State(limits={entity(ip=one): (None, None, None, None, 5.0) for one in addresses})
+def live(*addresses: str | None) -> QuotaState:
+    return QuotaState(limits={entity(ip=one): (None, None, None, None, 5.0) for one in addresses})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_long_and_short_spellings_of_an_ipv6_address_are_one(address):
 
 @pytest.mark.parametrize("spelling", ["010.0.0.1", "10.1", "::ffff:10.0.0.1"])
 def test_a_live_twin_is_found_with_the_line_that_removes_it(spelling):
-    (twin,) = find_twins([WANTED], live(spelling, "10.0.0.1", "192.0.2.1", "localhost", DEFAULT))
+    (twin,) = find_ip_aliases([WANTED], live(spelling, "10.0.0.1", "192.0.2.1", "localhost", DEFAULT))
     assert (twin.entity, twin.live) == (WANTED, entity(ip=spelling))
     assert twin.keys == ("connection_creation_rate",)
     assert twin.removal == (
@@ -69,18 +69,18 @@ def test_a_live_twin_is_found_with_the_line_that_removes_it(spelling):
 
 
 def test_every_twin_is_listed_sorted_and_users_are_none():
-    state = State(
+    state = QuotaState(
         limits={
             **live("::ffff:10.0.0.1", "10.1").limits,
             entity(user="10.1"): (1.0, None, None, None, None),
         }
     )
-    assert [one.live[2] for one in find_twins([WANTED], state)] == ["10.1", "::ffff:10.0.0.1"]
+    assert [one.live[2] for one in find_ip_aliases([WANTED], state)] == ["10.1", "::ffff:10.0.0.1"]
 
 
 def test_without_an_address_there_is_nothing_to_look_for():
-    assert find_twins([], live("10.1")) == ()
-    assert find_twins([entity(ip="localhost")], live("localhost")) == ()
+    assert find_ip_aliases([], live("10.1")) == ()
+    assert find_ip_aliases([entity(ip="localhost")], live("localhost")) == ()
 
 
 def test_only_a_named_ip_is_one_address():
@@ -90,7 +90,7 @@ def test_only_a_named_ip_is_one_address():
 
 
 def test_the_line_that_removes_a_twin_is_safe_in_a_shell():
-    (twin,) = find_twins([entity(ip="fe80::1")], live("fe80::1%a b;c"))
+    (twin,) = find_ip_aliases([entity(ip="fe80::1")], live("fe80::1%a b;c"))
     assert "--names=ip='fe80::1%a b;c' --delete" in twin.removal
 
 

@@ -1,6 +1,6 @@
 """One audit line per change that was sent or held, with the broker's own words."""
 
-from reconciler.quota.report import Origin
+from reconciler.quota.report import RunOrigin
 from reconciler.render.text import outcome_text
 from tests.fakes.cluster import LOST
 from tests.reconcile.worlds import ALICE, ANYONE, BOB, RATE, World, documents
@@ -11,7 +11,7 @@ def test_refused_held_and_applied_changes_each_leave_a_line():
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no\n")
     world.apply(
         documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0}, BOB: {RATE: 6.0}}),
-        origin=Origin(who="ci", commit="abc", tool_version="1"),
+        origin=RunOrigin(author="ci", commit="abc", tool_version="1"),
     )
     lines = {line["entity"][0][1]: line for line in world.audit.entries}
     assert (lines["alice"]["outcome"], lines["alice"]["words"]) == (
@@ -35,7 +35,7 @@ def test_what_waits_for_its_own_earlier_write_says_so():
     world.apply(documents({BOB: {RATE: 6.0}}))
     world.cluster.faults.unknown.clear()
     outcome = world.apply(documents({BOB: {RATE: 7.0}}))
-    assert [pair.word for pair in outcome.pairs] == ["HELD"]
+    assert [pair.status_text for pair in outcome.pairs] == ["HELD"]
     last = world.audit.entries[-1]
     assert last["words"] == "waits for an earlier write of its own that may still land (up to 65 s)"
     assert "user=bob" not in outcome_text(outcome).partition("waits for")[2]

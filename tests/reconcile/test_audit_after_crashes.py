@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit import MemoryAuditLog, StreamAuditLog, read_entries
-from reconciler.quota.report import Origin
+from reconciler.quota.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
 from reconciler.render.documents import dump, entity_json
 from reconciler.render.json_outcome import outcome_document, read_undo
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
-KILLED = Origin(who="killed", commit="abc")
+KILLED = RunOrigin(author="killed", commit="abc")
 DESIRED = documents({ALICE: {RATE: 10.0, SHARE: 5.0}, ANYONE: {RATE: 5.0}, ALICE_SHOP: {RATE: 7.0}})
 LIVE = {ALICE: {RATE: 3.0}, BOB: {RATE: 9.0}}
 
@@ -105,9 +105,9 @@ def test_the_outcome_of_a_killed_run_brings_every_value_back(at):
         assert world.cluster.truth == before
         return
     world.cluster.clock.advance(66.0)
-    undo = read_undo(kept[0], where="outcome")
+    undo = read_undo(kept[0], location="outcome")
     now = world.cluster.clock.now()
-    orders = rollback_orders(undo.before, now=now, who="me", reason="undo")
+    orders = rollback_orders(undo.before, now=now, principal="me", reason="undo")
     world.apply(DESIRED, overrides=orders)
     assert world.cluster.truth == before
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.quota.basis import Difference, Ground
+from reconciler.quota.basis import PreconditionChange, Precondition
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.reconcile.differences import difference_text
@@ -10,8 +10,8 @@ from reconciler.reconcile.differences import difference_text
 ALICE, RATE = entity(user="a\n"), Key.PRODUCER_BYTE_RATE
 
 
-def ground(live=1024.0, applied=None, document="") -> Ground:
-    return Ground(entity=ALICE, key=RATE, live=live, applied=applied, document=document)
+def ground(live=1024.0, applied=None, document="") -> Precondition:
+    return Precondition(entity=ALICE, key=RATE, live=live, applied=applied, document=document)
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def ground(live=1024.0, applied=None, document="") -> Ground:
     ],
 )
 def test_each_difference_is_one_line(then, now, words):
-    text = difference_text(Difference(entity=ALICE, key=RATE, then=then, now=now))
+    text = difference_text(PreconditionChange(entity=ALICE, key=RATE, then=then, now=now))
     assert text == f'user="a\\u000a" producer_byte_rate: {words}'

@@ -5,9 +5,9 @@ import asyncio
 from reconciler.errors import WrongCluster
 from reconciler.quota.desired import merge
 from reconciler.quota.policy import DriftMode, Rules
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 from reconciler.reconcile import drift, note_drift, observe, prepare
-from reconciler.reconcile.drift import as_applied, look
+from reconciler.reconcile.drift import as_applied, observe_drift
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
@@ -84,8 +84,8 @@ def test_the_records_as_documents_ask_for_exactly_what_was_applied():
     assert desired.documents == {"a/one", "a/two"}
 
 
-def looked(world: World, *, notes: bool = True) -> Pass:
-    return asyncio.run(look(world.ports, world.orders, cluster="prod", notes=notes))
+def looked(world: World, *, notes: bool = True) -> Reconciliation:
+    return asyncio.run(observe_drift(world.ports, world.orders, cluster="prod", notes=notes))
 
 
 def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():

@@ -16,10 +16,10 @@ from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.change import apply_to
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.reconcile.worlds import RATE, SHARE, World, documents
@@ -48,7 +48,7 @@ class CrashError(BaseException):
     """The process ends here; nothing may catch it."""
 
 
-def is_lawful(before: State, after: State, now: State) -> bool:
+def is_lawful(before: QuotaState, after: QuotaState, now: QuotaState) -> bool:
     return all(
         there.value in {old.value, new.value}
         for principal in PRINCIPALS
@@ -97,7 +97,7 @@ def started(live: dict, owned_table: dict) -> World:
     """A cluster where one table was applied by us and another stands there from others."""
     world = World(
         {e: v for e, v in live.items() if e not in owned_table},
-        owned=Owned(cluster_id="fake-cluster"),
+        owned=OwnershipRecords(cluster_id="fake-cluster"),
     )
     world.apply(documents(owned_table))
     return world
@@ -140,7 +140,7 @@ def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
     world.cluster.faults.lag.update({node: lag for node, lag in lags.items() if lag < math.inf})
     before = world.cluster.truth
     after = apply_to(before, world.plan(documents(new)).plan.changes)
-    shown: list[State] = []
+    shown: list[QuotaState] = []
     world.cluster.faults.before = lambda _: shown.extend(map(world.cluster.shown_by, (1, 2, 3)))
     world.apply(documents(new))
     assert all(is_lawful(before, after, now) for now in shown)
@@ -149,7 +149,7 @@ def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
 class CrashingInventory(MemoryInventory):
     """Dies before or after the nth write."""
 
-    def __init__(self, owned: Owned, *, at: int, after: bool) -> None:
+    def __init__(self, owned: OwnershipRecords, *, at: int, after: bool) -> None:
         super().__init__(owned)
         self._at, self._after = at, after
 

@@ -7,20 +7,20 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.quota.policy import Cause, Policy
-from reconciler.reconcile import OverrideOrder, observe
+from reconciler.reconcile import NewOverride, observe
 from tests.fakes.cluster import LOST
 from tests.reconcile.worlds import ALICE, BOB, RATE, World, documents, state
 
 DESIRED = documents({ALICE: {RATE: 100.0}})
 
 
-def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> OverrideOrder:
-    return OverrideOrder(
+def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> NewOverride:
+    return NewOverride(
         entity=subject,
         key=RATE,
         value=value,
         until=world.cluster.clock.now() + seconds,
-        who="me",
+        principal="me",
         reason="night",
         ends_with_document=ends,
     )
@@ -32,7 +32,7 @@ def test_an_override_replaces_what_is_declared_until_it_ends():
     world.apply(DESIRED, overrides=(order(500.0, world=world),))
     assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
     override = world.owned().overrides[ALICE, RATE]
-    assert (override.before, override.declared, override.who) == (100.0, 100.0, "me")
+    assert (override.before, override.declared, override.author) == (100.0, 100.0, "me")
 
     assert world.apply(DESIRED).pairs == ()
     world.cluster.clock.advance(3601.0)

@@ -1,17 +1,17 @@
 """What a run does when it is told nothing special."""
 
 from reconciler.quota.policy import DriftMode, Policy
-from reconciler.reconcile import Orders, Validation
+from reconciler.reconcile import ReconcileOptions, ValidationMode
 from tests.reconcile.worlds import World
 
 
 def test_untold_a_run_is_careful():
-    orders = Orders()
+    orders = ReconcileOptions()
     assert orders.rules.policy is Policy.UPSERT
     assert orders.rules.drift is DriftMode.WARN
     assert not orders.rules.sync_confirmed
     assert orders.guards.protect_defaults
-    assert orders.validation is Validation.AUTO
+    assert orders.validation is ValidationMode.AUTO
     assert not orders.pace
 
 

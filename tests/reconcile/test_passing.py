@@ -15,16 +15,16 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.budgets import Allotment
+from reconciler.quota.budgets import RemovalAllowance
 from reconciler.quota.change import Plan
-from reconciler.quota.desired import Desired, merge
+from reconciler.quota.desired import DesiredState, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guard, Guards, check
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
-from reconciler.quota.report import Pass
+from reconciler.quota.report import Reconciliation
 from reconciler.reconcile import run_pass, withhold
 from tests.reconcile.worlds import (
     ALICE,
@@ -45,23 +45,23 @@ CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT
 USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0}}
 
 
-def passed(world: World, wanted: dict | Desired, *, corrects=None, before=None, **orders) -> Pass:
+def passed(world: World, wanted: dict | DesiredState, *, corrects=None, before=None, **orders) -> Reconciliation:
     return asyncio.run(a_pass(world, wanted, corrects=corrects, before=before, **orders))
 
 
-async def a_pass(world: World, wanted, *, corrects=None, before=None, **orders) -> Pass:
+async def a_pass(world: World, wanted, *, corrects=None, before=None, **orders) -> Reconciliation:
     given = {} if corrects is None else {"corrects": corrects}
     given |= {} if before is None else {"before_sending": before}
-    desired = wanted if isinstance(wanted, Desired) else documents(wanted)
+    desired = wanted if isinstance(wanted, DesiredState) else documents(wanted)
     return await run_pass(world.ports, world.told(**orders), desired, cluster="prod", **given)
 
 
-def words(made: Pass) -> dict:
+def words(made: Reconciliation) -> dict:
     assert made.outcome is not None
-    return {(pair.change.entity, pair.change.key): pair.word for pair in made.outcome.pairs}
+    return {(pair.change.entity, pair.change.key): pair.status_text for pair in made.outcome.pairs}
 
 
-def withheld(made: Pass) -> dict:
+def withheld(made: Reconciliation) -> dict:
     return {
         (one.change.entity, one.change.key): {violation.guard for violation in one.violations}
         for one in made.withheld
@@ -244,13 +244,13 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
     )
     prepared = world.plan(documents(wanted))
     left, out = withhold(
-        prepared.plan, guards, prepared.seen.live, owned=prepared.seen.owned, allotment=Allotment()
+        prepared.plan, guards, prepared.observation.live, owned=prepared.observation.owned, allotment=RemovalAllowance()
     )
     assert {*left.changes, *(one.change for one in out)} == set(prepared.plan.changes)
     assert len(left.changes) + len(out) == len(prepared.plan.changes)
-    assert check(left, guards, prepared.seen.live) == ()
+    assert check(left, guards, prepared.observation.live) == ()
     assert all(one.violations for one in out)
-    if not check(prepared.plan, guards, prepared.seen.live):
+    if not check(prepared.plan, guards, prepared.observation.live):
         assert out == ()
 
 
@@ -352,7 +352,7 @@ def test_ignored_drift_is_neither_corrected_nor_noted():
 def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
     world = drifted()
 
-    async def fenced() -> Pass:
+    async def fenced() -> Reconciliation:
         return await run_pass(
             world.ports, world.told(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
         )
@@ -371,7 +371,7 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
     world = World()
     told: list[Plan] = []
 
-    async def before(plan: Plan, owned: Owned) -> None:
+    async def before(plan: Plan, owned: OwnershipRecords) -> None:
         told.append(plan)
         assert world.cluster.writes == 0
         assert world.inventory.written == []
@@ -386,7 +386,7 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
 def test_whoever_is_told_can_stop_the_pass():
     world = World()
 
-    async def before(plan: Plan, owned: Owned) -> None:
+    async def before(plan: Plan, owned: OwnershipRecords) -> None:
         raise InventoryError("no space left on device")
 
     made = passed(world, USERS, before=before)
@@ -470,10 +470,10 @@ def test_a_refused_entity_is_part_of_the_outcome_and_no_error():
 
 def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
     world = World()
-    told: list[Pass] = []
+    told: list[Reconciliation] = []
 
     async def stopped() -> None:
-        task: asyncio.Task[Pass]
+        task: asyncio.Task[Reconciliation]
 
         def stop(request: str) -> None:
             if request == "answer":
@@ -496,7 +496,7 @@ def test_a_pass_that_is_stopped_before_it_sends_just_ends():
     world = World()
 
     async def stopped() -> None:
-        task: asyncio.Task[Pass]
+        task: asyncio.Task[Reconciliation]
 
         def stop(request: str) -> None:
             if request == "describe":
@@ -522,10 +522,10 @@ def test_the_live_state_is_that_of_the_last_look():
 def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tells():
     world = World()
     world.cluster.faults.lag[2] = 1e9
-    told: list[Pass] = []
+    told: list[Reconciliation] = []
 
     async def stopped() -> None:
-        task: asyncio.Task[Pass]
+        task: asyncio.Task[Reconciliation]
 
         def stop(request: str) -> None:
             if request == "wait_visible" and world.cluster.requests.count("wait_visible") == 1:
@@ -548,7 +548,7 @@ def test_a_pass_that_is_asked_twice_to_stop_ends_at_once_and_keeps_its_intents()
     world.cluster.faults.lag[2] = 1e9
 
     async def stopped() -> None:
-        task: asyncio.Task[Pass]
+        task: asyncio.Task[Reconciliation]
 
         def stop(request: str) -> None:
             if request == "wait_visible":

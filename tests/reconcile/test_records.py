@@ -2,21 +2,21 @@
 
 import pytest
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.desired import Declaration
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.owned import Dropped, IntentEnded, OverrideEnded, Owner, Recorded
+from reconciler.quota.owned import RecordDropped, IntentEnded, OverrideEnded, Owner, Recorded
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import PairOutcome, Seen
+from reconciler.quota.report import PairOutcome, PairVisibility
 from reconciler.quota.state import NO_LIMITS
 from reconciler.reconcile import records
 from tests.reconcile.worlds import ALICE, RATE
 
 OWNER = Owner(document="a/b", since=1.0)
-SET = Change(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC, owner=OWNER)
-REMOVE = Change(entity=ALICE, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=OWNER)
+SET = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC, owner=OWNER)
+REMOVE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=OWNER)
 CLAIM = Declaration(document="a/b", entity=ALICE, limits=NO_LIMITS)
-RETURNED = Change(
+RETURNED = QuotaChange(
     entity=ALICE,
     key=RATE,
     before=1.0,
@@ -25,38 +25,38 @@ RETURNED = Change(
     owner=OWNER,
     claim=CLAIM,
 )
-RESTORED = Change(
+RESTORED = QuotaChange(
     entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.OVERRIDE_EXPIRED, owner=OWNER
 )
 MINE = Recorded(entity=ALICE, key=RATE, value=2.0, owner=OWNER)
-DROPPED, ENDED = Dropped(entity=ALICE, key=RATE), IntentEnded(entity=ALICE, key=RATE)
+DROPPED, ENDED = RecordDropped(entity=ALICE, key=RATE), IntentEnded(entity=ALICE, key=RATE)
 OVER = OverrideEnded(entity=ALICE, key=RATE)
-YES, LOST = Applied(), Unknown(why="lost")
+YES, LOST = Applied(), Unknown(reason="lost")
 
 
 @pytest.mark.parametrize(
     ("change", "result", "seen", "recorded"),
     [
-        (SET, YES, Seen.VISIBLE, (MINE,)),
-        (SET, YES, Seen.CHANGED, (MINE,)),
-        (SET, YES, Seen.NOT_YET, ()),
-        (SET, YES, Seen.UNCHECKED, ()),
-        (SET, LOST, Seen.VISIBLE, (MINE,)),
-        (SET, LOST, Seen.NOT_YET, ()),
-        (SET, LOST, Seen.CHANGED, ()),
-        (SET, Rejected(code=1, name="X", message=""), Seen.UNCHECKED, (ENDED,)),
-        (SET, Held(waits_for=()), Seen.UNCHECKED, (ENDED,)),
-        (SET, None, Seen.UNCHECKED, (ENDED,)),
-        (REMOVE, YES, Seen.VISIBLE, (DROPPED,)),
-        (REMOVE, YES, Seen.NOT_YET, ()),
-        (RETURNED, YES, Seen.VISIBLE, (MINE, OVER)),
-        (RETURNED, YES, Seen.NOT_YET, ()),
-        (RESTORED, YES, Seen.VISIBLE, (DROPPED, OVER)),
+        (SET, YES, PairVisibility.VISIBLE, (MINE,)),
+        (SET, YES, PairVisibility.CHANGED, (MINE,)),
+        (SET, YES, PairVisibility.NOT_YET, ()),
+        (SET, YES, PairVisibility.UNCHECKED, ()),
+        (SET, LOST, PairVisibility.VISIBLE, (MINE,)),
+        (SET, LOST, PairVisibility.NOT_YET, ()),
+        (SET, LOST, PairVisibility.CHANGED, ()),
+        (SET, Rejected(code=1, name="X", message=""), PairVisibility.UNCHECKED, (ENDED,)),
+        (SET, Held(waits_for=()), PairVisibility.UNCHECKED, (ENDED,)),
+        (SET, None, PairVisibility.UNCHECKED, (ENDED,)),
+        (REMOVE, YES, PairVisibility.VISIBLE, (DROPPED,)),
+        (REMOVE, YES, PairVisibility.NOT_YET, ()),
+        (RETURNED, YES, PairVisibility.VISIBLE, (MINE, OVER)),
+        (RETURNED, YES, PairVisibility.NOT_YET, ()),
+        (RESTORED, YES, PairVisibility.VISIBLE, (DROPPED, OVER)),
     ],
 )
 def test_only_what_is_certain_goes_on_record(change, result, seen, recorded):
     assert (
-        records.results([PairOutcome(change=change, result=result, seen=seen)], now=9.0) == recorded
+        records.results([PairOutcome(change=change, result=result, visibility=seen)], now=9.0) == recorded
     )
 
 

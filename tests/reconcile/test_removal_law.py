@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.desired import Desired, merge
+from reconciler.quota.desired import DesiredState, merge
 from reconciler.quota.entity import Entity
-from reconciler.quota.owned import SETTLING_SECONDS, Intend, Owned, Pair
+from reconciler.quota.owned import SETTLING_SECONDS, IntentStarted, OwnershipRecords, Pair
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
@@ -92,7 +92,7 @@ class WatchedInventory(MemoryInventory):
     """Notes which intents reached it, and dies before or after its first write of a run."""
 
     def __init__(self, history: "History") -> None:
-        super().__init__(Owned(cluster_id="fake-cluster"))
+        super().__init__(OwnershipRecords(cluster_id="fake-cluster"))
         self.crash = NO_CRASH
         self._history = history
 
@@ -113,7 +113,7 @@ class History:
         self.inventory = WatchedInventory(self)
         self.world.inventory = self.inventory
         self.world.ports = replace(self.world.ports, inventory=self.inventory)
-        self.desired: Desired = merge([])
+        self.desired: DesiredState = merge([])
         self.ours: dict[Pair, set[float | None]] = {}
         self.open: dict[Pair, dict[float | None, float]] = {}
         self.described_at = 0.0
@@ -135,7 +135,7 @@ class History:
                 if late and self.described.value(*pair) != value:
                     del values[value]
         for change in changes:
-            if isinstance(change, Intend):
+            if isinstance(change, IntentStarted):
                 pair = change.entity, change.key
                 self.open.setdefault(pair, {})[change.intent.value] = change.intent.at
 
@@ -169,7 +169,7 @@ class History:
         if step.fate is not None:
             cluster.faults.unknown.update(dict.fromkeys((ALICE, BOB), step.fate))
         prepared = await prepare(ports, orders, self.desired)
-        self.described, self.described_at = prepared.seen.live, prepared.seen.at
+        self.described, self.described_at = prepared.observation.live, prepared.observation.at
         self._check(prepared.plan.changes)
         self._adopt(step.policy)
         self.inventory.crash = step.crash

@@ -12,9 +12,9 @@ NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
 
 
 def roll_back(world: World, outcome: Outcome, desired, **more) -> Outcome:
-    undo = read_undo(dump(outcome_document(outcome)), where="OUTCOME.json")
+    undo = read_undo(dump(outcome_document(outcome)), location="OUTCOME.json")
     orders = rollback_orders(
-        undo.before, now=world.cluster.clock.now(), who="me", reason="oops", **more
+        undo.before, now=world.cluster.clock.now(), principal="me", reason="oops", **more
     )
     pairs = {(one.entity, one.key) for one in orders}
     return world.apply(desired, overrides=orders, only=lambda e, k: (e, k) in pairs)
@@ -52,7 +52,7 @@ def test_the_documents_speak_again_after_a_day():
 
 
 def test_a_rollback_lasts_a_day_at_most():
-    orders = rollback_orders([(ALICE, RATE, 1.0)], now=0.0, who="me", reason="", seconds=10**9)
+    orders = rollback_orders([(ALICE, RATE, 1.0)], now=0.0, principal="me", reason="", seconds=10**9)
     assert orders[0].until == 86_400.0
     assert orders[0].ends_with_document
 
@@ -60,5 +60,5 @@ def test_a_rollback_lasts_a_day_at_most():
 def test_what_was_refused_or_held_is_not_rolled_back():
     world = World()
     world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
-    undo = read_undo(dump(outcome_document(world.apply(NEW))), where="OUTCOME.json")
+    undo = read_undo(dump(outcome_document(world.apply(NEW))), location="OUTCOME.json")
     assert undo.before == ((ALICE, RATE, None),)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from reconciler.errors import Refused, StalePlan
+from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guards
-from reconciler.quota.owned import Dropped, Owner, Recorded
+from reconciler.quota.owned import RecordDropped, Owner, Recorded
 from reconciler.reconcile import (
     apply,
     check_digest,
@@ -39,7 +39,7 @@ NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
 def reviewed(world: World, desired=NEW):
     """A plan that went through a file."""
     text = dump(plan_document(world.plan(desired).preview))
-    return read_plan(text, where="plan.json")
+    return read_plan(text, location="plan.json")
 
 
 def started() -> World:
@@ -110,7 +110,7 @@ def test_a_limit_that_nobody_relies_on_may_change():
 @pytest.mark.parametrize(
     "change",
     [
-        Dropped(entity=ALICE, key=RATE),
+        RecordDropped(entity=ALICE, key=RATE),
         Recorded(entity=ALICE, key=RATE, value=99.0, owner=Owner(document="team/x")),
     ],
 )
@@ -180,7 +180,7 @@ def test_guards_are_those_of_our_own_side_also_for_a_trusted_plan():
     world = started()
     saved = reviewed(world)
     strict = world.told(guards=Guards(max_removals=0))
-    with pytest.raises(Refused):
+    with pytest.raises(PlanRefused):
         asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
     assert world.apply(OLD).pairs == ()
 

@@ -6,9 +6,9 @@ import pytest
 
 from reconciler.errors import Interrupted
 from reconciler.quota.outcome import Applied, Unknown
-from reconciler.quota.report import Outcome, Seen
+from reconciler.quota.report import Outcome, PairVisibility
 from reconciler.reconcile import prepare
-from reconciler.reconcile.send import Sender
+from reconciler.reconcile.send import PlanSender
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
 
 LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 7.0}})
@@ -42,8 +42,8 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
 def test_the_answer_of_the_request_under_way_is_waited_for(request_name):
     world = World()
     outcome = stopped_at(world, request_name, 2)
-    assert [pair.word for pair in outcome.pairs] == ["APPLIED", "APPLIED", "NOT SENT"]
-    assert [pair.seen for pair in outcome.pairs] == [Seen.VISIBLE, Seen.VISIBLE, Seen.UNCHECKED]
+    assert [pair.status_text for pair in outcome.pairs] == ["APPLIED", "APPLIED", "NOT SENT"]
+    assert [pair.visibility for pair in outcome.pairs] == [PairVisibility.VISIBLE, PairVisibility.VISIBLE, PairVisibility.UNCHECKED]
     assert outcome.interrupted
     assert len(world.cluster.sent) == 2
 
@@ -101,11 +101,11 @@ def test_an_answer_that_never_comes_makes_the_request_unknown():
             """A store whose answer never comes, as a client tells it: unknown while under way."""
 
             async def alter(self, alterations, *, results, **_):
-                results.update({one.entity: Unknown(why="under way") for one in alterations})
+                results.update({one.entity: Unknown(reason="under way") for one in alterations})
                 waiting.set()
                 await asyncio.Event().wait()
 
-        sender = Sender(
+        sender = PlanSender(
             store=Silent(),
             clock=world.cluster.clock,
             progress=world.ports.progress,
@@ -120,7 +120,7 @@ def test_an_answer_that_never_comes_makes_the_request_unknown():
 
     sender = asyncio.run(story())
     assert sender.interrupted
-    assert sender.results == {(False, ALICE_SHOP): Unknown(why="under way")}
+    assert sender.results == {(False, ALICE_SHOP): Unknown(reason="under way")}
     assert sender.was_sent
 
 
@@ -141,7 +141,7 @@ def test_stopping_before_anything_was_sent_says_so():
 def test_results_name_the_pass_because_an_entity_may_stand_in_both():
     world = World()
     world.apply(documents({ALICE: {RATE: 5.0}}))
-    sender = Sender(
+    sender = PlanSender(
         store=world.cluster,
         clock=world.cluster.clock,
         progress=world.ports.progress,

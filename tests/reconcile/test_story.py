@@ -9,7 +9,7 @@ from reconciler.errors import (
     ConnectError,
     InventoryError,
     ManifestErrors,
-    Refused,
+    PlanRefused,
     StalePlan,
     WrongCluster,
 )
@@ -17,9 +17,9 @@ from reconciler.quota.desired import merge
 from reconciler.quota.entity import entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.outcome import Held, Rejected
-from reconciler.quota.owned import Intend, Owned, Owner, Recorded
+from reconciler.quota.owned import IntentStarted, OwnershipRecords, Owner, Recorded
 from reconciler.quota.policy import Cause, Policy
-from reconciler.quota.report import Seen
+from reconciler.quota.report import PairVisibility
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.reconcile.worlds import (
@@ -54,7 +54,7 @@ def test_what_is_declared_is_applied_seen_and_owned():
     assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
     assert world.owned().records[ALICE].applied == (2048.0, None, 50.0, None, None)
     assert world.owned().intents == {}
-    assert set(seen(outcome).values()) == {Seen.VISIBLE}
+    assert set(seen(outcome).values()) == {PairVisibility.VISIBLE}
     assert outcome.visibility.visible == (1, 2, 3)
 
 
@@ -77,7 +77,7 @@ def test_a_second_run_writes_nothing_anywhere():
 
 def test_intents_are_on_record_before_anything_is_sent():
     world = World()
-    sent_at: list[Owned] = []
+    sent_at: list[OwnershipRecords] = []
 
     def look(request: str) -> None:
         if request == "alter":
@@ -133,7 +133,7 @@ def test_a_removal_waits_until_the_set_that_it_relies_on_is_visible_on_every_liv
     outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
     assert words(outcome) == {(ALICE_SHOP, RATE): "HELD", (ALICE, RATE): "APPLIED"}
     assert outcome.visibility.lagging == (3,)
-    assert seen(outcome)[ALICE, RATE] is Seen.NOT_YET
+    assert seen(outcome)[ALICE, RATE] is PairVisibility.NOT_YET
     assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1.0
 
     world.cluster.faults.lag.clear()
@@ -157,8 +157,8 @@ def test_a_write_without_an_answer_is_unknown_and_looked_at_again(fate: str, liv
     world.cluster.faults.unknown[ALICE] = fate
     outcome = world.apply(TWO)
     assert words(outcome)[ALICE, RATE] == "UNKNOWN"
-    assert seen(outcome)[ALICE, RATE] is (Seen.VISIBLE if fate == LANDED else Seen.NOT_YET)
-    assert outcome.pairs[0].found == live
+    assert seen(outcome)[ALICE, RATE] is (PairVisibility.VISIBLE if fate == LANDED else PairVisibility.NOT_YET)
+    assert outcome.pairs[0].observed_value == live
     assert ((ALICE, RATE) in world.owned().intents) == (fate != LANDED)
     assert (ALICE in world.owned().records) == (fate == LANDED)
 
@@ -230,17 +230,17 @@ def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
 
     world.cluster.faults.before = interfere
     outcome = world.apply(TWO)
-    assert seen(outcome)[BOB, RATE] is Seen.CHANGED
-    assert outcome.pairs[-1].found == 7.0
-    assert seen(outcome)[ALICE, RATE] is Seen.VISIBLE
+    assert seen(outcome)[BOB, RATE] is PairVisibility.CHANGED
+    assert outcome.pairs[-1].observed_value == 7.0
+    assert seen(outcome)[ALICE, RATE] is PairVisibility.VISIBLE
     assert not outcome.complete
     world.cluster.faults.before = lambda _: None
-    assert [one.live for one in world.plan(TWO).plan.found(Cause.DRIFT)] == [7.0]
+    assert [one.live for one in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
 
 
 def test_guards_refuse_the_whole_plan_and_nothing_is_written():
     world = World({ANYONE: {RATE: 5000.0}}, guards=Guards())
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(PlanRefused) as caught:
         world.apply(documents({ANYONE: {RATE: 6000.0}, ALICE: {RATE: 10.0}}))
     assert len(caught.value.violations) == 3
     assert any("--allow-defaults" in line for line in caught.value.violations)
@@ -326,7 +326,7 @@ def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
     real = world.inventory.write
 
     async def only_intents(cluster_id, changes):
-        if not all(isinstance(one, Intend) for one in changes):
+        if not all(isinstance(one, IntentStarted) for one in changes):
             raise InventoryError("the disk is full")
         await real(cluster_id, changes)
 
@@ -460,7 +460,7 @@ def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
 
 def test_without_records_removals_cannot_be_known():
     assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
-    known = World(owned=Owned(cluster_id="fake-cluster"))
+    known = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
     assert known.plan(TWO).preview.warnings == ()
 
 
@@ -472,5 +472,5 @@ def test_first_applied_values_keep_their_date():
     world.apply(documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 5000.0}}))
     assert world.owned().records[BOB].owners[0] == before
     assert isinstance(before, Owner)
-    assert isinstance(world.inventory.written[0][0], Intend)
+    assert isinstance(world.inventory.written[0][0], IntentStarted)
     assert isinstance(world.inventory.written[1][0], Recorded)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from reconciler.errors import AuthorizationError, Refused
+from reconciler.errors import AuthorizationError, PlanRefused
 from reconciler.quota.outcome import Applied, Rejected
-from reconciler.quota.state import State
-from reconciler.reconcile import Observation, Validation, preview
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import Observation, ValidationMode, preview
 from reconciler.reconcile.validate import requests, validate
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents
 
@@ -61,26 +61,26 @@ def test_a_right_that_proves_missing_falls_back_to_the_rules():
     world.cluster.faults.before = deny
     assert verdict(world, validator=rules).source == "sandbox 4.x"
     with pytest.raises(AuthorizationError):
-        verdict(world, validator=rules, validation=Validation.BROKER)
+        verdict(world, validator=rules, validation=ValidationMode.BROKER)
 
 
 def test_nobody_at_hand_is_told_as_such():
     world = World(rights=None)
     assert verdict(world).source == "none"
-    with pytest.raises(Refused, match="not at hand"):
-        verdict(world, validation=Validation.SANDBOX)
+    with pytest.raises(PlanRefused, match="not at hand"):
+        verdict(world, validation=ValidationMode.SANDBOX)
 
 
 def test_none_asks_nobody():
     world = World()
-    found = verdict(world, validator=rules, validation=Validation.NONE)
+    found = verdict(world, validator=rules, validation=ValidationMode.NONE)
     assert (found.source, world.cluster.validated) == ("none", [])
 
 
 def test_an_empty_plan_needs_no_verdict():
     world = World()
     world.apply(TWO)
-    assert world.plan(TWO).preview.verdict.why == "there is nothing to validate"
+    assert world.plan(TWO).preview.verdict.reason == "there is nothing to validate"
 
 
 def test_a_refusal_makes_the_plan_errored_but_still_applyable():
@@ -108,7 +108,7 @@ def test_a_snapshot_is_judged_by_the_rules_without_any_request():
     )
     owned = asyncio.run(world.inventory.load("lkc"))
     seen = Observation(
-        cluster=None, cluster_id="lkc", live=State(), owned=owned, at=100.0, snapshot_at=40.0
+        cluster=None, cluster_id="lkc", live=QuotaState(), owned=owned, at=100.0, snapshot_at=40.0
     )
     from_snapshot = preview(
         seen, TWO, world.orders, verdict=asyncio.run(validate(ports, world.orders, seen, ()))

@@ -5,50 +5,50 @@ import asyncio
 import pytest
 
 from reconciler.errors import ConnectError
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Seen, Visibility
+from reconciler.quota.report import PairVisibility, Visibility
 from reconciler.reconcile.verify import judge
 from tests.reconcile.worlds import ALICE, RATE, World, documents, state
 
-CHANGE = Change(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
+CHANGE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
 ALL, SOME = (
     Visibility(visible=(1, 2), lagging=(), unreachable={}),
     Visibility(visible=(1,), lagging=(2,), unreachable={}),
 )
-YES, LOST = Applied(), Unknown(why="lost")
+YES, LOST = Applied(), Unknown(reason="lost")
 
 
 @pytest.mark.parametrize(
     ("result", "visibility", "found", "seen"),
     [
-        (YES, ALL, 2.0, Seen.VISIBLE),
-        (YES, SOME, 2.0, Seen.NOT_YET),
-        (YES, SOME, 1.0, Seen.NOT_YET),
-        (YES, ALL, 1.0, Seen.CHANGED),
-        (YES, ALL, 9.0, Seen.CHANGED),
-        (YES, SOME, 9.0, Seen.CHANGED),
-        (YES, None, 2.0, Seen.NOT_YET),
-        (LOST, ALL, 2.0, Seen.VISIBLE),
-        (LOST, None, 2.0, Seen.VISIBLE),
-        (LOST, ALL, 1.0, Seen.NOT_YET),
-        (LOST, ALL, 9.0, Seen.CHANGED),
-        (Rejected(code=1, name="X", message=""), ALL, 2.0, Seen.UNCHECKED),
-        (Held(waits_for=()), ALL, 2.0, Seen.UNCHECKED),
-        (None, ALL, 2.0, Seen.UNCHECKED),
+        (YES, ALL, 2.0, PairVisibility.VISIBLE),
+        (YES, SOME, 2.0, PairVisibility.NOT_YET),
+        (YES, SOME, 1.0, PairVisibility.NOT_YET),
+        (YES, ALL, 1.0, PairVisibility.CHANGED),
+        (YES, ALL, 9.0, PairVisibility.CHANGED),
+        (YES, SOME, 9.0, PairVisibility.CHANGED),
+        (YES, None, 2.0, PairVisibility.NOT_YET),
+        (LOST, ALL, 2.0, PairVisibility.VISIBLE),
+        (LOST, None, 2.0, PairVisibility.VISIBLE),
+        (LOST, ALL, 1.0, PairVisibility.NOT_YET),
+        (LOST, ALL, 9.0, PairVisibility.CHANGED),
+        (Rejected(code=1, name="X", message=""), ALL, 2.0, PairVisibility.UNCHECKED),
+        (Held(waits_for=()), ALL, 2.0, PairVisibility.UNCHECKED),
+        (None, ALL, 2.0, PairVisibility.UNCHECKED),
     ],
 )
 def test_each_change_is_judged_by_its_answer_and_by_what_is_live(result, visibility, found, seen):
     results = {} if result is None else {(False, ALICE): result}
     (pair,) = judge([CHANGE], results, live=state({ALICE: {RATE: found}}), visibility=visibility)
-    assert pair.seen is seen
-    assert pair.found == (found if isinstance(result, Applied | Unknown) else None)
+    assert pair.visibility is seen
+    assert pair.observed_value == (found if isinstance(result, Applied | Unknown) else None)
 
 
 def test_without_a_look_nothing_is_claimed():
     (pair,) = judge([CHANGE], {(False, ALICE): YES}, live=None, visibility=ALL)
-    assert (pair.seen, pair.found) == (Seen.UNCHECKED, None)
+    assert (pair.visibility, pair.observed_value) == (PairVisibility.UNCHECKED, None)
 
 
 def test_a_look_that_fails_is_told_and_leaves_the_intents():
@@ -62,7 +62,7 @@ def test_a_look_that_fails_is_told_and_leaves_the_intents():
 
     world.cluster.faults.before = cut
     outcome = world.apply(documents({ALICE: {RATE: 2.0}}))
-    assert [(pair.word, pair.seen) for pair in outcome.pairs] == [("APPLIED", Seen.UNCHECKED)]
+    assert [(pair.status_text, pair.visibility) for pair in outcome.pairs] == [("APPLIED", PairVisibility.UNCHECKED)]
     assert outcome.failure == "the result could not be looked at: all brokers went away"
     assert set(world.owned().intents) == {(ALICE, RATE)}
     world.cluster.faults.before = lambda _: None

@@ -4,15 +4,15 @@ import asyncio
 import math
 
 from reconciler.quota.outcome import Alteration
-from reconciler.reconcile.visible import WITNESSES, Witnesses, deadline_seconds
+from reconciler.reconcile.visible import WITNESSES, VisibilityProbes, deadline_seconds
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
 
 TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: {RATE: 4.0}}
 
 
-def witnessed(world: World) -> tuple[Witnesses, list[Alteration]]:
+def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
     changes = world.plan(documents(TABLE)).plan.changes
-    witnesses = Witnesses(changes)
+    witnesses = VisibilityProbes(changes)
     alterations = [Alteration(one.entity, ((str(one.key), one.after),)) for one in changes]
     asyncio.run(world.cluster.alter(alterations))
     for one in alterations:
@@ -20,7 +20,7 @@ def witnessed(world: World) -> tuple[Witnesses, list[Alteration]]:
     return witnesses, alterations
 
 
-def wait(world: World, witnesses: Witnesses, seconds: float = 30.0):
+def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
     """What the brokers showed, and how long that took."""
     started = world.cluster.clock.monotonic()
     seen = asyncio.run(

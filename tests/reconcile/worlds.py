@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from reconciler.inventory.audit import MemoryAuditLog
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.quota.report import Outcome
-from reconciler.quota.state import State, limits_of
-from reconciler.reconcile import Orders, Ports, Prepared, apply, prepare
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, PreparedPlan, apply, prepare
 from tests.fakes.cluster import FakeCluster
 
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -49,12 +49,12 @@ def declared(
     )
 
 
-def documents(values: dict[Entity, dict[Key, float]]) -> Desired:
+def documents(values: dict[Entity, dict[Key, float]]) -> DesiredState:
     return merge([declared(subject, limits) for subject, limits in values.items()])
 
 
-def state(values: dict[Entity, dict[Key, float]]) -> State:
-    return State(limits={subject: limits_of(limits) for subject, limits in values.items()})
+def state(values: dict[Entity, dict[Key, float]]) -> QuotaState:
+    return QuotaState(limits={subject: limits_of(limits) for subject, limits in values.items()})
 
 
 class World:
@@ -65,7 +65,7 @@ class World:
         live: dict[Entity, dict[Key, float]] | None = None,
         *,
         policy: Policy = Policy.SYNC,
-        owned: Owned | None = None,
+        owned: OwnershipRecords | None = None,
         guards: Guards = OPEN,
         **cluster,
     ) -> None:
@@ -73,27 +73,27 @@ class World:
         self.inventory = MemoryInventory(*([owned] if owned else []))
         self.audit = MemoryAuditLog()
         self.progress: list[tuple[str, int, int]] = []
-        self.ports = Ports(
+        self.ports = ReconcilePorts(
             store=self.cluster,
             inventory=self.inventory,
             clock=self.cluster.clock,
             audit=self.audit,
             progress=lambda *told: self.progress.append(told),
         )
-        self.orders = Orders(rules=Rules(policy=policy, sync_confirmed=True), guards=guards)
+        self.orders = ReconcileOptions(rules=Rules(policy=policy, sync_confirmed=True), guards=guards)
 
-    def told(self, **orders) -> Orders:
+    def told(self, **orders) -> ReconcileOptions:
         return replace(self.orders, **orders)
 
-    async def run(self, desired: Desired, **orders) -> Outcome:
+    async def run(self, desired: DesiredState, **orders) -> Outcome:
         told = self.told(**orders)
         return await apply(self.ports, told, await prepare(self.ports, told, desired))
 
-    def apply(self, desired: Desired, **orders) -> Outcome:
+    def apply(self, desired: DesiredState, **orders) -> Outcome:
         return asyncio.run(self.run(desired, **orders))
 
-    def plan(self, desired: Desired, **orders) -> Prepared:
+    def plan(self, desired: DesiredState, **orders) -> PreparedPlan:
         return asyncio.run(prepare(self.ports, self.told(**orders), desired))
 
-    def owned(self) -> Owned:
+    def owned(self) -> OwnershipRecords:
         return asyncio.run(self.inventory.load(self.cluster.cluster_id))

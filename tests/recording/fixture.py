@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from tests.recording.broker_run import Phase, Recorded, subject
@@ -172,11 +172,11 @@ def _records(recorded: Recorded) -> str:
     return "".join(lines)
 
 
-def _state(limits: tuple[tuple[Entity, str, float], ...], rename: Rename) -> State:
+def _state(limits: tuple[tuple[Entity, str, float], ...], rename: Rename) -> QuotaState:
     merged: dict[Entity, dict[Key, float]] = {}
     for who, key, value in limits:
         merged.setdefault(_pseudonym(who, rename), {})[Key(key)] = value
-    return State(limits={who: limits_of(values) for who, values in merged.items()})
+    return QuotaState(limits={who: limits_of(values) for who, values in merged.items()})
 
 
 def _pseudonym(who: Entity, rename: Rename) -> Entity:

@@ -60,7 +60,7 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     assert [(one.due_ms, one.took_ms) for one in kept.cases[1].free] == [(1_000, 5), (1_003, 5), (1_007, 993)]  # fmt: skip
     (series,) = kept.matrix["data"]["result"]
     assert (series["metric"]["user"], series["metric"]["instance"]) == (kept.cases[0].user, "broker-1:7071")  # fmt: skip
-    _, taken, state = read_state((tmp_path / "run-9.limited.quotas.json").read_text(), where="x")
+    _, taken, state = read_state((tmp_path / "run-9.limited.quotas.json").read_text(), location="x")
     assert taken
     assert {who[0] for who in state.limits} == {None, *(one.user for one in kept.cases)}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.usage.samples import QuotaType, Reading, Sample, cadence, rate_units
+from reconciler.usage.samples import QuotaType, UntimedSample, Sample, cadence, rate_units
 from reconciler.usage.series import between, throttled_ms, timed
 from reconciler.usage.throttle import Forecast, arrivals, simulate
 
@@ -100,7 +100,7 @@ def samples(
     chosen = set(kept)
     throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - NaN alone is not itself
     readings = [
-        Reading(ts, units, throttle.get(ts))
+        UntimedSample(ts, units, throttle.get(ts))
         for ts, value in rates
         if ts in chosen and (units := rate_units(kind, value)) is not None
     ]

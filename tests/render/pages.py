@@ -5,22 +5,22 @@ from dataclasses import replace
 
 from reconciler.cli.pages import page_files
 from reconciler.quota.advice import warnings
-from reconciler.quota.basis import basis_of
+from reconciler.quota.basis import preconditions_of
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guards, check
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy, Rules
-from reconciler.quota.report import Origin, Preview, Verdict
-from reconciler.quota.state import State, limits_of
-from reconciler.render.html_facts import Look
-from reconciler.render.html_history import History, Past
+from reconciler.quota.report import RunOrigin, Preview, ValidationResult
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.html_facts import ClusterPage
+from reconciler.render.html_history import ChangeHistory, PastChange
 from reconciler.render.html_page import page_html
-from reconciler.render.recorded import Recorded as RecordedUse
-from reconciler.render.recorded import Refusal, UseRow
+from reconciler.render.recorded import RecordedUse
+from reconciler.render.recorded import ToleranceViolation, UseRow
 from tests.render.previews import (
     ALICE,
     DRIFTED,
@@ -48,7 +48,7 @@ HOSTILE = (
     "__proto__",
     "constructor",
 )
-LIVE = State(
+LIVE = QuotaState(
     limits={
         ALICE: limits_of({RATE: 5_000_000.0}),
         GONE: limits_of({RATE: 5000.0}),
@@ -61,9 +61,9 @@ LIVE = State(
     foreign_values={ALICE: (("made_up_rate", 3.0),)},
     foreign_entities=(((("client-id-prefix", "<x>"),), (("producer_byte_rate", 1.0),)),),
 )
-PAST = Past(
+PAST = PastChange(
     time="2025-11-20T10:00:00Z",
-    who="<b>ci</b>",
+    author="<b>ci</b>",
     commit="abcdef0123456789",
     entity=EVIL,
     key=RATE,
@@ -72,16 +72,16 @@ PAST = Past(
     cause="Create",
     document="team/evil",
     outcome="APPLIED",
-    words="",
+    note="",
 )
 
 
-def look(name: str = "prod") -> Look:
+def look(name: str = "prod") -> ClusterPage:
     """Something of everything."""
-    return Look(name=name, preview=sample(), live=LIVE, history=History(entries=(PAST,)))
+    return ClusterPage(name=name, preview=sample(), live=LIVE, history=ChangeHistory(entries=(PAST,)))
 
 
-def page(*looks: Look, kind: str = "plan") -> str:
+def page(*looks: ClusterPage, kind: str = "plan") -> str:
     """The page of these."""
     return page_html(looks or (look(),), page_files(), page=kind, made_at=NOW, tool_version="1.0")
 
@@ -90,12 +90,12 @@ def recorded(*names: str) -> RecordedUse:
     """What recorded use says of some users, the last of them not known."""
     rows = [
         UseRow(
-            who=f"user={name}",
-            what="produce",
+            bucket=f"user={name}",
+            limit_name="produce",
             before="20 MiB/s",
             after="10 MiB/s",
-            says=f"throttled 10 min a day ({name})",
-            where="broker 2; throttled on 1 of 3",
+            description=f"throttled 10 min a day ({name})",
+            broker="broker 2; throttled on 1 of 3",
             mark="!" if name != names[-1] else "?",
         )
         for name in names
@@ -105,14 +105,14 @@ def recorded(*names: str) -> RecordedUse:
         evidence=(f"14 d until yesterday; {names[0]}",),
         rows=tuple(rows),
         left_out=3,
-        refusals=(Refusal(entity=None, key=RATE, says=f"user={names[0]}: worst delay 3 min"),),
+        refusals=(ToleranceViolation(entity=None, key=RATE, message=f"user={names[0]}: worst delay 3 min"),),
         notes=(f"a note on {names[0]}",),
     )
 
 
-def hostile_look() -> Look:
+def hostile_look() -> ClusterPage:
     """Every hostile name as user, client id, document, path and sentence."""
-    live = State(
+    live = QuotaState(
         limits={
             **{entity(user=name): limits_of({RATE: 5000.0}) for name in HOSTILE},
             **{entity(client_id=name): limits_of({RATE: 6000.0}) for name in HOSTILE},
@@ -128,34 +128,34 @@ def hostile_look() -> Look:
         )
         for name in HOSTILE
     )
-    made = looked(desired, Owned(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
+    made = looked(desired, OwnershipRecords(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
     return replace(made, recorded=recorded(*HOSTILE))
 
 
-def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod") -> Look:
+def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod") -> ClusterPage:
     """A plan from scratch, as the use case makes it."""
     plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=NOW)
     preview = Preview(
         plan=plan,
-        basis=basis_of(plan.changes, owned=owned, live=live),
+        preconditions=preconditions_of(plan.changes, owned=owned, live=live),
         violations=check(plan, Guards(), live),
-        verdict=Verdict(source="sandbox 4.x", why="our principal may not alter"),
-        impact=assess(plan, live, known=known_from(live)),
+        verdict=ValidationResult(source="sandbox 4.x", reason="our principal may not alter"),
+        impact=assess(plan, live, known_principals=known_from(live)),
         advice=advice(desired, live),
         warnings=warnings,
         policy=Policy.UPSERT,
         drift_mode=Rules().drift,
         created_at=NOW,
         snapshot_at=NOW - 7200,
-        origin=Origin(who="ci", commit="0123456789abcdef", cluster="prod", tool_version="1.0"),
+        origin=RunOrigin(author="ci", commit="0123456789abcdef", cluster="prod", tool_version="1.0"),
     )
-    return Look(name=name, preview=preview, live=live, owned=owned)
+    return ClusterPage(name=name, preview=preview, live=live, owned=owned)
 
 
 advice = warnings
 
 
-def large_look(amount: int) -> Look:
+def large_look(amount: int) -> ClusterPage:
     """So many entities of ours, a tenth of them changed, some drifted, some of nobody."""
     chance = random.Random(7)
     live, desired, records = {}, [], []
@@ -194,10 +194,10 @@ def large_look(amount: int) -> Look:
                 limits=limits_of({RATE: value, Key.CONSUMER_BYTE_RATE: applied}),
             )
             records.append(
-                DriftSeen(entity=subject, key=Key.CONSUMER_BYTE_RATE, at=NOW - 3600 - number)
+                DriftObserved(entity=subject, key=Key.CONSUMER_BYTE_RATE, at=NOW - 3600 - number)
             )
     live[entity(user=DEFAULT)] = limits_of({RATE: 1048576.0})
     live[entity(client_id="checkout")] = limits_of({RATE: 2_000_000.0})
     live[entity(ip="10.0.0.7")] = limits_of({Key.CONNECTION_CREATION_RATE: 20.0})
-    owned = Owned(cluster_id="lkc-1").with_changes(records)
-    return looked(merge(desired), owned, State(limits=live))
+    owned = OwnershipRecords(cluster_id="lkc-1").with_changes(records)
+    return looked(merge(desired), owned, QuotaState(limits=live))

@@ -7,12 +7,12 @@ from pathlib import Path
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.report import Verdict
-from reconciler.quota.state import State, limits_of
-from reconciler.render.html_facts import Look
-from reconciler.render.html_history import History, Past
+from reconciler.quota.report import ValidationResult
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.html_facts import ClusterPage
+from reconciler.render.html_history import ChangeHistory, PastChange
 from tests.render.pages import looked, page
 from tests.render.previews import NOW
 from tests.servers.chromium import Browser, chromium
@@ -33,7 +33,7 @@ TEAMS = {
 }
 
 
-def made_up() -> Look:
+def made_up() -> ClusterPage:
     """A company of three teams: a few changes, one drifted limit, one that nobody declares."""
     live: dict[Entity, dict[Key, float]] = {}
     documents: list[Declaration] = []
@@ -73,13 +73,13 @@ def made_up() -> Look:
     live[entity(ip="10.20.0.7")] = {CONNECT: 25.0}
     retained = Owner(document="payments/legacy", deletion_policy=DeletionPolicy.RETAIN)
     records += [
-        DriftSeen(entity=drifted, key=RATE, at=NOW - 9 * 3600),
+        DriftObserved(entity=drifted, key=RATE, at=NOW - 9 * 3600),
         Recorded(entity=kept, key=RATE, value=4 * MIB, owner=retained),
     ]
-    owned = Owned(cluster_id="lkc-7Qw2").with_changes(records)  # type: ignore[arg-type]
-    state = State(limits={subject: limits_of(values) for subject, values in live.items()})
+    owned = OwnershipRecords(cluster_id="lkc-7Qw2").with_changes(records)  # type: ignore[arg-type]
+    state = QuotaState(limits={subject: limits_of(values) for subject, values in live.items()})
     made = looked(merge(wanted.values()), owned, state)
-    preview = replace(made.preview, verdict=Verdict(source="broker"), snapshot_at=None)
+    preview = replace(made.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)
     return replace(made, preview=preview, history=past(wanted))
 
 
@@ -97,13 +97,13 @@ def declared(
     )
 
 
-def past(documents: dict[str, Declaration]) -> History:
+def past(documents: dict[str, Declaration]) -> ChangeHistory:
     """Some weeks of changes."""
-    return History(
+    return ChangeHistory(
         entries=tuple(
-            Past(
+            PastChange(
                 time=f"2025-11-{20 - at:02d}T0{at % 8 + 1}:15:00Z",
-                who="ci",
+                author="ci",
                 commit="4f1c9a7e2b6d",
                 entity=one.entity,
                 key=RATE,
@@ -112,7 +112,7 @@ def past(documents: dict[str, Declaration]) -> History:
                 cause="Create" if at % 3 == 0 else "Spec",
                 document=one.document,
                 outcome="APPLIED",
-                words="",
+                note="",
             )
             for at, one in enumerate(documents.values())
             if one.limits[0] is not None

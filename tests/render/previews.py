@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.quota.advice import warnings
-from reconciler.quota.basis import basis_of
+from reconciler.quota.basis import preconditions_of
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guards, check
@@ -13,17 +13,17 @@ from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.owned import (
-    DriftSeen,
+    DriftObserved,
     Override,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Owner,
     Recorded,
 )
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
-from reconciler.quota.report import Origin, Outcome, PairOutcome, Preview, Seen, Verdict, Visibility
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.report import RunOrigin, Outcome, PairOutcome, Preview, PairVisibility, ValidationResult, Visibility
+from reconciler.quota.state import QuotaState, limits_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -66,11 +66,11 @@ def sample() -> Preview:
         ]
     )
     owner = Owner(document="team/gone", since=1.0)
-    owned = Owned(cluster_id="lkc-1").with_changes(
+    owned = OwnershipRecords(cluster_id="lkc-1").with_changes(
         [
             Recorded(entity=GONE, key=RATE, value=5000.0, owner=owner),
             Recorded(entity=DRIFTED, key=RATE, value=2048.0, owner=Owner(document="team/drifted")),
-            DriftSeen(entity=DRIFTED, key=RATE, at=NOW - 7200),
+            DriftObserved(entity=DRIFTED, key=RATE, at=NOW - 7200),
             Recorded(
                 entity=KEPT,
                 key=RATE,
@@ -83,13 +83,13 @@ def sample() -> Preview:
                     key=RATE,
                     value=9999.0,
                     until=NOW + 600,
-                    who="me",
+                    author="me",
                     reason="load @test",
                 )
             ),
         ]
     )
-    live = State(
+    live = QuotaState(
         limits={
             ALICE: limits_of({RATE: 5_000_000.0}),
             GONE: limits_of({RATE: 5000.0}),
@@ -109,32 +109,32 @@ def sample() -> Preview:
     )
     return Preview(
         plan=plan,
-        basis=basis_of(plan.changes, owned=owned, live=live),
+        preconditions=preconditions_of(plan.changes, owned=owned, live=live),
         violations=check(plan, Guards(), live),
-        verdict=Verdict(
+        verdict=ValidationResult(
             source="broker",
-            refused={EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")},
+            rejections={EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")},
         ),
-        impact=assess(plan, live, known=known_from(live), desired=desired),
+        impact=assess(plan, live, known_principals=known_from(live), desired=desired),
         warnings=("something @to know",),
         advice=warnings(desired, live),
         policy=Policy.SYNC,
         drift_mode=Rules().drift,
         created_at=NOW,
-        origin=Origin(who="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
+        origin=RunOrigin(author="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
     )
 
 
 def empty() -> Preview:
     """Nothing to do."""
     full = sample()
-    plan = replace(full.plan, changes=(), findings=(), in_sync=7, twins=())
+    plan = replace(full.plan, changes=(), findings=(), in_sync=7, ip_aliases=())
     return replace(
         full,
         plan=plan,
-        basis=basis_of((), owned=Owned(cluster_id="lkc-1"), live=State()),
+        preconditions=preconditions_of((), owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()),
         violations=(),
-        verdict=Verdict(source="none", why="there is nothing to validate"),
+        verdict=ValidationResult(source="none", reason="there is nothing to validate"),
         impact=None,
         warnings=(),
         advice=(),
@@ -145,15 +145,15 @@ def result() -> Outcome:
     """Every word and every look."""
     changes = sample().plan.changes
     ends = [
-        (Applied(), Seen.VISIBLE),
-        (Applied(), Seen.CHANGED),
-        (Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team"), Seen.UNCHECKED),
-        (Held(waits_for=(ALICE, EVIL)), Seen.UNCHECKED),
-        (Unknown(why="the connection was lost"), Seen.NOT_YET),
-        (None, Seen.UNCHECKED),
+        (Applied(), PairVisibility.VISIBLE),
+        (Applied(), PairVisibility.CHANGED),
+        (Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team"), PairVisibility.UNCHECKED),
+        (Held(waits_for=(ALICE, EVIL)), PairVisibility.UNCHECKED),
+        (Unknown(reason="the connection was lost"), PairVisibility.NOT_YET),
+        (None, PairVisibility.UNCHECKED),
     ]
     pairs = tuple(
-        PairOutcome(change=change, result=ends[at % 6][0], seen=ends[at % 6][1], found=33.0)
+        PairOutcome(change=change, result=ends[at % 6][0], visibility=ends[at % 6][1], observed_value=33.0)
         for at, change in enumerate(changes)
     )
     return Outcome(
@@ -165,7 +165,7 @@ def result() -> Outcome:
         failure="no broker answers",
         started_at=NOW,
         ended_at=NOW + 2,
-        origin=Origin(who="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
+        origin=RunOrigin(author="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
     )
 
 

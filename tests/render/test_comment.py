@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected, Unknown
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Origin, PairOutcome, Seen, Verdict
+from reconciler.quota.report import RunOrigin, PairOutcome, PairVisibility, ValidationResult
 from reconciler.render.comment import CommentContext, cluster_option
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.names import entity_text, escaped
@@ -87,8 +87,8 @@ def page(text: str) -> Page:
     return made
 
 
-def change(name: str, note: str = "") -> Change:
-    return Change(
+def change(name: str, note: str = "") -> QuotaChange:
+    return QuotaChange(
         entity=entity(user=name), key=RATE, before=None, after=5.0, cause=Cause.CREATE, note=note
     )
 
@@ -99,12 +99,12 @@ def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
     preview = replace(
         empty(),
         plan=replace(empty().plan, changes=changes),
-        verdict=Verdict(
+        verdict=ValidationResult(
             source="broker",
-            refused={changes[0].entity: Rejected(code=42, name=sentence, message=sentence)},
+            rejections={changes[0].entity: Rejected(code=42, name=sentence, message=sentence)},
         ),
         warnings=(sentence,),
-        origin=Origin(cluster=title, commit=name),
+        origin=RunOrigin(cluster=title, commit=name),
     )
     shown = page(plan_markdown(preview, context=replace(CONTEXT, label=title)))
     assert shown.elements <= OURS
@@ -120,9 +120,9 @@ def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
 
 @given(TEXTS, TEXTS)
 def test_no_text_of_an_outcome_leaves_its_cell_or_its_line(name, sentence):
-    lost = PairOutcome(change=change(name), result=Unknown(why=sentence), seen=Seen.UNCHECKED)
+    lost = PairOutcome(change=change(name), result=Unknown(reason=sentence), visibility=PairVisibility.UNCHECKED)
     outcome = replace(
-        result(), pairs=(lost,), failure=sentence, origin=Origin(who=name, commit=name)
+        result(), pairs=(lost,), failure=sentence, origin=RunOrigin(author=name, commit=name)
     )
     shown = page(outcome_markdown(outcome, context=replace(CONTEXT, file=name)))
     assert shown.elements <= OURS

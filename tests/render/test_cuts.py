@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from reconciler.quota.change import Change, Finding
+from reconciler.quota.change import QuotaChange, Finding
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import PairOutcome, Verdict
+from reconciler.quota.report import PairOutcome, ValidationResult
 from reconciler.render.text import SHOWN, SHOWN_TROUBLE, outcome_text, plan_text
 from tests.render.previews import RATE, empty, result
 
@@ -14,7 +14,7 @@ from tests.render.previews import RATE, empty, result
 def long(causes=(Cause.PRUNE,), *, count=500):
     """A preview of many changes, the last of which have other causes than the first."""
     changes = tuple(
-        Change(
+        QuotaChange(
             entity=entity(user=f"u{at:04d}"),
             key=RATE,
             before=None,
@@ -24,7 +24,7 @@ def long(causes=(Cause.PRUNE,), *, count=500):
         for at in range(count - len(causes))
     )
     odd = tuple(
-        Change(entity=entity(user=f"v{at}"), key=RATE, before=5.0, after=None, cause=cause)
+        QuotaChange(entity=entity(user=f"v{at}"), key=RATE, before=5.0, after=None, cause=cause)
         for at, cause in enumerate(causes)
     )
     return replace(empty(), plan=replace(empty().plan, changes=(*changes, *odd)))
@@ -83,7 +83,7 @@ def test_refusals_and_violations_have_a_larger_bound():
         entity(user=f"u{at}"): Rejected(code=42, name="INVALID_REQUEST", message="no")
         for at in range(SHOWN_TROUBLE + 5)
     }
-    preview = replace(empty(), verdict=Verdict(source="broker", refused=refused))
+    preview = replace(empty(), verdict=ValidationResult(source="broker", rejections=refused))
     text = plan_text(preview)
     assert f"The broker would refuse ({SHOWN_TROUBLE + 5})" in text
     assert text.count("INVALID_REQUEST") == SHOWN_TROUBLE

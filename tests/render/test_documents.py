@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.render.documents import Reader, dump, entity_json, load, value_json
+from reconciler.render.documents import DocumentReader, dump, entity_json, load, value_json
 
 
-def top(text: str) -> Reader:
-    return load(text, kind="thing", format_version=2, where="thing.json")
+def top(text: str) -> DocumentReader:
+    return load(text, kind="thing", format_version=2, location="thing.json")
 
 
 def good(**more: object) -> str:
@@ -32,7 +32,7 @@ def test_equal_facts_give_equal_bytes():
 @given(st.floats(width=64))
 def test_every_value_reads_back_bit_by_bit(value):
     text = json.dumps(value_json(value))
-    back = Reader(json.loads(text)).quota_value()
+    back = DocumentReader(json.loads(text)).quota_value()
     assert back is not None
     assert (
         math.isnan(back)
@@ -44,7 +44,7 @@ def test_every_value_reads_back_bit_by_bit(value):
 @pytest.mark.parametrize("name", ["alice", "", "<default>", "\ud800", DEFAULT])
 def test_entities_read_back_and_stay_apart(name):
     subject = entity(user=name, client_id="c")
-    assert Reader(json.loads(json.dumps(entity_json(subject)))).entity() == subject
+    assert DocumentReader(json.loads(json.dumps(entity_json(subject)))).entity() == subject
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_what_is_no_whole_document_of_ours_is_refused(text, words):
 )
 def test_what_was_edited_out_of_shape_is_named_by_its_place(value, read, words):
     with pytest.raises(ConfigError, match=words):
-        read(Reader(value, where="thing.json"))
+        read(DocumentReader(value, location="thing.json"))

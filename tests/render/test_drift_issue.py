@@ -21,12 +21,12 @@ from reconciler.render.drift_issue import (
 from reconciler.render.states import drift_document
 from tests.render.previews import EVIL, NOW, sample
 
-FOUND = sample().plan.found(Cause.DRIFT)
+FOUND = sample().plan.findings_for(Cause.DRIFT)
 
 
 def report(findings=FOUND, *, now=NOW, cluster="lkc-1"):
     return read_drift(
-        dump(drift_document(findings, cluster_id=cluster, now=now)), where="drift.json"
+        dump(drift_document(findings, cluster_id=cluster, now=now)), location="drift.json"
     )
 
 
@@ -47,7 +47,7 @@ def test_it_says_what_was_applied_what_is_live_and_since_when():
 
 EXPIRED = ExpiredOverride(
     override=Override(
-        entity=entity(user="z"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW, who="eve",
+        entity=entity(user="z"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW, author="eve",
         reason="INC-1 @all",
     ),
     expected=None,
@@ -58,7 +58,7 @@ EXPIRED = ExpiredOverride(
 
 def expired_report(findings=()):
     document = drift_document(findings, (EXPIRED,), cluster_id="lkc-1", now=NOW)
-    return read_drift(dump(document), where="drift.json")
+    return read_drift(dump(document), location="drift.json")
 
 
 def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
@@ -76,7 +76,7 @@ def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
 def test_a_report_of_an_earlier_version_has_no_expired_overrides():
     document = drift_document((), (EXPIRED,), cluster_id="lkc-1", now=NOW)
     del document["expiredOverrides"]
-    assert read_drift(dump(document), where="drift.json").rows == ()
+    assert read_drift(dump(document), location="drift.json").rows == ()
 
 
 def test_the_facts_do_not_change_with_the_time_or_the_age():

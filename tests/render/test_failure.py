@@ -56,6 +56,6 @@ DOCUMENT = {
 
 @pytest.mark.parametrize("change", [{"command": "x"}, {"messages": "x"}, {"messages": [1]}, {"exitCode": "1"}, {"more": 1}, {"format": 2}])  # fmt: skip
 def test_what_is_no_failure_is_refused(change):
-    assert read_failure(dump(DOCUMENT), where="f").messages == ("x",)
+    assert read_failure(dump(DOCUMENT), location="f").messages == ("x",)
     with pytest.raises(ConfigError):
-        read_failure(dump(DOCUMENT | change), where="f")
+        read_failure(dump(DOCUMENT | change), location="f")

@@ -7,10 +7,10 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.render.documents import dump
 from reconciler.render.fleet_text import fleet_document, fleet_markdown, fleet_text
 from reconciler.usage.fleet import (
-    ChangedRow,
-    ClusterSum,
+    LimitChangeRow,
+    ClusterTotals,
     ConflictRow,
-    DeadRow,
+    UnusedLimitRow,
     EffectiveRow,
     FleetReport,
     PlannedRow,
@@ -21,13 +21,13 @@ ALICE = entity_text(entity(user="alice|<b>\x1b[31m", client_id=DEFAULT))
 KEY = "producer_byte_rate"
 REPORT = FleetReport(
     about="plan",
-    clusters=(ClusterSum(cluster_id="c1", look_ms=1_793_491_200_000, counts={"removals": 3, "in_sync": 0}, violations=("3 removals are more than the 1 that are allowed",)),),
+    clusters=(ClusterTotals(cluster_id="c1", look_ms=1_793_491_200_000, counts={"removals": 3, "in_sync": 0}, violations=("3 removals are more than the 1 that are allowed",)),),
     effective=(EffectiveRow(cluster_id="c1", user="a", client_id="", ip="", quota_key=KEY, value=math.nan, quota_units=None, level=3, source_entity=ALICE),
                EffectiveRow(cluster_id="c1", user="b", client_id="", ip="", quota_key=KEY, value=None, quota_units=None, level=None, source_entity="")),
-    dead=(DeadRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, reason="never_seen", last_effective_ms=None),),
+    dead=(UnusedLimitRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, reason="never_seen", last_effective_ms=None),),
     planned=(PlannedRow(cluster_id="c1", entity_json=ALICE, level=2, quota_key=KEY, action="update", cause="Spec", before=1048576.0, after=2.0, document="team/one", path="a.yaml", line=3),),
     conflicts=(ConflictRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, document="team/two", path="b.yaml", line=9),),
-    changed=(ChangedRow(cluster_id="c1", entity_json=named_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
+    changed=(LimitChangeRow(cluster_id="c1", entity_json=named_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
     left_out={"plan_row": 41},
     notes=("c2 was never looked at",),
 )  # fmt: skip
@@ -57,4 +57,4 @@ def test_a_document_has_the_columns_of_the_tables_and_values_that_json_cannot_sa
     assert document["effective"][0]["value"] == "NaN"
     assert document["planned"][0]["after"] == 2
     assert document["left_out"] == {"plan_row": 41}
-    assert REPORT.refused
+    assert REPORT.is_refused

@@ -15,9 +15,9 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal
 from reconciler.render import use_page
-from reconciler.render.html_facts import Look
-from reconciler.render.html_history import KEPT, History
-from reconciler.render.html_ledger import Ledger
+from reconciler.render.html_facts import ClusterPage
+from reconciler.render.html_history import KEPT, ChangeHistory
+from reconciler.render.html_ledger import PageLookup
 from reconciler.render.html_page import SCRIPTS, STYLES, TEMPLATE, page_document
 from tests.render.pages import HOSTILE, PAST, hostile_look, look, page
 from tests.render.previews import ALICE, ALICE_SHOP, EVIL, NOW, RATE, empty, golden
@@ -142,7 +142,7 @@ def test_words_of_people_stand_on_one_line_and_reorder_nothing():
 
 
 def test_an_odd_name_comes_with_its_text_and_a_plain_one_without():
-    ledger = Ledger()
+    ledger = PageLookup()
     for subject in (ALICE, ALICE_SHOP, entity(user="<default>"), entity(user=DEFAULT), EVIL):
         ledger.entity(subject)
     rows = ledger.document()["entities"]
@@ -156,8 +156,8 @@ def test_an_odd_name_comes_with_its_text_and_a_plain_one_without():
 
 
 def test_what_is_said_twice_is_held_once():
-    ledger = Ledger()
-    assert ledger.word("a") == ledger.word("a") == 0
+    ledger = PageLookup()
+    assert ledger.text_number("a") == ledger.text_number("a") == 0
     assert ledger.entity(ALICE) == ledger.entity(ALICE) == 0
     assert ledger.client(Principal(user="alice")) == 0
     assert ledger.client(Principal(user="alice", ip="10.0.0.1")) == 1
@@ -203,14 +203,14 @@ def test_an_empty_plan_makes_a_page_too():
 
 
 def test_history_keeps_the_newest_and_says_how_many_it_leaves_out():
-    history = History(entries=(PAST,), left_out=7)
+    history = ChangeHistory(entries=(PAST,), left_out=7)
     facts = facts_of(page(replace(look(), history=history)))
     assert facts["clusters"][0]["historyLeftOut"] == 7
     assert KEPT >= 1000
 
 
 def test_a_look_without_records_calls_nothing_ours():
-    facts = facts_of(page(Look(name="x", preview=sample_without_findings(), live=look().live)))
+    facts = facts_of(page(ClusterPage(name="x", preview=sample_without_findings(), live=look().live)))
     words = {facts["words"][row[6]] for row in facts["clusters"][0]["quotas"]}
     assert words == {"not ours"}
 

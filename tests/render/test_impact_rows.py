@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.basis import basis_of
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.basis import preconditions_of
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import entity
-from reconciler.quota.impact import Impact, Sharing, assess
-from reconciler.quota.owned import Owned
+from reconciler.quota.impact import Impact, BucketSharing, assess
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.report import Preview
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.impact_rows import (
     EXCLUSIVE_TITLE,
     SHARING,
@@ -28,23 +28,23 @@ from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 STRANGERS = tuple(entity(user=f"stranger-{number}") for number in range(3))
 
 
-def previewed(live: State, *changes: Change, known: tuple[Principal, ...] = ()) -> Preview:
+def previewed(live: QuotaState, *changes: QuotaChange, known: tuple[Principal, ...] = ()) -> Preview:
     plan = Plan(cluster_id="c", changes=changes)
-    return replace(sample_of(plan), impact=assess(plan, live, known=known))
+    return replace(sample_of(plan), impact=assess(plan, live, known_principals=known))
 
 
 def sample_of(plan: Plan) -> Preview:
-    basis = basis_of(plan.changes, owned=Owned(cluster_id="c"), live=State())
-    return replace(empty(), plan=plan, basis=basis)
+    basis = preconditions_of(plan.changes, owned=OwnershipRecords(cluster_id="c"), live=QuotaState())
+    return replace(empty(), plan=plan, preconditions=basis)
 
 
 def exclusive() -> Preview:
-    live = State(limits={one: limits_of({RATE: 5000.0}) for one in (*STRANGERS, ALICE)})
+    live = QuotaState(limits={one: limits_of({RATE: 5000.0}) for one in (*STRANGERS, ALICE)})
     removed = [
-        Change(entity=one, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
+        QuotaChange(entity=one, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
         for one in STRANGERS
     ]
-    ours = Change(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
+    ours = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
     return previewed(live, *removed, ours)
 
 
@@ -53,7 +53,7 @@ def test_exclusive_removals_stand_apart_everywhere():
     assert [row.entity for row in change_rows(preview, exclusive=False)] == ["user=alice"]
     assert len(change_rows(preview, exclusive=True)) == 3
     assert len(change_rows(preview)) == 4
-    assert len(change_rows(preview, most=2, exclusive=True)) == 2
+    assert len(change_rows(preview, max_rows=2, exclusive=True)) == 2
     before, _, after = plan_text(preview).partition(f"{EXCLUSIVE_TITLE} (3)")
     assert "user=alice" in before
     assert "stranger" not in before
@@ -81,25 +81,25 @@ def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
     assert len(rows) == 1  # the changes of alice say what alice gets
 
 
-@pytest.mark.parametrize("sharing", Sharing)
+@pytest.mark.parametrize("sharing", BucketSharing)
 def test_every_sharing_has_words_or_is_no_news(sharing):
     assert sharing in SHARING
 
 
 def test_a_split_bucket_is_told():
-    live = State(limits={ALICE: limits_of({RATE: 5000.0})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     both = entity(user="alice", client_id="app")
-    change = Change(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
+    change = QuotaChange(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
     preview = previewed(live, change, known=(Principal(user="alice", client_id="app"),))
     (row,) = affected_rows(preview)
-    assert (row.mark, row.meaning, row.why) == ("=", "", SHARING[Sharing.SPLIT])
+    assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "bucket split" in plan_text(preview)
 
 
 def test_long_lists_of_clients_are_cut_and_counted():
-    live = State(limits={ALICE: limits_of({RATE: 5000.0})})
+    live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     known = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
-    change = Change(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
+    change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
     preview = previewed(live, change, known=known)
     text = plan_text(preview)
     assert text.count("client-id=c") == SHOWN_AFFECTED
@@ -142,8 +142,8 @@ def test_without_an_impact_there_is_nothing_to_tell():
 
 
 def test_the_last_limit_of_a_key_silences_its_metrics_and_that_is_said():
-    live = State(limits={ALICE: limits_of({SHARE: 50.0})})
-    change = Change(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
+    live = QuotaState(limits={ALICE: limits_of({SHARE: 50.0})})
+    change = QuotaChange(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
     text = plan_text(previewed(live, change))
     assert (
         "The last request_percentage of the whole cluster goes: brokers drop its per-client metrics"

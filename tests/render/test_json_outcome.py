@@ -18,11 +18,11 @@ def test_the_document_of_an_outcome():
 
 
 def test_a_rollback_reads_only_what_may_have_changed_the_cluster():
-    undo = read_undo(TEXT, where="OUTCOME.json")
+    undo = read_undo(TEXT, location="OUTCOME.json")
     expected = [
         (pair.change.entity, pair.change.key, pair.change.before)
         for pair in result().pairs
-        if pair.word in {"APPLIED", "UNKNOWN"}
+        if pair.status_text in {"APPLIED", "UNKNOWN"}
     ]
     assert list(undo.before) == expected
     assert (undo.cluster_id, undo.digest) == ("lkc-1", result().digest)
@@ -46,9 +46,9 @@ def test_an_edited_outcome_is_refused_with_its_place(edit, words):
     document = json.loads(TEXT)
     edit(document)
     with pytest.raises(ConfigError, match=words):
-        read_undo(json.dumps(document), where="OUTCOME.json")
+        read_undo(json.dumps(document), location="OUTCOME.json")
 
 
 def test_a_cut_off_outcome_is_refused():
     with pytest.raises(ConfigError, match=r"OUTCOME\.json: no whole JSON"):
-        read_undo(TEXT[:-5], where="OUTCOME.json")
+        read_undo(TEXT[:-5], location="OUTCOME.json")

@@ -4,11 +4,11 @@ import pytest
 
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.render.documents import dump
 from reconciler.render.json_state import read_state, state_document
 
-STATE = State(
+STATE = QuotaState(
     limits={
         entity(user="z"): (None, 2.0, None, None, None),
         entity(user=DEFAULT): (1.5, None, 1e-7, None, None),
@@ -23,11 +23,11 @@ STATE = State(
 
 def test_everything_reads_back():
     text = dump(state_document(STATE, cluster_id="lkc", taken_at="2025-11-21T12:00:00Z"))
-    assert read_state(text, where="s.json") == ("lkc", "2025-11-21T12:00:00Z", STATE)
+    assert read_state(text, location="s.json") == ("lkc", "2025-11-21T12:00:00Z", STATE)
 
 
 def test_the_order_of_the_answer_does_not_show():
-    turned = State(
+    turned = QuotaState(
         limits=dict(reversed(STATE.limits.items())),
         foreign_values=STATE.foreign_values,
         foreign_entities=STATE.foreign_entities,
@@ -41,10 +41,10 @@ def test_an_entity_that_stands_twice_is_refused():
     with pytest.raises(
         ConfigError, match=r"entries\[\d\]\.entity should be an entity that stands here once"
     ):
-        read_state(text, where="s.json")
+        read_state(text, location="s.json")
 
 
 def test_a_value_that_is_not_set_cannot_stand_in_a_state():
     text = '{"kind":"kquota-state","format":1,"clusterId":"a","entries":[{"entity":[["user","a"]],"values":{"x":null}}],"foreign":[]}'
     with pytest.raises(ConfigError, match=r'values\["x"\] should be a quota value'):
-        read_state(text, where="s.json")
+        read_state(text, location="s.json")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.advice import warnings
-from reconciler.quota.change import Change, Finding
-from reconciler.quota.desired import Conflict, merge
+from reconciler.quota.change import QuotaChange, Finding
+from reconciler.quota.desired import DeclarationConflict, merge
 from reconciler.quota.entity import entity
 from reconciler.quota.impact import Direction
 from reconciler.quota.outcome import Applied
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import Origin, PairOutcome, Seen, Verdict
+from reconciler.quota.report import RunOrigin, PairOutcome, PairVisibility, ValidationResult
 from reconciler.render.comment import CommentContext
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
@@ -29,7 +29,7 @@ PAGE = CommentContext(
 
 def long(count: int):
     changes = tuple(
-        Change(
+        QuotaChange(
             entity=entity(user=f"user-{i:05}"), key=RATE, before=None, after=5.0, cause=Cause.CREATE
         )
         for i in range(count)
@@ -40,7 +40,7 @@ def long(count: int):
 def ready():
     """One change that nothing is said against."""
     plan = long(1)
-    return replace(plan, verdict=Verdict(source="broker"))
+    return replace(plan, verdict=ValidationResult(source="broker"))
 
 
 def stranger(number: int) -> Finding:
@@ -83,7 +83,7 @@ def test_the_verdict_line_has_an_icon_and_the_name_of_the_cluster():
 def test_a_label_that_is_not_the_name_of_the_cluster_is_shown_beside_it():
     text = plan_markdown(ready(), context=CommentContext(label="eu"))
     assert "### ✅ Ready: Kafka quotas of prod (eu)\n" in text
-    by_address = replace(ready(), origin=Origin())
+    by_address = replace(ready(), origin=RunOrigin())
     assert "### ✅ Ready: Kafka quotas of cluster lkc-1\n" in plan_markdown(by_address)
 
 
@@ -97,7 +97,7 @@ def test_a_plan_that_asked_no_cluster_is_not_ready():
 
 
 def test_a_plan_that_nothing_validated_is_not_ready():
-    text = plan_markdown(replace(ready(), verdict=Verdict(source="none", why="no right to alter")))
+    text = plan_markdown(replace(ready(), verdict=ValidationResult(source="none", reason="no right to alter")))
     assert "### ⚠️ Needs attention" in text
     assert "Not validated by a broker (no right to alter)." in text
 
@@ -119,7 +119,7 @@ def test_a_change_with_a_remark_needs_attention(cause, says):
 
 
 def test_a_client_that_loses_its_last_limit_needs_attention():
-    full = replace(sample(), violations=(), verdict=Verdict(source="broker"), warnings=())
+    full = replace(sample(), violations=(), verdict=ValidationResult(source="broker"), warnings=())
     assert full.impact is not None
     freed = replace(full.impact.effects[0], direction=Direction.NEWLY_UNLIMITED)
     impact = replace(full.impact, effects=(freed, *full.impact.effects[1:]))
@@ -131,7 +131,7 @@ def test_a_conflict_is_a_refusal_above_the_table():
         declare(ALICE, {RATE: 1.0}, document="a/one"),
         declare(ALICE, {RATE: 2.0}, document="b/two"),
     )
-    conflict = Conflict(entity=ALICE, key=RATE, claims=claims)
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=claims)
     text = plan_markdown(replace(empty(), plan=replace(empty().plan, conflicts=(conflict,))))
     assert "### ⛔ Refused" in text
     assert "- `user=alice` `producer_byte_rate` is declared more than once: `quotas/5.yaml:8`, `quotas/5.yaml:8`" in text  # fmt: skip
@@ -176,7 +176,7 @@ def test_at_most_25_changes_are_listed_and_the_rest_is_counted():
     assert len(rows(text)) == 25
     assert "… and 175 more changes. The plan document lists all of them." in text
     assert "The HTML page lists all of them." in plan_markdown(long(200), context=PAGE)
-    assert len(rows(plan_markdown(long(200), most=None))) == 200
+    assert len(rows(plan_markdown(long(200), max_rows=None))) == 200
 
 
 def test_removals_are_listed_before_changes_without_a_remark():
@@ -188,7 +188,7 @@ def test_removals_are_listed_before_changes_without_a_remark():
 
 @pytest.mark.parametrize("limit", [1500, 4000, 20_000, 65_536])
 def test_the_limit_holds_and_the_missing_rows_are_counted(limit):
-    text = plan_markdown(long(2000), limit=limit, most=None)
+    text = plan_markdown(long(2000), limit=limit, max_rows=None)
     assert len(text) <= limit
     assert f"… and {2000 - text.count('user-'):,} more changes" in text
 
@@ -208,7 +208,7 @@ def test_quotas_of_others_are_counted_and_never_listed():
 def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
     plan = ready()
     theirs = tuple(
-        Change(
+        QuotaChange(
             entity=stranger(number).entity, key=RATE, before=5.0, after=None, cause=Cause.UNMANAGED
         )
         for number in range(3)
@@ -270,7 +270,7 @@ def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is
 
 
 def test_a_name_of_a_cluster_that_a_shell_could_misread_is_in_no_command():
-    odd = replace(ready(), origin=Origin(cluster="x; rm -rf ~"))
+    odd = replace(ready(), origin=RunOrigin(cluster="x; rm -rf ~"))
     assert "kquota plan" not in plan_markdown(odd)
 
 
@@ -279,7 +279,7 @@ def test_a_name_of_a_cluster_that_a_shell_could_misread_is_in_no_command():
 
 def applied(count: int = 2):
     changes = long(count).plan.changes
-    pairs = tuple(PairOutcome(change=change, result=Applied(), seen=Seen.VISIBLE) for change in changes)  # fmt: skip
+    pairs = tuple(PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE) for change in changes)  # fmt: skip
     return replace(result(), pairs=pairs, failure="")
 
 
@@ -294,7 +294,7 @@ def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_und
 
 def test_what_was_not_applied_is_listed_first_and_changes_the_verdict():
     partly = applied(200)
-    lost = replace(partly.pairs[-1], result=None, seen=Seen.UNCHECKED)
+    lost = replace(partly.pairs[-1], result=None, seen=PairVisibility.UNCHECKED)
     partly = replace(partly, pairs=(*partly.pairs[:-1], lost))
     text = outcome_markdown(partly)
     assert "### ⚠️ Applied in part" in text

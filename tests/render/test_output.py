@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from reconciler import characters
 from reconciler.cli.console import Console
-from reconciler.cli.exits import told
-from reconciler.cli.log_lines import OneLine
-from reconciler.cli.logs import JsonLines, TextLines
+from reconciler.cli.exits import report_error
+from reconciler.cli.log_lines import OneLineFormatter
+from reconciler.cli.logs import JsonLogFormatter, TextLogFormatter
 from reconciler.cli.tracebacks import traceback_text
 from reconciler.errors import KquotaError, Problem
 from reconciler.inventory.audit import StreamAuditLog
 from reconciler.kube.conditions import bounded
-from reconciler.kube.events import Happening
+from reconciler.kube.events import ResourceEvent
 from reconciler.manifest.write import Declaration, document_text
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.redaction import remember
 from reconciler.render import names
 from reconciler.render.documents import dump
@@ -74,8 +74,8 @@ def subject(name: str) -> Entity:
     return entity(user=name, client_id=name)
 
 
-def state(name: str) -> State:
-    return State(
+def state(name: str) -> QuotaState:
+    return QuotaState(
         limits={subject(name): limits_of({Key.PRODUCER_BYTE_RATE: 1024.0})},
         foreign_values={},
         foreign_entities=(),
@@ -105,7 +105,7 @@ def on_console(say: Callable[[Console], object]) -> str:
 
 
 def debugged(text: str) -> str:
-    return on_console(lambda made: told(made, KquotaError(text, hint=text)))
+    return on_console(lambda made: report_error(made, KquotaError(text, hint=text)))
 
 
 def audited(text: str) -> str:
@@ -138,12 +138,12 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "question": lambda text: on_console(lambda made: made.question(text)),
     "debug": debugged,
     "traceback": lambda text: traceback_text(ValueError(text)),
-    "text log": lambda text: TextLines().format(record(text, ValueError(text))),
-    "json log": lambda text: JsonLines().format(record(text, ValueError(text))),
-    "one line log": lambda text: OneLine(journal=False).format(record(text, ValueError(text))),
+    "text log": lambda text: TextLogFormatter().format(record(text, ValueError(text))),
+    "json log": lambda text: JsonLogFormatter().format(record(text, ValueError(text))),
+    "one line log": lambda text: OneLineFormatter(journal=False).format(record(text, ValueError(text))),
     "audit": audited,
     "condition": bounded,
-    "event": lambda text: Happening(kind="Normal", reason="X", note=text).note,
+    "event": lambda text: ResourceEvent(kind="Normal", reason="X", note=text).note,
 }
 
 ACTS = re.compile(

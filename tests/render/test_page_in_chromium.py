@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change, Plan
+from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.desired import merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.impact import assess
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import value_json
 from reconciler.render.states import _bucket  # the words that the page uses, too
 from tests.quota import strategies
@@ -143,15 +143,15 @@ def test_what_recorded_use_says_stands_in_a_section_and_what_is_refused_in_the_w
 
 
 def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
-    state = State(limits={entity(user="stranger"): limits_of({COLUMNS[0]: 5000.0})})
-    removed = Change(
+    state = QuotaState(limits={entity(user="stranger"): limits_of({COLUMNS[0]: 5000.0})})
+    removed = QuotaChange(
         entity=entity(user="stranger"),
         key=COLUMNS[0],
         before=5000.0,
         after=None,
         cause=Cause.UNMANAGED,
     )
-    made = looked(merge([]), Owned(cluster_id="c"), state)
+    made = looked(merge([]), OwnershipRecords(cluster_id="c"), state)
     plan = Plan(cluster_id="c", changes=(removed,))
     preview = replace(made.preview, plan=plan, impact=assess(plan, state))
     (tmp_path / "page.html").write_text(page(replace(made, preview=preview)))
@@ -418,7 +418,7 @@ def slots_of(subject) -> list:
     return [0 if slot is False else slot for slot in subject]
 
 
-def expected(state: State, principal: Principal) -> list:
+def expected(state: QuotaState, principal: Principal) -> list:
     return [
         {
             "column": COLUMN_OF[one.key],
@@ -428,7 +428,7 @@ def expected(state: State, principal: Principal) -> list:
             "bucket": list(one.bucket),
             "lost": [
                 {"slots": slots_of(lost.entity), "level": lost.level, "value": lost.value}
-                for lost in one.lost
+                for lost in one.overridden
             ],
         }
         for one in resolve(state, principal).effective
@@ -472,7 +472,7 @@ def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
 
 
 def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
-    state = State(
+    state = QuotaState(
         limits={
             entity(user="alice"): limits_of({COLUMNS[0]: 5000.0}),
             entity(user=DEFAULT, client_id=DEFAULT): limits_of({COLUMNS[1]: 5000.0}),
@@ -480,7 +480,7 @@ def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
             entity(ip=DEFAULT): limits_of({COLUMNS[4]: 5.0}),
         }
     )
-    (tmp_path / "page.html").write_text(page(looked(merge([]), Owned(cluster_id="c"), state)))
+    (tmp_path / "page.html").write_text(page(looked(merge([]), OwnershipRecords(cluster_id="c"), state)))
     opened(browser, tmp_path / "page.html")
     for at, text in enumerate(("alice", "app", "10.0.0.1"), start=1):
         browser.run(TYPE, f".ask label:nth-of-type({at}) input", text)

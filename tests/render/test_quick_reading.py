@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.render.documents import Reader
+from reconciler.render.documents import DocumentReader
 from reconciler.render.json_plan import plan_document
-from reconciler.render.read_plan import _change, _Quick
+from reconciler.render.read_plan import _change, _FastReader
 from tests.render.previews import sample
 
 ROWS = plan_document(sample())["changes"]
@@ -30,7 +30,7 @@ EDITS = st.lists(st.one_of(st.tuples(FIELDS, ODD), st.tuples(FIELDS)), max_size=
 def careful(row):
     """What the careful way says, with its repr, which tells -0.0 from 0.0 and NaN from nothing."""
     try:
-        return repr(_change(Reader(row)))
+        return repr(_change(DocumentReader(row)))
     except ConfigError:
         return None
 
@@ -43,14 +43,14 @@ def test_the_quick_way_never_accepts_or_reads_anything_else(row, edits, neighbou
             edited[name] = value[0]
         else:
             _ = edited.pop(name, None)
-    quick = _Quick()
+    quick = _FastReader()
     _ = quick.change(neighbour)
     found = quick.change(edited)
     assert found is None or repr(found) == careful(edited)
 
 
 def test_the_quick_way_reads_every_plain_row():
-    quick = _Quick()
+    quick = _FastReader()
     read = [quick.change(row) for row in ROWS]
     assert all(
         one is None or repr(one) == careful(row) for one, row in zip(read, ROWS, strict=True)

@@ -15,7 +15,7 @@ from tests.render.previews import result
 
 def test_what_is_read_looks_exactly_as_what_was_made():
     for made in (result(), Outcome(cluster_id="lkc-1", digest="sha256:0")):
-        read = read_outcome(dump(outcome_document(made)), where="outcome.json")
+        read = read_outcome(dump(outcome_document(made)), location="outcome.json")
         assert outcome_markdown(read) == outcome_markdown(made)
 
 
@@ -36,4 +36,4 @@ def test_an_edited_outcome_is_refused(edit):
     document = json.loads(dump(outcome_document(result())))
     edit(document)
     with pytest.raises(ConfigError, match=r"outcome\.json: "):
-        read_outcome(json.dumps(document), where="outcome.json")
+        read_outcome(json.dumps(document), location="outcome.json")

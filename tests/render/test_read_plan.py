@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError, StalePlan
-from reconciler.quota.basis import basis_of
+from reconciler.quota.basis import preconditions_of
 from reconciler.quota.desired import merge
 from reconciler.quota.entity import entity
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Rules
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.render.documents import dump
 from reconciler.render.json_plan import plan_document
 from reconciler.render.read_plan import read_plan
@@ -25,13 +25,13 @@ TEXT = dump(plan_document(sample()))
 
 
 def read(text: str):
-    return read_plan(text, where="plan.json")
+    return read_plan(text, location="plan.json")
 
 
 def test_what_a_plan_does_and_stands_on_reads_back():
     one, other = read(TEXT), sample()
     assert one.plan.digest == other.plan.digest
-    assert one.basis == other.basis
+    assert one.basis == other.preconditions
     assert (one.created_at, one.origin, one.policy) == (
         other.created_at,
         other.origin,
@@ -107,9 +107,9 @@ def test_thirty_thousand_changes_are_written_and_read_in_a_second():
             for i in range(10_000)
         ]
     )
-    owned, live = Owned(cluster_id="lkc"), State()
+    owned, live = OwnershipRecords(cluster_id="lkc"), QuotaState()
     plan = compare(desired=desired, owned=owned, live=live, rules=Rules())
-    preview = replace(empty(), plan=plan, basis=basis_of(plan.changes, owned=owned, live=live))
+    preview = replace(empty(), plan=plan, preconditions=preconditions_of(plan.changes, owned=owned, live=live))
     start = time.process_time()
     text = dump(plan_document(preview))
     middle = time.process_time()

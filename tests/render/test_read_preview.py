@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import ConfigError, StalePlan
-from reconciler.quota.desired import Conflict
+from reconciler.quota.desired import DeclarationConflict
 from reconciler.quota.entity import entity
-from reconciler.quota.twins import Twin
+from reconciler.quota.twins import IpAlias
 from reconciler.render.documents import dump
 from reconciler.render.json_plan import plan_document
 from reconciler.render.markdown import plan_markdown
@@ -18,7 +18,7 @@ from tests.render.previews import ALICE, NOW, RATE, declare, empty, sample
 
 
 def again(preview):
-    return read_preview(dump(plan_document(preview)), where="plan.json")
+    return read_preview(dump(plan_document(preview)), location="plan.json")
 
 
 def torn():
@@ -26,9 +26,9 @@ def torn():
     claims = (declare(ALICE, {RATE: 1.0}), declare(ALICE, {RATE: 2.0}, document="other/alice"))
     plan = replace(
         sample().plan,
-        conflicts=(Conflict(entity=ALICE, key=RATE, claims=claims),),
-        twins=(
-            Twin(
+        conflicts=(DeclarationConflict(entity=ALICE, key=RATE, claims=claims),),
+        ip_aliases=(
+            IpAlias(
                 entity=entity(ip="::1"),
                 live=entity(ip="0:0:0:0:0:0:0:1"),
                 keys=("connection_creation_rate",),
@@ -87,18 +87,18 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 def test_a_document_that_tells_two_stories_is_refused_with_the_place(lie):
-    assert read_preview(edited(lambda d: None), where="plan.json")
+    assert read_preview(edited(lambda d: None), location="plan.json")
     with pytest.raises(ConfigError, match=r"plan\.json: "):
-        read_preview(edited(lie), where="plan.json")
+        read_preview(edited(lie), location="plan.json")
 
 
 def test_another_format_is_stale_and_a_cut_off_document_is_none():
     with pytest.raises(StalePlan):
-        read_preview(edited(lambda d: d.update(format=99)), where="plan.json")
+        read_preview(edited(lambda d: d.update(format=99)), location="plan.json")
     text = dump(plan_document(sample()))
     for size in range(0, len(text) - 2, 997):
         with pytest.raises(ConfigError):
-            read_preview(text[:size], where="plan.json")
+            read_preview(text[:size], location="plan.json")
 
 
 def places(value, way=()):
@@ -130,7 +130,7 @@ def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
             text = json.dumps(document)
             at[way[-1]] = there
             try:
-                preview = read_preview(text, where="plan.json")
+                preview = read_preview(text, location="plan.json")
             except (ConfigError, StalePlan):
                 refused += 1
                 continue

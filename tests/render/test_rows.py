@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Verdict
+from reconciler.quota.report import ValidationResult
 from reconciler.render import reasons, rows
 from tests.render.previews import empty, result, sample
 
@@ -13,12 +13,12 @@ from tests.render.previews import empty, result, sample
 @pytest.mark.parametrize(
     ("verdict", "line"),
     [
-        (Verdict(source="broker"), "Plan for prod (cluster id lkc-1), validated by the broker"),
+        (ValidationResult(source="broker"), "Plan for prod (cluster id lkc-1), validated by the broker"),
         (
-            Verdict(source="sandbox 3.9", why="no right"),
+            ValidationResult(source="sandbox 3.9", reason="no right"),
             "Plan for prod (cluster id lkc-1), validated by the rules of the sandbox 3.9, not by the broker (no right)",
         ),
-        (Verdict(source="none"), "Plan for prod (cluster id lkc-1), not validated by a broker"),
+        (ValidationResult(source="none"), "Plan for prod (cluster id lkc-1), not validated by a broker"),
     ],
 )
 def test_the_first_line_says_who_validated(verdict, line):

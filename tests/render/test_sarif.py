@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from reconciler.errors import Problem
 from reconciler.render.documents import dump
 from reconciler.render.names import escaped
-from reconciler.render.sarif import RULES, Finding, findings_of, plan_findings, sarif_document
+from reconciler.render.sarif import RULES, SarifResult, findings_of, plan_findings, sarif_document
 from tests.render.previews import sample
 
 
-def results(*findings: Finding) -> list:
+def results(*findings: SarifResult) -> list:
     text = dump(sarif_document(findings, tool_version="1.2"))
     return json.loads(text)["runs"][0]["results"]
 
@@ -32,16 +32,16 @@ def test_a_problem_of_a_file_stands_at_its_line_and_column():
 
 
 def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
-    whole = Finding(path="a", line=0, column=0, rule="guard", message="m")
-    nowhere = Finding(path="", line=0, column=0, rule="drift", message="m")
+    whole = SarifResult(path="a", line=0, column=0, rule="guard", message="m")
+    nowhere = SarifResult(path="", line=0, column=0, rule="drift", message="m")
     first, second = results(whole, nowhere)
     assert "locations" not in first
     assert "region" not in second["locations"][0]["physicalLocation"]
 
 
 def test_results_are_sorted_by_place_and_point_to_their_rule():
-    late = Finding(path="b", line=1, column=0, rule="change", message="m")
-    early = Finding(path="a", line=9, column=0, rule="removal", message="m")
+    late = SarifResult(path="b", line=1, column=0, rule="change", message="m")
+    early = SarifResult(path="a", line=9, column=0, rule="removal", message="m")
     made = results(late, early)
     assert [result["ruleId"] for result in made] == ["removal", "change"]
     assert [list(RULES)[result["ruleIndex"]] for result in made] == ["removal", "change"]
@@ -49,7 +49,7 @@ def test_results_are_sorted_by_place_and_point_to_their_rule():
 
 def test_a_rule_that_is_not_described_cannot_be_used():
     with pytest.raises(ValueError, match="no rule of ours"):
-        Finding(path="", line=0, column=0, rule="other", message="m")
+        SarifResult(path="", line=0, column=0, rule="other", message="m")
 
 
 def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
@@ -73,7 +73,7 @@ def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
 @given(st.text(alphabet="[]()\\x :/.u", max_size=40))
 def test_no_name_makes_a_link_of_a_message(name):
     text = f"user=[x](http://evil.example/a) {name}"
-    (result,) = results(Finding(path="", line=0, column=0, rule="change", message=text))
+    (result,) = results(SarifResult(path="", line=0, column=0, rule="change", message=text))
     message = result["message"]["text"]
     plain = re.sub(r"\\[\[\]\\]", "", message)
     assert "[" not in plain

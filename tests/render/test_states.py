@@ -11,12 +11,12 @@ from reconciler.quota.keys import Key
 from reconciler.quota.owned import Override, Owner
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.states import (
     SHOWN_DRIFT,
     Check,
-    Health,
+    CheckStatus,
     checks_document,
     checks_text,
     drift_document,
@@ -29,7 +29,7 @@ from reconciler.render.states import (
 from tests.render.previews import CONSUME, NOW, RATE, golden
 
 EVIL = entity(user="a\n\x1b[31m|")
-STATE = State(
+STATE = QuotaState(
     limits={
         entity(user="alice"): limits_of({RATE: 10485760.0, CONSUME: 2.0**63}),
         entity(user=DEFAULT): limits_of({RATE: 5.0}),
@@ -55,8 +55,8 @@ DRIFT = (
     ),
 )
 CHECKS = (
-    Check(name="reachable", health=Health.OK, found="3 brokers"),
-    Check(name="permissions", health=Health.FAILED, found="no\nright", advice="add the ACL"),
+    Check(name="reachable", health=CheckStatus.OK, observation="3 brokers"),
+    Check(name="permissions", health=CheckStatus.FAILED, observation="no\nright", advice="add the ACL"),
 )
 
 
@@ -66,7 +66,7 @@ def test_the_table_of_live_quotas():
 
 
 def test_no_quotas_are_said_in_words():
-    assert state_text(State()) == "No quotas.\n"
+    assert state_text(QuotaState()) == "No quotas.\n"
 
 
 @pytest.mark.golden
@@ -106,7 +106,7 @@ def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
 def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
     override = Override(
         entity=entity(user="alice\n"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW - 7200,
-        who="eve\x1b[31m", reason="INC-1\n", before=None, declared=2048.0,
+        author="eve\x1b[31m", reason="INC-1\n", before=None, declared=2048.0,
     )  # fmt: skip
     one = ExpiredOverride(override=override, expected=2048.0, live=4096.0, document="team/a")
     return (one,) * count

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.desired import Conflict
+from reconciler.quota.desired import DeclarationConflict
 from reconciler.quota.policy import Cause
 from reconciler.render.table import Style, columns_of
 from reconciler.render.text import outcome_text, plan_summary_text, plan_text
@@ -59,7 +59,7 @@ def conflicted():
         declare(ALICE, {RATE: 1.0}, document="a/one"),
         declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
     )
-    conflict = Conflict(entity=ALICE, key=RATE, claims=(one, other))
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(one, other))
     return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
 
 
@@ -95,7 +95,7 @@ def test_many_unmanaged_pairs_are_counted_not_listed():
 def only(kind):
     """The sample plan with nothing but the findings of one cause."""
     full = sample()
-    plan = replace(full.plan, changes=(), findings=full.plan.found(kind), in_sync=7, twins=())
+    plan = replace(full.plan, changes=(), findings=full.plan.findings_for(kind), in_sync=7, ip_aliases=())
     return replace(full, plan=plan, impact=None, violations=(), warnings=())
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from reconciler.render.documents import dump
 from reconciler.render.use_json import report_document
-from reconciler.render.use_sheets import Sheet, breach_sheet, impact_sheet, sheets, usage_sheet
+from reconciler.render.use_sheets import ReportTable, breach_sheet, impact_sheet, sheets, usage_sheet
 from reconciler.render.use_text import headline, report_markdown, report_text
-from reconciler.usage.censoring import Bound
+from reconciler.usage.censoring import FigureBound
 from reconciler.usage.findings import Simulation
-from reconciler.usage.profiles import UseState
-from reconciler.usage.reports import Origin, UsageReport
+from reconciler.usage.profiles import UsageState
+from reconciler.usage.reports import ResultOrigin, UsageReport
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.verdict import Verdict
+from reconciler.usage.verdict import ImpactVerdict
 from tests.render.use_reports import (
     EVIDENCE,
     EVIL,
@@ -61,7 +61,7 @@ def test_a_refusal_by_a_little_shows_the_difference() -> None:
 def test_rows_that_are_left_out_are_counted_everywhere() -> None:
     report = replace(whole_report(), usage=(USAGE,) * 60)
     assert "and 12 more rows" in report_text(report)
-    assert "and 22 more rows" in report_markdown(report, most=50)
+    assert "and 22 more rows" in report_markdown(report, max_rows=50)
     assert "and 12 more rows" in page(report)
 
 
@@ -73,7 +73,7 @@ def test_markdown_has_every_row_that_a_report_holds_unless_fewer_are_asked_for()
 
 
 HELD_BACK = replace(
-    IMPACT, verdict=Verdict.SAME, before_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0,
+    IMPACT, verdict=ImpactVerdict.SAME, before_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0,
     after_over_timeout_ms=0, censored_ms=DAY_MS,
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ HELD_BACK = replace(
 def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
     found = Simulation(
         evidence=(EVIDENCE,), rows=(IMPACT,), left_out=1_233, left_blind=34,
-        verdicts={Verdict.WORSE: 1_200, Verdict.SAME: 4, Verdict.NO_DATA: 30},
+        verdicts={ImpactVerdict.WORSE: 1_200, ImpactVerdict.SAME: 4, ImpactVerdict.NO_DATA: 30},
     )  # fmt: skip
     said = "1,234 buckets on brokers: 1,200 get worse, 4 may get worse (what was recorded was held back), 30 have no data"
     report = UsageReport(simulation=found)
@@ -97,7 +97,7 @@ def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
     assert headline(UsageReport(simulation=found)) == (
         "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
     )
-    calm = replace(HELD_BACK, bound=Bound.EXACT)
+    calm = replace(HELD_BACK, bound=FigureBound.EXACT)
     assert headline(UsageReport(simulation=replace(found, rows=(calm,)))) == (
         "1 bucket on a broker: nothing changes for anybody"
     )
@@ -107,11 +107,11 @@ def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
     (known, unknown) = impact_sheet(SIMULATION).rows
     assert known[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
     assert unknown[8:11] == ("-", "-", "-")
-    assert impact_sheet(Simulation(evidence=(), rows=(replace(IMPACT, bound=Bound.EXACT),))).rows[0][9:11] == ("5 min", "14 min")  # fmt: skip
+    assert impact_sheet(Simulation(evidence=(), rows=(replace(IMPACT, bound=FigureBound.EXACT),))).rows[0][9:11] == ("5 min", "14 min")  # fmt: skip
 
 
-def origin(table: str, **more: object) -> Origin:
-    made = Origin(
+def origin(table: str, **more: object) -> ResultOrigin:
+    made = ResultOrigin(
         table=table, cluster_id="prod-id", from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms, snapshot_id="look-1",
         made_ms=EVIDENCE.to_ms, other_window=False,
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
     assert by_name["impact_row"].title == (
         "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
     )
-    assert "told by `kquota spark simulate`, not here" in by_name["impact_row"].says
+    assert "told by `kquota spark simulate`, not here" in by_name["impact_row"].description
     assert by_name["recommendation"].title == (
         "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
     )
@@ -169,7 +169,7 @@ def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_a
 ):
     fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
     found = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
-    unused = replace(USAGE, broker_id="", state=UseState.UNUSED, max_rate_units=0)
+    unused = replace(USAGE, broker_id="", state=UsageState.UNUSED, max_rate_units=0)
     report = replace(whole_report(), simulation=found, usage=(USAGE, unused))
     who = "user=etl,client-id=loader"
     assert bars(report, "before-after") == [who, "produce · broker 1", who, "fetch · broker 2"]
@@ -224,7 +224,7 @@ def test_a_percentile_that_is_not_known_is_not_called_no_limit() -> None:
 
 def test_a_sheet_with_a_crooked_row_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="as many cells"):
-        Sheet(name="x", title="x", says="x", heads=("a", "b"), rows=(("1",),))
+        ReportTable(name="x", title="x", description="x", heads=("a", "b"), rows=(("1",),))
 
 
 def test_json_has_every_column_of_every_row() -> None:

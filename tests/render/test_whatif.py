@@ -11,7 +11,7 @@ from reconciler.errors import ConfigError
 from reconciler.quota.change import Plan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.render.documents import Reader, dump
+from reconciler.render.documents import DocumentReader, dump
 from reconciler.render.json_plan import plan_document
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.read_plan import read_plan
@@ -21,16 +21,16 @@ from reconciler.render.sarif import plan_findings
 from reconciler.render.text import plan_text
 from reconciler.render.whatif_json import read_whatif, whatif_document
 from reconciler.render.whatif_words import recorded_of
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach
-from reconciler.usage.question import Asked
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound
+from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation, TierBreach
+from reconciler.usage.question import ImpactRequest
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import Model
+from reconciler.usage.throttle import ThrottleModel
 from reconciler.usage.tiers import USUAL, WhatIfPolicy
-from reconciler.usage.verdict import Breach, Part, Tolerance, Verdict, impact
-from reconciler.usage.whatif import judged, row_of, told
+from reconciler.usage.verdict import ToleranceBreach, OldBucket, Tolerance, ImpactVerdict, impact
+from reconciler.usage.whatif import judged, row_of, summarize
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import sample
 from tests.usage.whatif_cases import CADENCE, case
@@ -40,7 +40,7 @@ MINUTE = 60_000
 NOW = 1_763_730_000.0
 END = 1_763_719_200_000
 CLUSTER = sample().plan.cluster_id
-EVIDENCE = Evidence(
+EVIDENCE = EvidenceNote(
     cluster_id=CLUSTER,
     source="s3://evidence/lkc-1/LATEST.json",
     from_ms=END - 14 * DAY_MS,
@@ -62,10 +62,10 @@ def row(user="alice", **more) -> ImpactRow:
         before_units=20 * 2**20,
         after_units=10 * 2**20,
         source_entity=json.dumps([["user", user]], separators=(",", ":")),
-        answer=Answer.EXACT,
-        verdict=Verdict.WORSE,
-        bound=Bound.EXACT,
-        model=Model.BACKLOG,
+        answer=Identifiability.EXACT,
+        verdict=ImpactVerdict.WORSE,
+        bound=FigureBound.EXACT,
+        model=ThrottleModel.BACKLOG,
         before_throttled_ms=0,
         before_max_delay_ms=0,
         observed_throttled_ms=0,
@@ -82,13 +82,13 @@ def row(user="alice", **more) -> ImpactRow:
 
 
 SAME = {
-    "verdict": Verdict.SAME,
+    "verdict": ImpactVerdict.SAME,
     "after_throttled_ms": 0,
     "after_max_delay_ms": 0,
     "after_over_timeout_ms": 0,
 }
 HELD_BACK = {
-    "bound": Bound.AT_LEAST,
+    "bound": FigureBound.AT_LEAST,
     "observed_throttled_ms": 14 * 20 * 3_600_000,
     "censored_ms": 14 * 20 * 3_600_000,
 }
@@ -106,7 +106,7 @@ def simulation(*rows, **more) -> Simulation:
 
 def says(one, **more) -> str:
     (found,) = recorded_of(simulation(replace(one, **more)), at=NOW).rows
-    return found.says
+    return found.description
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def says(one, **more) -> str:
             id="worse",
         ),
         pytest.param(
-            {"bound": Bound.AT_LEAST, "after_over_timeout_ms": 0},
+            {"bound": FigureBound.AT_LEAST, "after_over_timeout_ms": 0},
             "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s",
             id="lower bound",
         ),
@@ -149,17 +149,17 @@ def says(one, **more) -> str:
             id="seen throttled, and the limit gets looser",
         ),
         pytest.param(
-            {**SAME, **HELD_BACK, "bound": Bound.EXACT, "after_units": None},
+            {**SAME, **HELD_BACK, "bound": FigureBound.EXACT, "after_units": None},
             "never throttled; seen throttled 20 h a day, held back in 83 % of the time",
             id="held back, and there is no limit any more",
         ),
         pytest.param(
-            {**SAME, "bound": Bound.AT_LEAST},
+            {**SAME, "bound": FigureBound.AT_LEAST},
             "not throttled in what was recorded, which may be less than what was wanted",
             id="nobody knows whether it was held back",
         ),
         pytest.param(
-            {"bound": Bound.AT_LEAST},
+            {"bound": FigureBound.AT_LEAST},
             "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s;"
             " at least 2 min a day above 120 s, where producers lose records",
             id="every figure of a lower bound is one",
@@ -170,37 +170,37 @@ def says(one, **more) -> str:
             id="consumers lose no record",
         ),
         pytest.param(
-            {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": Model.TOKENS},
+            {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": ThrottleModel.TOKENS},
             "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
             id="nor do those who make topics",
         ),
         pytest.param(
-            {"verdict": Verdict.BETTER, "before_throttled_ms": 280 * MINUTE, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
+            {"verdict": ImpactVerdict.BETTER, "before_throttled_ms": 280 * MINUTE, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
             "throttled 0 s a day (now 20 min a day)",
             id="better",
         ),
         pytest.param(
-            {"verdict": Verdict.BETTER, "after_throttled_ms": None, "after_max_delay_ms": None, "censored_ms": 7 * DAY_MS, "observed_throttled_ms": 14 * 3_600_000},
+            {"verdict": ImpactVerdict.BETTER, "after_throttled_ms": None, "after_max_delay_ms": None, "censored_ms": 7 * DAY_MS, "observed_throttled_ms": 14 * 3_600_000},
             "less throttled than now; by how much cannot be told from use that was held back",
             id="better without a number",
         ),
         pytest.param(
-            {"verdict": Verdict.SAFE_BY_BOUND, "after_throttled_ms": 0},
+            {"verdict": ImpactVerdict.SAFE_BY_BOUND, "after_throttled_ms": 0},
             "not throttled, even if all that was recorded were its own",
             id="bound",
         ),
         pytest.param(
-            {**BLIND, "verdict": Verdict.NOT_IDENTIFIABLE, "why": "what was recorded holds other clients too"},
+            {**BLIND, "verdict": ImpactVerdict.NOT_IDENTIFIABLE, "why": "what was recorded holds other clients too"},
             "cannot be told: what was recorded holds other clients too",
             id="not identifiable",
         ),
         pytest.param(
-            {**BLIND, "verdict": Verdict.NO_DATA, "why": "no such client was seen"},
+            {**BLIND, "verdict": ImpactVerdict.NO_DATA, "why": "no such client was seen"},
             "no data: no such client was seen",
             id="no data",
         ),
         pytest.param(
-            {"quota_type": QuotaType.IP, "model": Model.REJECTED, "after_max_delay_ms": None, "after_over_timeout_ms": None},
+            {"quota_type": QuotaType.IP, "model": ThrottleModel.REJECTED, "after_max_delay_ms": None, "after_over_timeout_ms": None},
             "connections refused 10 min a day (now never)",
             id="connections",
         ),
@@ -217,14 +217,14 @@ def test_one_sentence_says_what_happens(more, words):
 
 def test_the_headline_counts_clients_and_not_brokers():
     rows = [row(broker_id=one) for one in "123"]
-    blind = row("bob", broker_id="", verdict=Verdict.NO_DATA, why="unseen", **BLIND)
+    blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)
     found = recorded_of(simulation(*rows, blind), at=NOW)
     assert found.headline == (
         "1 client of 2 will be worse off, 1 client will lose records (delays above 120 s), 1 of 2 cannot be judged"
     )
-    assert [one.where for one in found.rows] == ["broker 1; throttled on 3 of 3", ""]
+    assert [one.broker for one in found.rows] == ["broker 1; throttled on 3 of 3", ""]
     assert found.notes[0].startswith("No data: ")
-    calm = row(verdict=Verdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
+    calm = row(verdict=ImpactVerdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
     assert (
         recorded_of(simulation(calm), at=NOW).headline == "nobody who is affected will be worse off"
     )
@@ -237,18 +237,18 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
         Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
     ]
     told_ = impact(
-        QuotaType.PRODUCE, Answer.EXACT, [Part(samples=samples, limit=limit)], 990, max_gap_ms=150_000
+        QuotaType.PRODUCE, Identifiability.EXACT, [OldBucket(samples=samples, limit=limit)], 990, max_gap_ms=150_000
     )  # fmt: skip
-    asked = Asked(
+    asked = ImpactRequest(
         quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), broker_id="1", before_units=limit, after_units=990,
-        source_entity="", answer=Answer.EXACT, parts=(), why="", any_name=False,
+        source_entity="", answer=Identifiability.EXACT, parts=(), reason="", any_name=False,
     )  # fmt: skip
     one = row_of(CLUSTER, asked, told_)
-    assert (one.verdict, one.bound, one.after_throttled_ms) == (Verdict.SAME, Bound.AT_LEAST, 0)
+    assert (one.verdict, one.bound, one.after_throttled_ms) == (ImpactVerdict.SAME, FigureBound.AT_LEAST, 0)
     found = recorded_of(simulation(one), at=NOW)
     assert found.headline == "1 of 1 cannot be judged"
     assert found.rows[0].mark == "?"
-    assert "never" not in found.rows[0].says
+    assert "never" not in found.rows[0].description
     assert found.notes[0].startswith("Held back: ")
 
 
@@ -256,7 +256,7 @@ def test_only_producers_lose_records():
     rows = [
         row("a"),
         row("b", quota_type=QuotaType.FETCH),
-        row("c", quota_type=QuotaType.CONTROLLER_MUTATION, model=Model.TOKENS),
+        row("c", quota_type=QuotaType.CONTROLLER_MUTATION, model=ThrottleModel.TOKENS),
     ]
     assert recorded_of(simulation(*rows), at=NOW).headline == (
         "3 clients of 3 will be worse off, 1 client will lose records (delays above 120 s)"
@@ -273,7 +273,7 @@ def test_the_evidence_says_its_window_age_and_coverage():
     found = recorded_of(stale, at=NOW)
     assert found.evidence[0].startswith("does not count: it is old")
     assert found.headline.startswith("nothing: no evidence counts")
-    absent = Simulation(evidence=(Evidence(cluster_id="c", stale="none was published"),), rows=())
+    absent = Simulation(evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=())
     assert recorded_of(absent, at=NOW).evidence == ("no evidence of cluster c: none was published",)
 
 
@@ -282,7 +282,7 @@ def test_the_evidence_says_its_window_age_and_coverage():
 BREACH = TierBreach(
     row=row(),
     tier="gold",
-    breach=Breach(what="worst delay", found_ms=150_000, allowed_ms=60_000),
+    breach=ToleranceBreach(what="worst delay", found_ms=150_000, allowed_ms=60_000),
 )
 
 
@@ -304,7 +304,7 @@ def test_a_breach_stands_at_the_rule_that_asks_for_it():
 def test_a_refusal_by_less_than_is_usually_told_shows_the_difference():
     narrow = replace(BREACH, breach=replace(BREACH.breach, found_ms=60_900))
     (refusal,) = recorded_of(simulation(row(), breaches=(narrow,)), at=NOW).refusals
-    assert "worst delay 1 min 900 ms, allowed 1 min on broker" in refusal.says
+    assert "worst delay 1 min 900 ms, allowed 1 min on broker" in refusal.message
 
 
 def _json(subject) -> str:
@@ -373,7 +373,7 @@ STRICT = WhatIfPolicy(
 
 def read(document, cluster_id=CLUSTER) -> Simulation:
     return read_whatif(
-        Reader(json.loads(dump({"simulation": document})))
+        DocumentReader(json.loads(dump({"simulation": document})))
         .fields("simulation")["simulation"],
         cluster_id,
     )  # fmt: skip
@@ -384,7 +384,7 @@ def test_what_is_written_is_read(number):
     one = case(number)
     rows = judged(one.question, one.series, CADENCE)
     note = replace(EVIDENCE, cluster_id=one.cluster_id)
-    found = told(rows, [note], STRICT, questions=[one.question], most=4)
+    found = summarize(rows, [note], STRICT, questions=[one.question], max_rows=4)
     # Whoever is only noticed is counted and not named: a plan tells of nobody whom it does not change.
     nameless = replace(found, flipped=(), unexplained=())
     assert read(whatif_document(found), one.cluster_id) == nameless
@@ -439,11 +439,11 @@ def test_what_does_not_follow_is_refused_with_its_place(document, place):
 def test_a_plan_with_it_is_a_plan_with_the_same_digest():
     found = simulation(row(), breaches=(BREACH,))
     text = dump(plan_document(sample(), whatif_document(found)))
-    assert read_simulation(text, where="plan.json") == found
+    assert read_simulation(text, location="plan.json") == found
     plain = dump(plan_document(sample()))
-    assert read_simulation(plain, where="plan.json") is None
-    assert read_preview(text, where="plan.json") == read_preview(plain, where="plan.json")
-    assert isinstance(read_plan(text, where="plan.json").plan, Plan)
+    assert read_simulation(plain, location="plan.json") is None
+    assert read_preview(text, location="plan.json") == read_preview(plain, location="plan.json")
+    assert isinstance(read_plan(text, location="plan.json").plan, Plan)
     broken = text.replace('"leftOut": 0', '"leftOut": -1')
     assert broken != text
     for reader in (read_plan, read_preview):

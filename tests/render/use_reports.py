@@ -5,30 +5,30 @@ from dataclasses import replace
 from importlib.resources import files
 
 from reconciler.render.use_page import STYLES, TEMPLATE, UsePageFiles, use_page
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound
 from reconciler.usage.findings import (
-    Evidence,
+    EvidenceNote,
     ImpactRow,
     RecommendationRow,
     Simulation,
     TierBreach,
 )
-from reconciler.usage.load import Basis
-from reconciler.usage.profiles import UseState
+from reconciler.usage.load import BudgetBasis
+from reconciler.usage.profiles import UsageState
 from reconciler.usage.reports import (
     CapacityRow,
-    Curve,
-    Direction,
+    UsageCurve,
+    TrafficDirection,
     NoisyRow,
     UsageReport,
     UsageRow,
 )
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.sizing import Advice, Rule
+from reconciler.usage.sizing import Advice, SizingRule
 from reconciler.usage.tags import Bucket, bucket_of
-from reconciler.usage.throttle import Model
-from reconciler.usage.verdict import Breach, Verdict
+from reconciler.usage.throttle import ThrottleModel
+from reconciler.usage.verdict import ToleranceBreach, ImpactVerdict
 
 MIB = 2**20
 FROM = 1_795_000_000_000 // DAY_MS * DAY_MS
@@ -36,7 +36,7 @@ TO = FROM + 14 * DAY_MS
 HOUR = 3_600_000
 EVIL = '</script><img src=x onerror=alert(1)>|`@team`\n::error::"\u202e'
 
-EVIDENCE = Evidence(
+EVIDENCE = EvidenceNote(
     cluster_id="prod-id", source="s3://evidence", from_ms=FROM, to_ms=TO, made_ms=TO, step_ms=30_000,
     coverage_ppm=360_000, snapshot_id="s-1", counts={"gap": 2},
 )  # fmt: skip
@@ -44,22 +44,22 @@ EVIDENCE = Evidence(
 IMPACT = ImpactRow(
     cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), any_name=False,
     broker_id="1", before_units=20 * MIB, after_units=5 * MIB, source_entity='[["user","etl"],["client-id","loader"]]',
-    answer=Answer.EXACT, verdict=Verdict.WORSE, bound=Bound.AT_LEAST, model=Model.BACKLOG,
+    answer=Identifiability.EXACT, verdict=ImpactVerdict.WORSE, bound=FigureBound.AT_LEAST, model=ThrottleModel.BACKLOG,
     before_throttled_ms=14 * 60_000, before_max_delay_ms=5_000, observed_throttled_ms=13 * 60_000,
     after_throttled_ms=14 * 30 * 60_000, after_max_delay_ms=300_000, after_over_timeout_ms=14 * 60_000,
     delayed_units=10**9, unfinished=0, covered_ms=14 * DAY_MS, censored_ms=60_000, why="",
 )  # fmt: skip
 
 UNKNOWN = replace(
-    IMPACT, bucket=bucket_of("", "app"), verdict=Verdict.NOT_IDENTIFIABLE, answer=Answer.NOT_IDENTIFIABLE,
+    IMPACT, bucket=bucket_of("", "app"), verdict=ImpactVerdict.NOT_IDENTIFIABLE, answer=Identifiability.NOT_IDENTIFIABLE,
     after_throttled_ms=None, after_max_delay_ms=None, after_over_timeout_ms=None, delayed_units=None,
     unfinished=None, why="the users behind the client ids are not recorded",
 )  # fmt: skip
 
 SIMULATION = Simulation(
     evidence=(EVIDENCE,), rows=(IMPACT, UNKNOWN), left_out=3,
-    verdicts={Verdict.WORSE: 3, Verdict.SAME: 1, Verdict.NOT_IDENTIFIABLE: 1},
-    breaches=(TierBreach(row=IMPACT, tier="gold", breach=Breach(what="worst delay", found_ms=300_000, allowed_ms=60_000)),),
+    verdicts={ImpactVerdict.WORSE: 3, ImpactVerdict.SAME: 1, ImpactVerdict.NOT_IDENTIFIABLE: 1},
+    breaches=(TierBreach(row=IMPACT, tier="gold", breach=ToleranceBreach(what="worst delay", found_ms=300_000, allowed_ms=60_000)),),
 )  # fmt: skip
 
 RECOMMENDATION = RecommendationRow(
@@ -67,19 +67,19 @@ RECOMMENDATION = RecommendationRow(
     source_entity=IMPACT.source_entity, tier="silver", advice=Advice.CHANGE, current_units=20 * MIB,
     target_units=12 * MIB, needed_units=10 * MIB, lower_units=9 * MIB, upper_units=11 * MIB, worst_week_units=None,
     peak_units=30 * MIB, train_share_ppm=4_000, train_max_delay_ms=60_000, test_share_ppm=5_000,
-    test_max_delay_ms=90_000, confidence_ppm=900_000, censored_ppm=10, rules=(Rule.CUT,), evidence_ms=14 * DAY_MS,
+    test_max_delay_ms=90_000, confidence_ppm=900_000, censored_ppm=10, rules=(SizingRule.CUT,), evidence_ms=14 * DAY_MS,
     samples=40_000, brokers=6,
 )  # fmt: skip
 
 USAGE = UsageRow(
     cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), broker_id="1",
     limit_units=20 * MIB, source_entity=IMPACT.source_entity, covered_ms=14 * DAY_MS, p50_units=MIB, p95_units=5 * MIB,
-    p99_units=18 * MIB, max_rate_units=30 * MIB, throttled_ms=60_000, censored_ms=0, state=UseState.THROTTLED,
+    p99_units=18 * MIB, max_rate_units=30 * MIB, throttled_ms=60_000, censored_ms=0, state=UsageState.THROTTLED,
 )  # fmt: skip
 
 CAPACITY = CapacityRow(
-    cluster_id="prod-id", broker_id="1", direction=Direction.INGRESS, budget_units=100 * MIB, committed_ppm=2_400_000,
-    coincident_ppm=650_000, overload_ms=0, unattributed_ppm=12_000, covered_ms=14 * DAY_MS, basis=Basis.MEASURED,
+    cluster_id="prod-id", broker_id="1", direction=TrafficDirection.INGRESS, budget_units=100 * MIB, committed_ppm=2_400_000,
+    coincident_ppm=650_000, overload_ms=0, unattributed_ppm=12_000, covered_ms=14 * DAY_MS, basis=BudgetBasis.MEASURED,
 )  # fmt: skip
 
 NOISY = NoisyRow(
@@ -88,7 +88,7 @@ NOISY = NoisyRow(
 )  # fmt: skip
 
 
-def curve(bucket: Bucket = IMPACT.bucket) -> Curve:
+def curve(bucket: Bucket = IMPACT.bucket) -> UsageCurve:
     """A fortnight of hours with a daily shape, and a gap."""
     points = []
     for hour in range(14 * 24):
@@ -96,7 +96,7 @@ def curve(bucket: Bucket = IMPACT.bucket) -> Curve:
             continue
         mean = int((6 + 4 * math.sin(hour / 24 * 2 * math.pi)) * MIB)
         points.append((FROM + hour * HOUR, mean, mean + mean // 2 + (hour % 7) * MIB))
-    return Curve(
+    return UsageCurve(
         cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket, broker_id="1", points=tuple(points),
         span_ms=HOUR, before_units=20 * MIB, after_units=5 * MIB, throttled=(FROM + 5 * HOUR,),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def hostile_report() -> UsageReport:
     return replace(
         whole_report(),
         evidence=(replace(EVIDENCE, cluster_id=EVIL, partial=(EVIL,), counts={EVIL: 1}),),
-        simulation=replace(SIMULATION, rows=(row,), left_out=0, verdicts={Verdict.WORSE: 1}),
+        simulation=replace(SIMULATION, rows=(row,), left_out=0, verdicts={ImpactVerdict.WORSE: 1}),
         usage=(replace(USAGE, bucket=bucket, cluster_id=EVIL, broker_id=EVIL),),
         curves=(curve(bucket),),
         notes=(EVIL,),

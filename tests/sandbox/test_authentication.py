@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import Authorizer, Listener, Operation, Protocol, Sandbox, Settings
+from reconciler.sandbox import Authorizer, Listener, Operation, ListenerProtocol, Sandbox, SandboxSettings
 from reconciler.sandbox.distinguished import distinguished_name
 from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
@@ -34,9 +34,9 @@ def clock() -> Hands:
 
 @pytest.fixture
 def port(clock: Hands) -> Iterator[int]:
-    settings = Settings(
+    settings = SandboxSettings(
         users=USERS,
-        listeners=(Listener(protocol=Protocol.SASL_PLAINTEXT),),
+        listeners=(Listener(protocol=ListenerProtocol.SASL_PLAINTEXT),),
         session_lifetime=LIFETIME,
         failed_authentication_delay=0.0,
     )
@@ -80,8 +80,8 @@ def test_a_certificate_names_the_principal(tmp_path: Path) -> None:
     context.verify_mode = ssl.CERT_OPTIONAL
     client = authority.client("reader")
     rights = frozenset({Operation.DESCRIBE_CONFIGS})
-    settings = Settings(
-        listeners=(Listener(name="SSL", protocol=Protocol.SSL, tls=context),),
+    settings = SandboxSettings(
+        listeners=(Listener(name="SSL", protocol=ListenerProtocol.SSL, tls=context),),
         authorizer=Authorizer(grants={client.subject: rights}),
     )
     with running(Sandbox(settings)) as sandbox:
@@ -101,8 +101,8 @@ def test_a_tls_listener_survives_who_speaks_plain_text(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("broker").bundle)
-    door = Listener(name="SSL", protocol=Protocol.SSL, tls=context)
-    with running(Sandbox(Settings(listeners=(door,)))) as sandbox:
+    door = Listener(name="SSL", protocol=ListenerProtocol.SSL, tls=context)
+    with running(Sandbox(SandboxSettings(listeners=(door,)))) as sandbox:
         with socket.create_connection(("127.0.0.1", sandbox.port()), timeout=5) as plain:
             plain.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
             assert plain.recv(100)[:1] in (b"", b"\x15")

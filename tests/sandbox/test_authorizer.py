@@ -16,7 +16,7 @@ def test_altering_configs_includes_describing_them() -> None:
 def test_strangers_may_do_what_others_may() -> None:
     assert ACLS.rights("stranger") == frozenset()
     assert OPEN.rights("stranger") == frozenset(Operation)
-    assert Authorizer(others=READER).allows("stranger", Operation.DESCRIBE)
+    assert Authorizer(default_operations=READER).allows("stranger", Operation.DESCRIBE)
 
 
 def test_bits_are_those_of_a_broker() -> None:

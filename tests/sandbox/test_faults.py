@@ -10,26 +10,26 @@ CUT, WAIT = CutAfter(), Delay(seconds=1.0)
 def test_a_fault_befalls_one_fitting_request() -> None:
     faults = Faults()
     faults.add(Fault(effect=CUT, api=49, node=2))
-    assert faults.befalling(48, 2) == ()
-    assert faults.befalling(49, 1) == ()
-    assert faults.befalling(49, 2) == (CUT,)
-    assert faults.befalling(49, 2) == ()
+    assert faults.effects_for(48, 2) == ()
+    assert faults.effects_for(49, 1) == ()
+    assert faults.effects_for(49, 2) == (CUT,)
+    assert faults.effects_for(49, 2) == ()
 
 
 def test_a_fault_lets_some_requests_pass_and_befalls_some() -> None:
     faults = Faults()
     faults.add(Fault(effect=CUT, skip=2, times=2))
-    assert [faults.befalling(3, 1) for _ in range(6)] == [(), (), (CUT,), (CUT,), (), ()]
+    assert [faults.effects_for(3, 1) for _ in range(6)] == [(), (), (CUT,), (CUT,), (), ()]
 
 
 def test_faults_add_up_in_order_until_they_are_cleared() -> None:
     faults = Faults()
     faults.add(Fault(effect=WAIT, times=FOREVER))
     faults.add(Fault(effect=CUT))
-    assert faults.befalling(3, 1) == (WAIT, CUT)
-    assert [faults.befalling(3, 1) for _ in range(3)] == [(WAIT,)] * 3
+    assert faults.effects_for(3, 1) == (WAIT, CUT)
+    assert [faults.effects_for(3, 1) for _ in range(3)] == [(WAIT,)] * 3
     faults.clear()
-    assert faults.befalling(3, 1) == ()
+    assert faults.effects_for(3, 1) == ()
 
 
 def test_a_piece_has_a_byte() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.sandbox import PROFILES, filters, rules
-from reconciler.sandbox.image import EMPTY, Image, Record, entity_text, names_of, same_double
+from reconciler.sandbox.image import EMPTY, Image, QuotaRecord, entity_text, names_of, same_double
 
 NAMES = st.sampled_from(
     [
@@ -22,7 +22,7 @@ KEYS = st.sampled_from(
 )
 RECORDS = st.lists(
     st.builds(
-        Record,
+        QuotaRecord,
         names=NAMES,
         key=KEYS,
         value=st.one_of(st.none(), st.integers(min_value=-1, max_value=5).map(float)),
@@ -47,7 +47,7 @@ def plain(image: Image) -> dict[object, dict[str, float]]:
 
 
 @given(RECORDS)
-def test_an_image_is_what_a_plain_dictionary_would_be(records: list[Record]) -> None:
+def test_an_image_is_what_a_plain_dictionary_would_be(records: list[QuotaRecord]) -> None:
     model: dict[object, dict[str, float]] = {}
     for record in records:
         entity = model.setdefault(record.names, {})
@@ -59,7 +59,7 @@ def test_an_image_is_what_a_plain_dictionary_would_be(records: list[Record]) -> 
 
 
 @given(RECORDS, RECORDS)
-def test_applying_changes_no_older_image(first: list[Record], second: list[Record]) -> None:
+def test_applying_changes_no_older_image(first: list[QuotaRecord], second: list[QuotaRecord]) -> None:
     image = EMPTY.applied(first)
     before = plain(image)
     _ = image.applied(second)
@@ -68,15 +68,15 @@ def test_applying_changes_no_older_image(first: list[Record], second: list[Recor
 
 
 @given(RECORDS, RECORDS)
-def test_batches_add_up(first: list[Record], second: list[Record]) -> None:
+def test_batches_add_up(first: list[QuotaRecord], second: list[QuotaRecord]) -> None:
     assert plain(EMPTY.applied(first).applied(second)) == plain(EMPTY.applied([*first, *second]))
 
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_validation_says_what_carrying_out_says(
-    held: list[Record],
+    held: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
-    profile: rules.Profile,
+    profile: rules.BrokerProfile,
 ) -> None:
     image = EMPTY.applied(held)
     verdicts = [
@@ -88,9 +88,9 @@ def test_validation_says_what_carrying_out_says(
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
 def test_an_open_describe_shows_what_a_model_of_the_results_holds(
-    held: list[Record],
+    held: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
-    profile: rules.Profile,
+    profile: rules.BrokerProfile,
 ) -> None:
     image = EMPTY.applied(held)
     verdicts = rules.alter(profile, image, asked, resolvable=(), validate_only=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.sandbox import PROFILES, Listener, Sandbox, Settings
+from reconciler.sandbox import PROFILES, Listener, Sandbox, SandboxSettings
 from reconciler.sandbox.faults import (
     FOREVER,
     CutAfter,
@@ -25,7 +25,7 @@ from reconciler.sandbox.faults import (
     Truncate,
     WrongCorrelation,
 )
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from reconciler.wire import (
     alter_client_quotas,
     api_versions,
@@ -56,7 +56,7 @@ ALTER, DESCRIBE = 49, 48
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    with running(Sandbox(Settings(nodes=(1, 2, 3)))) as three:
+    with running(Sandbox(SandboxSettings(nodes=(1, 2, 3)))) as three:
         yield three
 
 
@@ -79,7 +79,7 @@ def test_every_broker_shows_what_one_was_told(sandbox: Sandbox) -> None:
 def test_metadata_lists_the_brokers_that_run(sandbox: Sandbox) -> None:
     asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(5)
     with connect(sandbox) as connection:
-        body = metadata.encode_request(12, metadata.Request(topics=()))
+        body = metadata.encode_request(12, metadata.MetadataRequest(topics=()))
         answer = metadata.decode_response(12, connection.ask(METADATA, 12, body))
     assert [(it.node_id, it.port) for it in answer.brokers] == [
         (node, sandbox.port(node)) for node in (1, 2)
@@ -105,7 +105,7 @@ def test_a_held_broker_shows_old_values_until_it_is_released(sandbox: Sandbox) -
 
 
 def test_a_lagging_broker_shows_values_later() -> None:
-    settings = Settings(nodes=(1, 2), lag={2: 0.05})
+    settings = SandboxSettings(nodes=(1, 2), lag={2: 0.05})
     with (
         running(Sandbox(settings)) as sandbox,
         connect(sandbox) as connection,
@@ -186,7 +186,7 @@ def test_a_wrong_correlation_id_is_as_wrong_as_planned(sandbox: Sandbox) -> None
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: bool) -> None:
-    failure = Failure(code=7, message="The request timed out.")
+    failure = BrokerFailure(code=7, message="The request timed out.")
     plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
     with connect(sandbox) as connection:
         told = connection.said(SET, (BOB, ((PRODUCER, 0.5),)))
@@ -196,7 +196,7 @@ def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: 
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool) -> None:
-    failure = Failure(code=41, message=None)
+    failure = BrokerFailure(code=41, message=None)
     plan(sandbox, Refuse(failure=failure, names=ALICE, applied=applied), ALTER)
     with connect(sandbox) as connection:
         told = connection.said(SET, (BOB, ((PRODUCER, 6.0),)))
@@ -206,21 +206,21 @@ def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool)
 
 
 def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
-    plan(sandbox, Refuse(failure=Failure(code=-1, message="why")), times=FOREVER)
+    plan(sandbox, Refuse(failure=BrokerFailure(code=-1, message="why")), times=FOREVER)
     with connect(sandbox) as connection:
         assert connection.describe().said == (-1, "why")
         assert connection.said(SET) == {ALICE: (-1, "why")}
-        assert connection.api_versions(0, api_versions.Request()).error_code == -1
-        body = metadata.encode_request(13, metadata.Request(topics=()))
+        assert connection.api_versions(0, api_versions.ApiVersionsRequest()).error_code == -1
+        body = metadata.encode_request(13, metadata.MetadataRequest(topics=()))
         assert metadata.decode_response(13, connection.ask(METADATA, 13, body)).error_code == -1
-        body = describe_cluster.encode_request(2, describe_cluster.Request())
+        body = describe_cluster.encode_request(2, describe_cluster.DescribeClusterRequest())
         cluster = describe_cluster.decode_response(2, connection.ask(DESCRIBE_CLUSTER, 2, body))
         assert (cluster.error_code, cluster.error_message) == (-1, "why")
-        body = scram_credentials.encode_request(0, scram_credentials.Request(users=("a",)))
+        body = scram_credentials.encode_request(0, scram_credentials.DescribeUserScramCredentialsRequest(users=("a",)))
         answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
         assert scram_credentials.decode_response(0, answer).error_code == -1
-        asked = describe_configs.Resource(resource_type=4, name="1")
-        body = describe_configs.encode_request(4, describe_configs.Request(resources=(asked,)))
+        asked = describe_configs.ConfigResource(resource_type=4, name="1")
+        body = describe_configs.encode_request(4, describe_configs.DescribeConfigsRequest(resources=(asked,)))
         configs = describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body))
         assert [result.error_code for result in configs.results] == [-1]
     assert sandbox.values() == {}
@@ -242,7 +242,7 @@ def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> N
     plan(sandbox, Delay(seconds=0.02), ALTER)
     alter = alter_client_quotas.encode_request(1, [SET], validate_only=False)
     describe = describe_client_quotas.encode_request(
-        1, describe_client_quotas.Request(components=(), strict=False)
+        1, describe_client_quotas.DescribeClientQuotasRequest(components=(), strict=False)
     )
     with connect(sandbox) as connection:
         for place, (api, body) in enumerate(
@@ -258,7 +258,7 @@ def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> N
 
 
 def test_a_taken_port_is_told(sandbox: Sandbox) -> None:
-    settings = Settings(listeners=(Listener(port=sandbox.port()),))
+    settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
     with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
         raise AssertionError("the port was free")
 
@@ -275,7 +275,7 @@ def test_leaving_closes_doors_and_connections() -> None:
 
 
 def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
-    settings = Settings(state_file=tmp_path / "state.json")
+    settings = SandboxSettings(state_file=tmp_path / "state.json")
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         begun = (tmp_path / "state.json").read_bytes()
         connection.said(SET, validate_only=True)
@@ -290,7 +290,7 @@ def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
-    settings = Settings(state_file=folder / "state.json")
+    settings = SandboxSettings(state_file=folder / "state.json")
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         shutil.rmtree(folder)
         ((code, _),) = connection.said(SET).values()
@@ -300,22 +300,22 @@ def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
 
 def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    with running(Sandbox(Settings(state_file=path))) as sandbox, connect(sandbox) as connection:
+    with running(Sandbox(SandboxSettings(state_file=path))) as sandbox, connect(sandbox) as connection:
         connection.said(SET)
     with pytest.raises(ConfigError, match="belongs to cluster"):
-        Sandbox(Settings(state_file=path, cluster_id="a" * 22))
+        Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))
 
 
 def test_cluster_ids_look_like_kafkas() -> None:
     made = {Sandbox().cluster_id for _ in range(50)}
     assert len(made) == 50
     assert all(len(name) == 22 and not name.startswith("-") for name in made)
-    assert Sandbox(Settings(cluster_id="a" * 22)).cluster_id == "a" * 22
+    assert Sandbox(SandboxSettings(cluster_id="a" * 22)).cluster_id == "a" * 22
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_ten_thousand_entities_are_described_in_one_answer(profile: object) -> None:
-    with running(Sandbox(Settings(profile=profile))) as sandbox:
+    with running(Sandbox(SandboxSettings(profile=profile))) as sandbox:
         seeded = {(("user", f"u{number}"),): {PRODUCER: 1.0} for number in range(10_000)}
         sandbox.seed(seeded)
         with connect(sandbox) as connection:

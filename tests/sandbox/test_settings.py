@@ -5,18 +5,18 @@ import ssl
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.sandbox import Listener, Protocol, Settings
+from reconciler.sandbox import Listener, ListenerProtocol, SandboxSettings
 
-SASL = Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT)
+SASL = Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT)
 
 
 def test_tls_goes_with_the_protocols_that_use_it() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with pytest.raises(ConfigError, match="needs a TLS context"):
-        Listener(protocol=Protocol.SASL_SSL)
+        Listener(protocol=ListenerProtocol.SASL_SSL)
     with pytest.raises(ConfigError, match="no use for a TLS context"):
         Listener(tls=context)
-    assert Listener(protocol=Protocol.SSL, tls=context).tls is context
+    assert Listener(protocol=ListenerProtocol.SSL, tls=context).tls is context
 
 
 def test_a_mechanism_that_the_sandbox_does_not_speak_is_refused() -> None:
@@ -26,27 +26,27 @@ def test_a_mechanism_that_the_sandbox_does_not_speak_is_refused() -> None:
 
 def test_a_sasl_listener_needs_users() -> None:
     with pytest.raises(ConfigError, match="lets nobody in"):
-        Settings(listeners=(SASL,))
-    assert Settings(listeners=(SASL,), users={"a": "b"}).users == {"a": "b"}
+        SandboxSettings(listeners=(SASL,))
+    assert SandboxSettings(listeners=(SASL,), users={"a": "b"}).users == {"a": "b"}
 
 
 @pytest.mark.parametrize("nodes", [(), (1, 1)])
 def test_brokers_have_different_ids(nodes: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match="different ids"):
-        Settings(nodes=nodes)
+        SandboxSettings(nodes=nodes)
 
 
 def test_listeners_have_different_names() -> None:
     with pytest.raises(ConfigError, match="different names"):
-        Settings(listeners=(Listener(), Listener()))
+        SandboxSettings(listeners=(Listener(), Listener()))
     with pytest.raises(ConfigError, match="different names"):
-        Settings(listeners=())
+        SandboxSettings(listeners=())
 
 
 def test_a_cluster_id_has_22_characters() -> None:
     with pytest.raises(ConfigError, match="22 characters"):
-        Settings(cluster_id="short")
+        SandboxSettings(cluster_id="short")
 
 
 def test_passwords_are_not_shown() -> None:
-    assert "hunter2" not in repr(Settings(users={"a": "hunter2"}))
+    assert "hunter2" not in repr(SandboxSettings(users={"a": "hunter2"}))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import state_file
-from reconciler.sandbox.image import EMPTY, Image, Record
+from reconciler.sandbox.image import EMPTY, Image, QuotaRecord
 from tests.contract.raw import text_of
 
 NAME = st.one_of(st.none(), st.text())
@@ -23,7 +23,7 @@ IMAGES = st.dictionaries(
 
 def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]]) -> Image:
     return EMPTY.applied(
-        Record(names=names, key=key, value=value)
+        QuotaRecord(names=names, key=key, value=value)
         for names, held in values.items()
         for key, value in held.items()
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from reconciler.kube import shards
 from reconciler.kube.resources import FINALIZER
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from tests.servers.raw_quotas import Quotas
 from tests.soak.plan import Limits, Step
 
@@ -104,14 +104,14 @@ class Seen:
     logs: str
 
     @property
-    def kept(self) -> shards.Kept:
+    def kept(self) -> shards.StoredRecords:
         """What the ConfigMaps hold."""
         return shards.read(self.cluster_id, [dict(one) for one in self.config_maps])
 
     def records_of(self, user: str) -> Iterator[str]:
         """What the ConfigMaps hold of a user."""
         kept = self.kept
-        for title, owned in (("rest", kept.rest), ("holdings", kept.holdings)):
+        for title, owned in (("rest", kept.remainder), ("holdings", kept.holdings)):
             if owned is None:
                 continue
             for name, some in (("record", owned.records), ("intent", owned.intents)):
@@ -217,8 +217,8 @@ def _status_problem(obj: Mapping[str, Any], document: Document) -> str:
     return "" if finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
 
 
-def _records(declared: Declared, kept: shards.Kept) -> Iterator[Problem]:
-    rest = kept.rest
+def _records(declared: Declared, kept: shards.StoredRecords) -> Iterator[Problem]:
+    rest = kept.remainder
     retained = {
         one.user
         for name, one in declared.documents.items()
@@ -234,7 +234,7 @@ def _records(declared: Declared, kept: shards.Kept) -> Iterator[Problem]:
     yield from _holdings(declared, kept.holdings)
 
 
-def _holdings(declared: Declared, holdings: Owned | None) -> Iterator[Problem]:
+def _holdings(declared: Declared, holdings: OwnershipRecords | None) -> Iterator[Problem]:
     names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
     for subject, record in () if holdings is None else holdings.records.items():
         for _, owner in record.pairs():

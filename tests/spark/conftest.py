@@ -10,7 +10,7 @@ from reconciler.spark import session
 from tests.servers import jars
 from tests.servers import spark as servers
 
-SETTINGS = session.Settings(master="local[2]", memory="1g", brief=True)
+SETTINGS = session.SessionSettings(master="local[2]", memory="1g", brief=True)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ def told(spark: object, folder: str) -> dict[str, object]:
 
 def main(words: list[str]) -> None:
     folder, output, *remote = words
-    with session.opened(session.Settings(remote=remote[0] if remote else None)) as spark:
+    with session.opened(session.SessionSettings(remote=remote[0] if remote else None)) as spark:
         Path(output).write_text(json.dumps(told(spark, folder), default=str), encoding="utf-8")
 
 

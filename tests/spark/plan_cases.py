@@ -7,19 +7,19 @@ from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
-    Intend,
+    IntentStarted,
     Intent,
     Orphaned,
     Override,
     OverrideSet,
-    Owned,
+    OwnershipRecords,
     Owner,
     RecordChange,
     Recorded,
 )
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
-from reconciler.quota.state import Limits, State, limits_of
+from reconciler.quota.state import Limits, QuotaState, limits_of
 from tests.quota.strategies import DOCUMENTS, FEW, NOW, POLICIES, World, keys_of
 
 SUBJECTS = (
@@ -34,9 +34,9 @@ OLD = (1.0, 2.0, 2.000_000_5, 3.0, 0.5)
 PATTERNS = (
     EntityPattern(user=NamePattern(exact="alice")),
     EntityPattern(user=NamePattern(prefix="<def")),
-    EntityPattern(forms=frozenset({Form.DEFAULT_USER, Form.DEFAULT_CLIENT_ID, Form.IP})),
+    EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER, EntityForm.DEFAULT_CLIENT_ID, EntityForm.IP})),
     EntityPattern(
-        forms=frozenset({Form.USER_CLIENT_ID, Form.USER}),
+        forms=frozenset({EntityForm.USER_CLIENT_ID, EntityForm.USER}),
         user=NamePattern(prefix="a"),
         client_id=NamePattern(exact="app"),
     ),
@@ -58,8 +58,8 @@ def world(draw: random.Random, cluster_id: str) -> World:
     frozen = draw.choice(((), (), ("team/three",), ("team/one", "gone/unread")))
     return World(
         desired=merge(_documents(draw), frozen=frozen),
-        owned=Owned(cluster_id=cluster_id).with_changes(_records(draw)),
-        live=State(limits={one: _limits(draw, one, LIVE) for one in _some(draw)}),
+        owned=OwnershipRecords(cluster_id=cluster_id).with_changes(_records(draw)),
+        live=QuotaState(limits={one: _limits(draw, one, LIVE) for one in _some(draw)}),
         rules=Rules(
             policy=draw.choice(list(Policy)),
             sync_confirmed=draw.random() < 0.7,
@@ -109,7 +109,7 @@ def _records(draw: random.Random) -> list[RecordChange]:
     ]
     changes += [Orphaned(entity=one, key=key) for one, key in mine if draw.random() < 0.2]
     changes += [
-        Intend(
+        IntentStarted(
             entity=one,
             key=key,
             intent=Intent(
@@ -125,7 +125,7 @@ def _records(draw: random.Random) -> list[RecordChange]:
                 key=key,
                 value=draw.choice((None, *OLD)),
                 until=draw.choice((NOW, NOW - 1, NOW + 1)),
-                who="night shift",
+                author="night shift",
                 reason="because",
                 before=draw.choice((None, *OLD)),
                 declared=draw.choice((None, *WANTED)),

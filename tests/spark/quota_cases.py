@@ -9,7 +9,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, kinds
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.quota.patterns import FORMS
 from reconciler.quota.precedence import Principal
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
 from reconciler.usage.tables import entity_text, named_text
 
@@ -25,7 +25,7 @@ VALUES = (1.0, 2.0, 1000.0, 1e6, 1_000_000.000_000_5, 0.5, 1e12, 9_999_999_999_9
 Row = tuple[object, ...]
 
 
-def states(draw: random.Random) -> State:
+def states(draw: random.Random) -> QuotaState:
     """What a cluster may have: any mix of levels, values that nobody should have stored, foreign things."""
     users, clients = draw.sample(USERS, 3), draw.sample(CLIENTS, 3)
     shapes = draw.sample(sorted(FORMS), draw.randint(0, len(FORMS)))
@@ -44,7 +44,7 @@ def states(draw: random.Random) -> State:
             limits[one] = limits_of({key: draw.choice(VALUES) for key in chosen})
     foreign = (((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),)
     strange = dict.fromkeys(list(limits)[:1], (("tenant_rate", 7.0),))
-    return State(
+    return QuotaState(
         limits=limits,
         foreign_values=strange if draw.random() < 0.3 else {},
         foreign_entities=foreign if draw.random() < 0.3 else (),
@@ -65,7 +65,7 @@ def clients(draw: random.Random) -> list[Principal]:
 
 
 def entry_rows(
-    cluster_id: str, state: State, *, snapshot_id: str = "s1", at_ms: int = DAY_MS
+    cluster_id: str, state: QuotaState, *, snapshot_id: str = "s1", at_ms: int = DAY_MS
 ) -> Iterator[Row]:
     """A state as rows of ``quota_entry``, foreign keys and types included."""
     look = (cluster_id, snapshot_id, at_ms)

@@ -12,7 +12,7 @@ from reconciler.lake import arrow, pace
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Unit
-from reconciler.usage.recorded import Recorded
+from reconciler.usage.recorded import RecordedLimits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.spark import cases, lakes, quota_cases
@@ -51,7 +51,7 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
                         made = dict(zip(NAMES, row, strict=True))
                         by_day[row[-1]].append(made)  # type: ignore[index]
         looked(into, one.cluster_id, one.before, whatif_cases.START_MS)
-        for n, state in enumerate((one.recorded or Recorded()).states[:-1], start=1):
+        for n, state in enumerate((one.recorded or RecordedLimits()).states[:-1], start=1):
             looked(into, one.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
         for on, rows in by_day.items():
             commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **pace.inputs(pacing))
@@ -61,7 +61,7 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
 
 
 def looked(
-    into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int, name: str = "look"
+    into: Lake, cluster_id: str, state: whatif_cases.QuotaState, at_ms: int, name: str = "look"
 ) -> None:
     """A look at limits: the only one of its day."""
     rows = quota_cases.entry_rows(cluster_id, state, snapshot_id=name, at_ms=at_ms)
@@ -78,7 +78,7 @@ def beyond_64_bits() -> tuple[whatif_cases.Case, list[Sample], Cadence]:
     huge = [Sample(begin + n * step, step, MAX_UNITS) for n in range(1, 12 * 288)]
     key = whatif_cases.Key.PRODUCER_BYTE_RATE
     before, after = (
-        whatif_cases.State().with_values([(whatif_cases.ENTITIES[0], key, value)])
+        whatif_cases.QuotaState().with_values([(whatif_cases.ENTITIES[0], key, value)])
         for value in (5.0, 4.0)
     )
     bucket = whatif_cases.tags_of(whatif_cases.book(before, key), "alice", "app")

@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import UsageError
 from reconciler.spark import __main__ as program
 from reconciler.spark import arguments, jobs, running, session
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.jobs import rollup
 
 
@@ -22,12 +22,12 @@ class Shade(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Everything:
-    day: dt.date = asked("a day")
-    name: str | None = asked("a name", default=None)
-    number: int = asked("how many, 5% of it", default=7)
-    shade: Shade = asked("which", default=Shade.DARK)
-    names: tuple[str, ...] = asked("some", default=(), metavar="NAME")
-    really: bool = asked("whether", default=True)
+    day: dt.date = job_option("a day")
+    name: str | None = job_option("a name", default=None)
+    number: int = job_option("how many, 5% of it", default=7)
+    shade: Shade = job_option("which", default=Shade.DARK)
+    names: tuple[str, ...] = job_option("some", default=(), metavar="NAME")
+    really: bool = job_option("whether", default=True)
 
 
 JOB = Job(
@@ -41,7 +41,7 @@ JOB = Job(
 
 def understood(*words: str) -> object:
     given = vars(arguments._parser(JOB).parse_args(["--lake", "x", *words]))
-    return arguments._made(
+    return arguments._build_settings(
         Everything, {one.name: given[one.name] for one in dataclasses.fields(Everything)}
     )
 
@@ -73,11 +73,11 @@ def test_a_whole_command_line_gives_lake_session_and_settings() -> None:
     words = "rollup --lake s3://b/p --master local[2] --memory 2g --no-archive --brief --cluster a --cluster b"
     found = arguments.parsed(words.split())
     assert (found.job, found.lake) == (rollup.JOB, "s3://b/p")
-    assert found.session == session.Settings(
+    assert found.session == session.SessionSettings(
         master="local[2]", memory="2g", archive=False, brief=True
     )
-    assert found.settings == rollup.Settings(cluster=("a", "b"))
-    assert arguments.parsed(["rollup", "--lake", "x"]).session == session.Settings()
+    assert found.settings == rollup.RollupSettings(cluster=("a", "b"))
+    assert arguments.parsed(["rollup", "--lake", "x"]).session == session.SessionSettings()
 
 
 def test_an_unknown_job_and_none_at_all_name_what_there_is() -> None:
@@ -86,14 +86,14 @@ def test_an_unknown_job_and_none_at_all_name_what_there_is() -> None:
     with pytest.raises(UsageError, match="the following arguments are required: JOB"):
         arguments.parsed([])
     with pytest.raises(UsageError, match="there is no job 'nap'"):
-        jobs.named("nap")
+        jobs.load_job("nap")
 
 
 @pytest.mark.parametrize("name", jobs.SUMMARIES)
 def test_every_job_of_the_table_exists_explains_itself_and_its_example_is_understood(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = jobs.named(name)
+    job = jobs.load_job(name)
     assert (job.name, job.summary) == (name, jobs.SUMMARIES[name])
     settings = job.settings
     assert dataclasses.is_dataclass(settings)
@@ -126,7 +126,7 @@ def test_an_error_is_told_on_stderr_with_its_hint_and_exit_code(
 
 
 def test_a_result_becomes_plain_json() -> None:
-    done = rollup.Done(tables=(rollup.TableDone(table="t", units=2),))
+    done = rollup.RollupReport(tables=(rollup.TableRollup(table="t", units=2),))
     assert json.loads(json.dumps(running.document(done)))["tables"][0]["units"] == 2
     odd = {1: (Shade.DARK, dt.date(2026, 11, 1), None, 1.5, {"x"})}
     assert running.document(odd) == {"1": ["dark", "2026-11-01", None, 1.5, ["x"]]}

@@ -45,7 +45,7 @@ def filled(folder: Path) -> Lake:
 
 def assert_like_local(spark: SparkSession, lake: Lake, folder: Path) -> None:
     local = filled(folder)
-    rollup.run(spark, local, rollup.Settings(), silent)
+    rollup.run(spark, local, rollup.RollupSettings(), silent)
     for table in (USAGE_5M, USAGE_HIST_D):
         rows = lakes.rows_of(lake, table)
         assert rows

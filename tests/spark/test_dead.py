@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.precedence import Principal, candidates, ip_candidates, resolve
-from reconciler.quota.state import State, limits_of
-from reconciler.spark.dead import Reason, Seen, dead
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.spark.dead import UnusedReason, ObservedClients, dead
 from reconciler.spark.schemas import struct
 from reconciler.usage.samples import TYPE_OF, QuotaType, ValueState, limit_state
 from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY, entity_text
@@ -28,7 +28,7 @@ MEASURED = "cluster_id string, quota_type string"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    state: State
+    state: QuotaState
     seen: dict[Principal, int | None]
 
 
@@ -69,12 +69,12 @@ def expected(case: Case) -> list[tuple[object, ...]]:
             held += [last] if last is not None else []
             if recent:
                 wins = True
-                steps = (value, *(lost.value for lost in got.lost))
+                steps = (value, *(lost.value for lost in got.overridden))
                 matters |= any(not unlimited(key, one) for one in steps)
         if matters:
             continue
         reason = (
-            Reason.UNLIMITED_EQUIVALENT if wins else Reason.SHADOWED if met else Reason.NEVER_SEEN
+            UnusedReason.UNLIMITED_EQUIVALENT if wins else UnusedReason.SHADOWED if met else UnusedReason.NEVER_SEEN
         )
         found.append(
             (entity_text(subject), str(key), value, str(reason), max(held, default=None), DAY)
@@ -92,7 +92,7 @@ def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: Spar
     ]
     found = dead(
         spark.createDataFrame(rows, struct(QUOTA_ENTRY)),
-        Seen(
+        ObservedClients(
             clients=spark.createDataFrame(seen, CLIENTS),
             buckets=spark.createDataFrame([], BUCKETS),
             measured=spark.createDataFrame([], MEASURED),
@@ -124,8 +124,8 @@ def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSessi
     }
     produce = str(QuotaType.PRODUCE)
     found = dead(
-        spark.createDataFrame(list(entry_rows("c", State(limits=limits))), struct(QUOTA_ENTRY)),
-        Seen(
+        spark.createDataFrame(list(entry_rows("c", QuotaState(limits=limits))), struct(QUOTA_ENTRY)),
+        ObservedClients(
             clients=None,
             buckets=spark.createDataFrame(
                 [("c", produce, str(b.kind), b.user, b.client_id, b.ip, at) for b, at in buckets.items()],

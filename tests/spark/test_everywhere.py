@@ -45,7 +45,7 @@ def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
         assert lakes.rows_of(there, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
     # A report says which lake it is of, and that is another one.
     found = json.loads(
-        output.read_text(encoding="utf-8").replace(there.store.shown, lake.store.shown)
+        output.read_text(encoding="utf-8").replace(there.store.redacted_address, lake.store.redacted_address)
     )
     for name, result in told.items():
         assert found[name] == result, name

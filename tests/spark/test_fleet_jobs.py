@@ -16,15 +16,15 @@ from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.rows import plan_rows
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import history, plan, resolve
-from reconciler.spark.sides import Intended
+from reconciler.spark.sides import ClusterPlanInput
 from reconciler.usage.fleet import FleetReport
 from reconciler.usage.tables import (
     APPLY_LOG,
@@ -54,8 +54,8 @@ ALICE, BOB, EVERY = entity(user="alice"), entity(user="bob"), entity(user=DEFAUL
 PAIR = entity(user="alice", client_id="app")
 
 
-def state(values: dict[Entity, float]) -> State:
-    return State(limits={one: limits_of({KEY: value}) for one, value in values.items()})
+def state(values: dict[Entity, float]) -> QuotaState:
+    return QuotaState(limits={one: limits_of({KEY: value}) for one, value in values.items()})
 
 
 LOOKS = {
@@ -103,7 +103,7 @@ def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
 def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
     known = (Principal(user="alice", client_id="app"), Principal(user="carol"))
     report = resolve.resolved(
-        spark, lake, resolve.Settings(to_ms=NOW, most=3), resolve.of_principals(known), silent
+        spark, lake, resolve.ResolveSettings(to_ms=NOW, most=3), resolve.of_principals(known), silent
     )
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
     assert report.clusters[0].counts["resolved"] == 8
@@ -128,15 +128,15 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: 
 def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:  # fmt: skip
     path = tmp_path / "clients.csv"
     path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,alice\nc1,alice\nother,bob\n')
-    _ = resolve.run(spark, lake, resolve.Settings(to_ms=NOW, principals=str(path)), silent)
+    _ = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
     assert {row["user"] for row in kept(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "alice"}
     path.write_text("usr\nalice\n")
     with pytest.raises(UsageError, match="must name the columns"):
-        resolve.run(spark, lake, resolve.Settings(to_ms=NOW, principals=str(path)), silent)
+        resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
 
 
 def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
-    report = resolve.run(spark, lake, resolve.Settings(to_ms=NOW), silent)
+    report = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW), silent)
     assert any("no list of clients" in note for note in report.notes)
     assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
     dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
@@ -161,7 +161,7 @@ def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(s
         filled(lake, USAGE_HIST_D, "c1", row["day"], [tuple(row[one] for one in USAGE_HIST_D.names)])  # fmt: skip
     expected = BEGIN - 300 * DAY_MS  # two hundred days ago it was there and used nothing
     for known in (None, resolve.of_principals((Principal(user="carol"),))):
-        _ = resolve.resolved(spark, lake, resolve.Settings(to_ms=NOW), known, silent)
+        _ = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), known, silent)
         told = {(r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"]) for r in kept(lake, DEAD_QUOTA)}  # fmt: skip
         assert told["c1", entity_text(BOB)] == ("never_seen", expected)
     # Alice was seen in the look-back, and the list knows nothing of her.
@@ -169,9 +169,9 @@ def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(s
     assert told["c2", entity_text(PAIR)] == ("never_seen", None)
 
 
-def intended() -> dict[str, Intended]:
+def intended() -> dict[str, ClusterPlanInput]:
     owner = Owner(document="team/old", since=1.0)
-    owned = Owned(cluster_id="c1").with_changes(
+    owned = OwnershipRecords(cluster_id="c1").with_changes(
         [Recorded(entity=BOB, key=KEY, value=20.0, owner=owner)]
     )
     claims = [
@@ -181,8 +181,8 @@ def intended() -> dict[str, Intended]:
     ]  # fmt: skip
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     return {
-        "c1": Intended(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
-        "c2": Intended(desired=merge(claims), owned=Owned(cluster_id="c2"), rules=rules, day=FIRST),
+        "c1": ClusterPlanInput(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
+        "c2": ClusterPlanInput(desired=merge(claims), owned=OwnershipRecords(cluster_id="c2"), rules=rules, day=FIRST),
     }
 
 
@@ -208,7 +208,7 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     first, second = report.clusters
     assert first.violations[0].startswith("1 removals are more than the 0 that are allowed")
     assert second.violations == ("1 pairs are claimed by several documents",)
-    assert report.refused
+    assert report.is_refused
     assert first.counts["Unmanaged report"] == 1
 
 
@@ -222,7 +222,7 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
             for one in ("c1", "c2")
         )
     )
-    settings = plan.Settings(to_ms=NOW, project=str(project))
+    settings = plan.PlanSettings(to_ms=NOW, project=str(project))
     with pytest.raises(LakeError, match="nobody kept the documents of c1"):
         plan.run(spark, lake, settings, silent)
     first = run_plan(spark, lake)
@@ -234,16 +234,16 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
 
 
 def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
-    fleet = {"never": replace(intended()["c1"], owned=Owned(cluster_id="never"))}
+    fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
     with pytest.raises(UsageError, match="no complete look"):
-        plan.planned(spark, lake, fleet, {}, to_ms=NOW, most=5, progress=silent)
-    report = plan.planned(spark, lake, fleet | intended(), {}, to_ms=NOW, most=5, progress=silent)
+        plan.planned(spark, lake, fleet, {}, to_ms=NOW, max_rows=5, progress=silent)
+    report = plan.planned(spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent)
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
     assert report.notes == ("never: no complete look in the lake, so nothing is said of it",)
 
 
 def test_history_tells_what_changed_and_what_documents_still_wait_for(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
-    settings = history.Settings(from_ms=BEGIN, to_ms=NOW)
+    settings = history.HistorySettings(from_ms=BEGIN, to_ms=NOW)
     report = history.run(spark, lake, settings, silent)
     told = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
     assert told == {

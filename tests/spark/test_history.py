@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.spark import history, validity
 from reconciler.spark.schemas import struct
 from reconciler.usage.samples import DAY_MS
@@ -44,8 +44,8 @@ class Look:
     values: dict[Entity, float] = field(default_factory=dict)
 
     @property
-    def state(self) -> State:
-        return State(limits={one: limits_of({KEY: value}) for one, value in self.values.items()})
+    def state(self) -> QuotaState:
+        return QuotaState(limits={one: limits_of({KEY: value}) for one, value in self.values.items()})
 
 
 def looks(draw: random.Random) -> list[Look]:

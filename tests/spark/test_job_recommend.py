@@ -11,7 +11,7 @@ from reconciler.lake import pace, replay
 from reconciler.lake.looks import day_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.spark import windows
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import recommend
@@ -39,7 +39,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     spark: SparkSession, tmp_path: Path
 ) -> None:
     into = lakes.lake(tmp_path)
-    state = State().with_values(
+    state = QuotaState().with_values(
         [
             (entity(user="ann"), Key.PRODUCER_BYTE_RATE, 50.0),
             (entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 90.0),
@@ -73,7 +73,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
             raised | {"user": "cid", "target_units": 91},  # merged by nobody: cid still has 90
         ],
     )  # fmt: skip
-    work = recommend.Work(
+    work = recommend.RecommendationRequest(
         clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
         pinned=frozenset({(CLUSTER, entity(user="ann")), ("c2", entity(user="bea"))}),
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
 def test_a_window_without_samples_recommends_nothing_and_says_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    work = recommend.Work(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
+    work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
     found = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
     assert found.changes == ()
     assert found.report.evidence[0].stale == replay.NO_SAMPLES
@@ -113,7 +113,7 @@ def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     into = lakes.lake(tmp_path)
-    settings = recommend.Settings(cluster=(CLUSTER,), to_day=day_of(BEGIN))
+    settings = recommend.RecommendSettings(cluster=(CLUSTER,), to_day=day_of(BEGIN))
     found = recommend.run(spark, into, settings, silent)
     assert found.evidence[0].made_ms == into.now_ms > 0
     assert recommend.NO_LABELS in found.notes
@@ -123,7 +123,7 @@ def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
 def test_what_is_broadcast_is_counted_by_spans_and_changes_come_only_for_documents(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = recommend.Work(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS)
+    work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS)
     assert (
         work.sizing.spans == 6
     )  # three weeks and two days are four, their whole, and the week held out
@@ -149,7 +149,7 @@ def test_what_is_broadcast_is_counted_by_spans_and_changes_come_only_for_documen
         struct(RECOMMENDATION),
     )
     monkeypatch.setattr(recommend, "MOST_CHANGES", 2)
-    found = recommend._told(rows, (), work)
+    found = recommend._build_result(rows, (), work)
     assert (len(found.report.recommendations), found.changes) == (3, ())
     with pytest.raises(SparkError, match="more than 2 changes of limits"):
-        recommend._told(rows, (), dataclasses.replace(work, documents=True))
+        recommend._build_result(rows, (), dataclasses.replace(work, documents=True))

@@ -12,18 +12,18 @@ from reconciler.lake import replay
 from reconciler.lake.lake import Lake
 from reconciler.render.use_text import _simulated
 from reconciler.spark import candidates, jobs, question, report_rows, told
-from reconciler.spark.candidates import Candidate, Work
+from reconciler.spark.candidates import CandidateLimits, SimulationRequest
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import simulate
 from reconciler.spark.schemas import struct
 from reconciler.usage.buckets import HISTORY_BREAKS
-from reconciler.usage.censoring import Bound
+from reconciler.usage.censoring import FigureBound
 from reconciler.usage.findings import Simulation
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.tiers import USUAL, Elastic, WhatIfPolicy
-from reconciler.usage.verdict import Tolerance, Verdict
+from reconciler.usage.tiers import USUAL, ElasticHandling, WhatIfPolicy
+from reconciler.usage.verdict import Tolerance, ImpactVerdict
 from reconciler.usage.whatif import CONSUMERS, MOST_NAMES
 from tests.render import use_reports
 from tests.spark import lakes, replays
@@ -40,9 +40,9 @@ STRICT = WhatIfPolicy(
 """Refuses whatever gets worse."""
 
 
-def _work(fleets: list[whatif_cases.Case], **more: object) -> Work:
-    wanted = tuple(Candidate(cluster_id=one.cluster_id, state=one.after) for one in fleets)
-    return Work(candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more)  # type: ignore[arg-type]
+def _work(fleets: list[whatif_cases.Case], **more: object) -> SimulationRequest:
+    wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in fleets)
+    return SimulationRequest(candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
         )
         for number, (verdict, bound, before, after, seen, censored) in enumerate(
             itertools.product(
-                Verdict, Bound, (None, 5), (None, 4, 5, 6), (None, 0, 60_001), (0, 60_000, 70_000)
+                ImpactVerdict, FigureBound, (None, 5), (None, 4, 5, 6), (None, 0, 60_001), (0, 60_000, 70_000)
             )
         )
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
     )
     of_core = Simulation(evidence=(), rows=tuple(rows))
     found = report_rows.tally(frame)
-    assert found == report_rows.Tally(verdicts=of_core.verdicts, blind=of_core.blind)
+    assert found == report_rows.VerdictCounts(verdicts=of_core.verdicts, blind=of_core.blind)
     assert of_core.may_be_worse
     ranked = frame.select("user", report_rows.severity().alias("severity")).collect()
     assert {row.user: row.severity for row in ranked} == {
@@ -94,7 +94,7 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
 ) -> None:
     lake = replays.filled(tmp_path, fleets[:8], whatif_cases.CADENCE)
-    work = _work(fleets[:8], most=5, policy=WhatIfPolicy(elastic=Elastic.IGNORE))
+    work = _work(fleets[:8], most=5, policy=WhatIfPolicy(elastic=ElasticHandling.IGNORE))
     of_core = candidates.by_core(lake, work)
     found = simulate.simulated(spark, lake, work, silent)
     assert found.rows == of_core.rows
@@ -131,7 +131,7 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
 ) -> None:
     lake = replays.filled(tmp_path, fleets, whatif_cases.CADENCE)
-    strange = Candidate(cluster_id="nobody", state=fleets[0].after)
+    strange = CandidateLimits(cluster_id="nobody", state=fleets[0].after)
     work = _work(fleets, most=12, policy=STRICT)
     work = dataclasses.replace(work, candidates=(*work.candidates, strange))
     of_core = candidates.by_core(lake, work)
@@ -182,7 +182,7 @@ def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) 
 
 
 def test_the_job_is_in_the_table() -> None:
-    assert jobs.named("simulate") is simulate.JOB
+    assert jobs.load_job("simulate") is simulate.JOB
 
 
 @pytest.mark.integration

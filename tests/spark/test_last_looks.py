@@ -12,7 +12,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.spark import last_looks
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table
 from tests.spark import lakes, plans, quota_cases
@@ -39,7 +39,7 @@ def looked(into: Lake, cluster: str, day: int, looks: list[tuple[str, int, bool,
     snapshots: list[tuple[object, ...]] = []
     for name, at, complete, value in looks:
         ms = BEGIN + day * DAY_MS + at
-        state = State().with_values(
+        state = QuotaState().with_values(
             [] if value is None else [(entity(user="u"), Key.PRODUCER_BYTE_RATE, value)]
         )
         found = list(quota_cases.entry_rows(cluster, state, snapshot_id=name, at_ms=ms))

@@ -10,8 +10,8 @@ from reconciler.spark import load as spark_load
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import struct
 from reconciler.spark.use import SERIES
-from reconciler.usage.capacity import Use, committed_ppm, shares
-from reconciler.usage.load import Basis, Moment, load, load_ppm
+from reconciler.usage.capacity import BucketUse, committed_ppm, shares
+from reconciler.usage.load import BudgetBasis, LoadMoment, load, load_ppm
 from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
@@ -55,7 +55,7 @@ class World:
                 draw.choice((None, scale, 4 * scale)), draw.choice((800_000, 1_000_000)), draw.choice((None, 3)),
             )  # fmt: skip
 
-    def moments(self, case: str, kind: str) -> list[Moment]:
+    def moments(self, case: str, kind: str) -> list[LoadMoment]:
         found: dict[int, list[int]] = {}
         for name in NAMES:
             samples = self.samples.get((case, kind, name), [])
@@ -72,11 +72,11 @@ class World:
             for ts in sorted(found.keys() | brokers.keys())
         ]
 
-    def _moment(self, kind: str, used: list[int], broker: tuple[int | None, ...] | None) -> Moment:
+    def _moment(self, kind: str, used: list[int], broker: tuple[int | None, ...] | None) -> LoadMoment:
         given, replication, brought = (None, None, None) if broker is None else broker[2:]
         if kind == "produce":
-            return Moment(10_000, *used, brought, replication)
-        return Moment(10_000, *used, given, replication, brought)
+            return LoadMoment(10_000, *used, brought, replication)
+        return LoadMoment(10_000, *used, given, replication, brought)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
         )
         assert row.committed_ppm == promised, row
         bases.add(row.basis)
-    assert bases == set(Basis)
+    assert bases == set(BudgetBasis)
 
 
 def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spark, frames) -> None:
@@ -192,7 +192,7 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     weights = {"a": 200, "b": 100, "c": 1}
     core = shares(
         [
-            Use(bucket=bucket_of(name), rate=rate, weight=weights[name])
+            BucketUse(bucket=bucket_of(name), rate=rate, weight=weights[name])
             for name, rate in rates.items()
         ],
         600,
@@ -239,7 +239,7 @@ def test_loads_and_promises_beyond_64_bits_are_cut_where_the_core_cuts_them(spar
         "*", spark_load.load_ppm(fn.col("served"), fn.col("dt"), fn.col("b")).alias("load")
     )
     for row in told.collect():
-        moment = Moment(row.dt, row.served, 0, None, None)
+        moment = LoadMoment(row.dt, row.served, 0, None, None)
         assert row.load == (None if row.b is None else load_ppm(moment, row.b)), row
     sums = [(limits * (MAX_UNITS - 1), b) for limits in (0, 1, 2, 10**6) for b in budgets]
     promised = spark.createDataFrame([(str(a), b) for a, b in sums], "a string, b bigint").select(

@@ -13,15 +13,15 @@ from pyspark.sql import functions as fn
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owned, Owner, Record
+from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, DriftMode, Rules
 from reconciler.quota.rows import plan_rows
-from reconciler.quota.state import Limits, State
+from reconciler.quota.state import Limits, QuotaState
 from reconciler.spark import plan as native
 from reconciler.spark import plan_sums
 from reconciler.spark.schemas import struct
-from reconciler.spark.sides import ORDERS, Intended, Sides, order_row, sides
+from reconciler.spark.sides import ORDERS, ClusterPlanInput, PlanFrames, order_row, sides
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY, entity_text, named_text
 from tests.quota.strategies import NOW, World
 from tests.spark import plan_cases, plans, quota_cases
@@ -32,19 +32,19 @@ pytestmark = pytest.mark.integration
 CASES = 400
 
 
-def sides_of(spark: SparkSession, worlds: dict[str, World]) -> Sides:
+def sides_of(spark: SparkSession, worlds: dict[str, World]) -> PlanFrames:
     live = spark.createDataFrame(
         [row for name, one in worlds.items() for row in quota_cases.entry_rows(name, one.live)],
         struct(QUOTA_ENTRY),
     )
     fleet = {
-        name: Intended(desired=one.desired, owned=one.owned, rules=one.rules, day=DAY)
+        name: ClusterPlanInput(desired=one.desired, owned=one.owned, rules=one.rules, day=DAY)
         for name, one in worlds.items()
     }
     return sides(spark, live, fleet, now=NOW)
 
 
-def planned(given: Sides) -> tuple[DataFrame, DataFrame]:
+def planned(given: PlanFrames) -> tuple[DataFrame, DataFrame]:
     different = native.differences(given).persist()
     found = native.described(native.laid_out(different, given).persist(), given)
     table = native.verdicts(found, [row[0] for row in native.patterns(found).collect()])
@@ -165,7 +165,7 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
     )  # fmt: skip
     truths = dict.fromkeys(("orphaned", "intended", "overridden", "override_ends_with_document"), no)  # fmt: skip
     texts = dict.fromkeys(("deletion_policy", "intent_document", "intent_deletion_policy"), empty)
-    given = Sides(
+    given = PlanFrames(
         live=whole.where("id % 101 != 0").withColumn("value", value + (n % 97 == 0).cast("double")),
         desired=whole.where("id % 89 != 0").withColumns(
             {"value": value + (n % 83 == 0).cast("double"), "document": document, "path": fn.lit("p"),
@@ -186,11 +186,11 @@ def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
     documents = [f"t/d{at}" for at in range(1000)]
     owners = [Owner(document=name) for name in documents]
     column = limits_column
-    records = {one: Record(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None)) for at, one in enumerate(subjects) if at % 79}  # fmt: skip
+    records = {one: OwnershipRecord(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None)) for at, one in enumerate(subjects) if at % 79}  # fmt: skip
     claims = [Declaration(document=documents[at % 1000], entity=one, limits=column(2000.0 + at % 5 + (at % 83 == 0)), path="p", line=at) for at, one in enumerate(subjects) if at % 89]  # fmt: skip
     live = {one: column(2000.0 + at % 5 + (at % 97 == 0)) for at, one in enumerate(subjects) if at % 101}  # fmt: skip
     plan = compare(
-        desired=merge(claims), owned=Owned(cluster_id="big", records=records), live=State(limits=live),
+        desired=merge(claims), owned=OwnershipRecords(cluster_id="big", records=records), live=QuotaState(limits=live),
         rules=Rules(drift=DriftMode.CORRECT), now=NOW,
     )  # fmt: skip
     expected = {

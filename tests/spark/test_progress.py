@@ -11,7 +11,7 @@ from tests.fakes.clock import FakeClock
 
 def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
     clock, out = FakeClock(), io.StringIO()
-    lines = progress.Lines(clock, out)
+    lines = progress.ProgressWriter(clock, out)
     lines("starting Spark", 0, 0)
     for done in range(4):
         clock.advance(2)
@@ -27,7 +27,7 @@ def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
 
 def test_tasks_are_told_only_if_nothing_else_was_for_a_while() -> None:
     clock, out = FakeClock(), io.StringIO()
-    lines = progress.Lines(clock, out)
+    lines = progress.ProgressWriter(clock, out)
     lines("working hard", 0, 0)
     clock.advance(4)
     lines.tasks(1, 8)
@@ -41,7 +41,7 @@ def test_tasks_are_told_only_if_nothing_else_was_for_a_while() -> None:
 @pytest.mark.integration
 def test_tasks_of_running_stages_are_counted_while_a_block_runs(spark: SparkSession) -> None:
     clock, out = FakeClock(), io.StringIO()
-    lines = progress.Lines(clock, out)
+    lines = progress.ProgressWriter(clock, out)
     lines("counting", 0, 0)
     clock.advance(60)
     seen: list[str] = []

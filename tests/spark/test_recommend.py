@@ -11,16 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.spark import fold, recommend
-from reconciler.spark.recommend import BUMPED, PINNED, Sizing
+from reconciler.spark.recommend import BUMPED, PINNED, SizingParameters
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.sizing import (
     BATCH,
     GOLD,
     SILVER,
     Advice,
-    Case,
+    SizingCase,
     Recommendation,
-    Rule,
+    SizingRule,
     Tier,
 )
 from reconciler.usage.sizing import recommend as of_core
@@ -54,7 +54,7 @@ class Sized:
     cluster_id: str
     bucket: Bucket
     tier: str
-    case: Case
+    case: SizingCase
 
 
 def _series(draw: random.Random, scale: int) -> tuple[Sample, ...]:
@@ -84,7 +84,7 @@ def _sized(number: int) -> Sized:
         series["8"] = tuple(
             Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7) for n in range(240)
         )
-    case = Case(
+    case = SizingCase(
         kind=kind, series=series, from_ms=FROM, to_ms=TO, max_gap_ms=GAP,
         current=draw.choice((None, None, scale, 3 * scale, max(1, scale // 3), MAX_UNITS - 1)),
         budget=draw.choice((None, None, None, scale // 2 + 1, 10 * scale)),
@@ -146,14 +146,14 @@ def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFra
 def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
     sized = [_sized(number) for number in range(CASES)]
     samples, of_cases = _frames(spark, sized)
-    sizing = Sizing(from_ms=FROM, to_ms=TO, tiers=TIERS)
+    sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
     found = recommend.recommendations(samples, of_cases, sizing).collect()
     spark.catalog.clearCache()
     expected = [_plain(one, of_core(one.case, _tier(one))) for one in sized]
     told = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
     assert set(COMPARED) == set(RECOMMENDATION.names)
     assert set(told["advice"]) == set(Advice)
-    assert {rule for rules in told["rules"] for rule in rules} == set(Rule)
+    assert {rule for rules in told["rules"] for rule in rules} == set(SizingRule)
     assert set(told["quota_type"]) == set(QuotaType)
     key = COMPARED.index("cluster_id")
     rows = sorted(
@@ -171,7 +171,7 @@ def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
     strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)
     case = dataclasses.replace(one.case, series={"1": [*hours, strange]})
     samples, asked = _frames(spark, [dataclasses.replace(one, case=case)])
-    found = recommend.recommendations(samples, asked, Sizing(from_ms=FROM, to_ms=TO, tiers=TIERS))
+    found = recommend.recommendations(samples, asked, SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS))
     words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
     with pytest.raises(Exception, match=words):
         found.collect()

@@ -5,17 +5,17 @@ import pytest
 from reconciler.errors import UsageError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.spark import wide
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import capacity, report, rollup, usage
-from reconciler.spark.span import Span
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound
 from reconciler.usage.findings import ImpactRow
-from reconciler.usage.load import Basis, Moment, load
-from reconciler.usage.profiles import UseState
-from reconciler.usage.reports import Direction
+from reconciler.usage.load import BudgetBasis, LoadMoment, load
+from reconciler.usage.profiles import UsageState
+from reconciler.usage.reports import TrafficDirection
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import (
     CAPACITY_ROW,
@@ -26,8 +26,8 @@ from reconciler.usage.tables import (
     entity_text,
 )
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import Model, arrivals, rows
-from reconciler.usage.verdict import Verdict
+from reconciler.usage.throttle import ThrottleModel, arrivals, rows
+from reconciler.usage.verdict import ImpactVerdict
 from tests.spark import lakes, replays
 from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
@@ -40,10 +40,10 @@ def lake(tmp_path_factory):
 
 
 def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO), silent)
+    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
     states = {one.bucket.user: one.state for one in found.usage}
     assert list(states.items()) == [
-        ("alice", UseState.THROTTLED), ("dave", UseState.UNUSED), ("carol", UseState.USED), ("bob", UseState.IDLE),
+        ("alice", UsageState.THROTTLED), ("dave", UsageState.UNUSED), ("carol", UsageState.USED), ("bob", UsageState.IDLE),
     ]  # fmt: skip
     alice = found.usage[0]
     assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
@@ -61,14 +61,14 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> No
 
 def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(spark, lake) -> None:
     now = TIMES[-1] + 1
-    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=now, curves=0), silent)
+    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now, curves=0), silent)
     (note,) = found.evidence
     assert (note.from_ms, note.to_ms, note.coverage_ppm) == (FROM, now, 999_999)
     assert len(found.usage) == 4
 
 
 def test_curves_are_drawn_of_what_is_told_first(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO, curves=2), silent)
+    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
     assert [one.bucket.user for one in found.curves] == ["alice", "carol"]
     (first, _) = found.curves
     assert first.points[0] == (BEGIN, 900, 900)
@@ -77,12 +77,12 @@ def test_curves_are_drawn_of_what_is_told_first(spark, lake) -> None:
 
 
 def test_what_is_not_told_is_counted(spark, lake) -> None:
-    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO, most=1), silent)
+    found = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, most=1), silent)
     assert (len(found.usage), found.left_out) == (1, {"usage_row": 3})
 
 
 def test_a_cluster_without_samples_says_so(spark, lake) -> None:
-    settings = usage.Settings(from_ms=FROM, to_ms=TO, cluster=("other",))
+    settings = usage.UsageSettings(from_ms=FROM, to_ms=TO, cluster=("other",))
     found = usage.run(spark, lake, settings, silent)
     assert found.usage == ()
     assert found.evidence[0].stale == "no samples were recorded in this window"
@@ -91,16 +91,16 @@ def test_a_cluster_without_samples_says_so(spark, lake) -> None:
 def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_told(
     spark, lake
 ) -> None:
-    settings = capacity.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
+    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
     found = capacity.run(spark, lake, settings, silent)
-    ingress = next(one for one in found.capacity if one.direction is Direction.INGRESS)
-    assert (ingress.budget_units, ingress.basis) == (1_000, Basis.MEASURED)
+    ingress = next(one for one in found.capacity if one.direction is TrafficDirection.INGRESS)
+    assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
     assert ingress.committed_ppm == 11_000_000  # alice and bob were seen, dave was not
     assert ingress.coincident_ppm == 1_405_000
     assert ingress.overload_ms == 120 * STEP
     assert ingress.unattributed_ppm == 95 * 1_000_000 // 1_500
-    egress = next(one for one in found.capacity if one.direction is Direction.EGRESS)
-    assert (egress.budget_units, egress.basis) == (None, Basis.NO_DATA)
+    egress = next(one for one in found.capacity if one.direction is TrafficDirection.EGRESS)
+    assert (egress.budget_units, egress.basis) == (None, BudgetBasis.NO_DATA)
     # Who has no limit has the least weight.
     assert {one.bucket.user for one in found.noisy} == {"alice", "carol"}
     first = found.noisy[0]
@@ -118,7 +118,7 @@ def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_p
     found = capacity.run(
         spark,
         filled_lake,
-        capacity.Settings(
+        capacity.CapacitySettings(
             from_ms=huge[0].ts_ms - pacing.step_ms,
             to_ms=huge[-1].ts_ms + 1,
             capacity=(f"{one.cluster_id}=10:10",),
@@ -129,11 +129,11 @@ def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_p
     assert wide.AGAIN in said
     served = rows(QuotaType.PRODUCE, arrivals(huge, pacing.max_gap_ms), 5)
     moments = [
-        Moment(pacing.step_ms, each.served, sample.rate_units, None, None)
+        LoadMoment(pacing.step_ms, each.served, sample.rate_units, None, None)
         for each, sample in zip(served, huge, strict=True)
     ]
     expected = load(moments, 10, replication_factor=1)
-    ingress = next(each for each in found.capacity if each.direction is Direction.INGRESS)
+    ingress = next(each for each in found.capacity if each.direction is TrafficDirection.INGRESS)
     assert (
         ingress.budget_units, ingress.coincident_ppm, ingress.overload_ms, ingress.covered_ms
     ) == (
@@ -143,11 +143,11 @@ def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_p
 
 
 def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
-    found = capacity.run(spark, lake, capacity.Settings(from_ms=FROM, to_ms=TO), silent)
+    found = capacity.run(spark, lake, capacity.CapacitySettings(from_ms=FROM, to_ms=TO), silent)
     assert found.notes == (
         "c1: no capacity is configured (spec.brokerCapacity), so there is no budget",
     )
-    assert {one.basis for one in found.capacity} == {Basis.NO_DATA}
+    assert {one.basis for one in found.capacity} == {BudgetBasis.NO_DATA}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
         "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut", "floor"], "evidence_ms": 1, "samples": 1, "brokers": 1,
     }  # fmt: skip
     filled(lake, RECOMMENDATION, [advice], {"from_ms": str(FROM), "to_ms": str(TO - 5)})
-    settings = report.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
+    settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
     found = report.run(spark, lake, settings, silent)
     assert found.simulation is not None
     assert [one.bucket.user for one in found.simulation.rows] == ["bob", "dave", "carol"]
@@ -221,11 +221,11 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
 
 def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) -> None:
     filled_lake = made(tmp_path)
-    state = State().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
+    state = QuotaState().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
     replays.looked(filled_lake, "quiet", state, BEGIN)
-    found = usage.run(spark, filled_lake, usage.Settings(from_ms=FROM, to_ms=TO), silent)
+    found = usage.run(spark, filled_lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
     told = {(one.cluster_id, one.bucket.user): one.state for one in found.usage}
-    assert told["quiet", "erin"] is UseState.NO_DATA
+    assert told["quiet", "erin"] is UsageState.NO_DATA
     kept = {
         (row["cluster_id"], row["user"]): row["state"]
         for row in lakes.rows_of(filled_lake, USAGE_ROW)
@@ -237,22 +237,22 @@ def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake
     """From 15:00 to 15:00: two days of units are read, 24 hours of them are drawn."""
     row = ImpactRow(
         cluster_id="c1", quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), any_name=False, broker_id="1",
-        before_units=1_000, after_units=400, source_entity="", answer=Answer.EXACT, verdict=Verdict.WORSE,
-        bound=Bound.EXACT, model=Model.BACKLOG, before_throttled_ms=0, before_max_delay_ms=0,
+        before_units=1_000, after_units=400, source_entity="", answer=Identifiability.EXACT, verdict=ImpactVerdict.WORSE,
+        bound=FigureBound.EXACT, model=ThrottleModel.BACKLOG, before_throttled_ms=0, before_max_delay_ms=0,
         observed_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0, after_over_timeout_ms=0,
         delayed_units=0, unfinished=0, covered_ms=1, censored_ms=0, why="",
     )  # fmt: skip
     begin = BEGIN + 30 * 60_000
-    settings = report.Settings(from_ms=begin - 86_400_000, to_ms=begin)
-    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    _ = rollup.run(spark, lake, rollup.Settings(from_day=DAY, to_day=DAY), silent)
+    settings = report.ReportSettings(from_ms=begin - 86_400_000, to_ms=begin)
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    _ = rollup.run(spark, lake, rollup.RollupSettings(from_day=DAY, to_day=DAY), silent)
     (drawn,) = report._curves(spark, lake, settings, span, [row])
     assert [at for at, _, _ in drawn.points] == [BEGIN + n * 300_000 for n in range(6)]
 
 
 def test_hot_intervals_that_are_left_out_are_counted(spark, lake, monkeypatch) -> None:
     monkeypatch.setattr(capacity, "HOT", 3)
-    settings = capacity.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
+    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
     found = capacity.run(spark, lake, settings, silent)
     assert len({one.bucket_ms for one in found.noisy}) == 3
     assert found.notes == (

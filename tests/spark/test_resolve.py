@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.spark import ladder
 from reconciler.spark import resolve as native
 from reconciler.spark.schemas import struct
@@ -39,12 +39,12 @@ def units(key: Key, value: float | None) -> int | None:
     return limit_units(TYPE_OF[key], value)
 
 
-def worlds() -> dict[str, tuple[State, list[Principal]]]:
+def worlds() -> dict[str, tuple[QuotaState, list[Principal]]]:
     draw = random.Random(41)
     return {f"c{n}": (quota_cases.states(draw), quota_cases.clients(draw)) for n in range(CASES)}
 
 
-def entries_of(spark: SparkSession, states: dict[str, State]) -> DataFrame:
+def entries_of(spark: SparkSession, states: dict[str, QuotaState]) -> DataFrame:
     rows = [row for cluster, state in states.items() for row in entry_rows(cluster, state)]
     return spark.createDataFrame(rows, struct(QUOTA_ENTRY))
 
@@ -107,7 +107,7 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
 
 
 def test_two_values_for_one_pair_end_the_job_and_never_multiply_rows(spark: SparkSession) -> None:
-    state = State(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: 1.0})})
+    state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: 1.0})})
     entries = entries_of(spark, {"c": state})
     clients = clients_of(spark, {"c": [Principal(user="alice")]})
     with pytest.raises(

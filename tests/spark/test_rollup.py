@@ -36,8 +36,8 @@ def filled(folder: Path, days: int = 3) -> tuple[Lake, list[lakes.Row]]:
     return lake, rows
 
 
-def run(spark: SparkSession, lake: Lake, **settings: object) -> dict[str, job.TableDone]:
-    done = job.run(spark, lake, job.Settings(**settings), silent)
+def run(spark: SparkSession, lake: Lake, **settings: object) -> dict[str, job.TableRollup]:
+    done = job.run(spark, lake, job.RollupSettings(**settings), silent)
     return {one.table: one for one in done.tables}
 
 
@@ -239,7 +239,7 @@ def test_a_nullable_column_that_came_later_is_null_in_older_files(
     )
     (tmp_path / "older").mkdir()
     pq.write_table(table, tmp_path / "older" / "x.parquet")
-    lake.commit_files(unit, [lake.taken("older/x.parquet")], None)
+    lake.commit_files(unit, [lake.measure_file("older/x.parquet")], None)
     frame = reading.frame(spark, lake, USAGE_SAMPLE)
     assert tuple(frame.columns) == USAGE_SAMPLE.names
     assert frame.count() == 2 * newer.rows
@@ -256,7 +256,7 @@ def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(
     victim.write_bytes(victim.read_bytes()[:-100])
     with pytest.raises((PySparkException, Py4JError)) as caught:
         reading.frame(spark, lake, USAGE_SAMPLE).count()
-    told = running.told(caught.value, "rollup").message
+    told = running.spark_error(caught.value, "rollup").message
     assert told.startswith("rollup: [FAILED_READ_FILE")
     assert str(victim) in told
     assert "is not a Parquet file" in told
@@ -267,7 +267,7 @@ def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
 ) -> None:
     lake, _ = filled(tmp_path, days=2)
     frame = rollup.usage_5m(reading.frame(spark, lake, USAGE_SAMPLE))
-    one = writing.Next(unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None)
+    one = writing.NextGeneration(unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None)
     with pytest.raises(LakeError, match="where none belong"):
         writing.committed(lake, frame, [one])
     assert lake.manifests(USAGE_5M) == ()

@@ -67,7 +67,7 @@ def test_an_absent_value_needs_no_type(spark: SparkSession) -> None:
         .select(
             *(
                 (fn.lit(None) if one.null else fn.lit(0).cast(schemas.TYPES[one.kind]))
-                if one.kind not in (tables.Kind.DAY, tables.Kind.TEXTS)
+                if one.kind not in (tables.ColumnKind.DAY, tables.ColumnKind.TEXTS)
                 else fn.lit(dt.date(2026, 1, 1))
                 for one in tables.BROKER_SAMPLE.columns
             )

@@ -30,7 +30,7 @@ DEADLINE = 120.0
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        session.Settings(**settings)
+        session.SessionSettings(**settings)
     assert caught.value.key in {"remote", "memory"}
 
 

@@ -9,10 +9,10 @@ from pyspark.sql import functions as fn
 
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import QuotaState
 from reconciler.spark import question, simulate
 from reconciler.usage.findings import ImpactRow
-from reconciler.usage.question import asked
+from reconciler.usage.question import impact_query
 from reconciler.usage.samples import Censored, QuotaType, Sample
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import Bucket, bucket_of
@@ -60,10 +60,10 @@ def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
 
 
 def facts_of(spark: SparkSession, fleets: list[whatif_cases.Case], samples: DataFrame) -> DataFrame:
-    found = question.seen(samples)
+    found = question.bucket_facts(samples)
     rows = []
     for one in fleets:
-        rows += question.told(
+        rows += question.cluster_facts(
             one.cluster_id, CADENCE, measured=one.measured,
             states={question.BEFORE: one.before, question.AFTER: one.after}, recorded=one.recorded,
         )  # fmt: skip
@@ -81,7 +81,7 @@ def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
 
 
 def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
-    asks = asked(
+    asks = impact_query(
         one.cluster_id,
         one.before,
         one.after,
@@ -135,7 +135,7 @@ def million(spark: SparkSession) -> tuple[DataFrame, whatif_cases.Case]:
     app, job = bucket_of("alice", "app"), bucket_of("alice", "job")
     entities = [Entity(("alice", name, ABSENT)) for name in ("app", "job")]
     rate = Key.PRODUCER_BYTE_RATE
-    before = State().with_values([(entity, rate, 60_000.0) for entity in entities])
+    before = QuotaState().with_values([(entity, rate, 60_000.0) for entity in entities])
     gone: list[tuple[Entity, Key, float | None]] = [(entity, rate, None) for entity in entities]
     after = before.with_values([*gone, (Entity(("alice", ABSENT, ABSENT)), rate, 99_999.0)])
     series: dict[Bucket, dict[str, list[Sample]]] = {app: {}, job: {}}

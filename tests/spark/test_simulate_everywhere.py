@@ -13,7 +13,7 @@ from reconciler.lake.looks import day_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.spark import candidates
-from reconciler.spark.candidates import Candidate, Work
+from reconciler.spark.candidates import CandidateLimits, SimulationRequest
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from tests.servers import spark as servers
@@ -38,8 +38,8 @@ def _fleets() -> list[whatif_cases.Case]:
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     lake = replays.filled(tmp_path_factory.mktemp("core"), _fleets(), whatif_cases.CADENCE)
-    wanted = tuple(Candidate(cluster_id=one.cluster_id, state=one.after) for one in _fleets())
-    _ = candidates.by_core(lake, Work(candidates=wanted, from_ms=FROM, to_ms=TO))
+    wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in _fleets())
+    _ = candidates.by_core(lake, SimulationRequest(candidates=wanted, from_ms=FROM, to_ms=TO))
     return lakes.rows_of(lake, IMPACT_ROW)
 
 

@@ -8,7 +8,7 @@ import pytest
 from reconciler.spark import use
 from reconciler.spark.schemas import struct
 from reconciler.usage.histogram import histogram
-from reconciler.usage.profiles import UseState, profile, state_of
+from reconciler.usage.profiles import UsageState, profile, state_of
 from reconciler.usage.samples import Censored, QuotaType, Sample
 from reconciler.usage.series import censored_ms
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
@@ -106,7 +106,7 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
     found = {
         one.source_entity: one.state for one in use.unused(seen, declared, measured, DAY).collect()
     }
-    assert found == {"[1]": UseState.UNUSED, "[2]": UseState.NO_DATA}
+    assert found == {"[1]": UsageState.UNUSED, "[2]": UsageState.NO_DATA}
 
 
 def test_curves_are_means_over_time_and_the_largest_rate_of_each_span(spark, frames) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import dialect_table, from_files
-from reconciler.telemetry.days import Days
-from reconciler.telemetry.from_files import Files
-from reconciler.telemetry.settings import Source
+from reconciler.telemetry.days import DayAssembler
+from reconciler.telemetry.from_files import FileImportRequest
+from reconciler.telemetry.settings import ClusterSource
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
 from tests.lake.dying import die_before
@@ -23,15 +23,15 @@ from tests.lake.dying import die_before
 STRIDE = 11
 """So many calls of the operating system later the next one dies: no multiple of what a commit takes."""
 
-SOURCE = Source(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
+SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 
 
 def ingest(folder: Path, path: Path) -> Lake:
     """What `kquota spark ingest --file` does."""
     lake = Lake(store.opened(str(folder), create=True), clock=FakeClock())
-    files = Files(paths=(path,), dialects=dialect_table.shipped())
+    files = FileImportRequest(paths=(path,), dialects=dialect_table.shipped())
     from_files.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
-    Days(lake, SOURCE.cluster_id, SOURCE.cadence, ()).bring_up()
+    DayAssembler(lake, SOURCE.cluster_id, SOURCE.cadence, ()).bring_up()
     return lake
 
 

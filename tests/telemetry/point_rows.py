@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from reconciler.lake import arrow
 from reconciler.telemetry import assembly, limits
-from reconciler.telemetry.readings import Carry
+from reconciler.telemetry.readings import DayCarryover
 from reconciler.usage.samples import Cadence, cadence
 from reconciler.usage.tables import POINT
 
@@ -71,15 +71,15 @@ def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
 def day(
     rows: Iterable[Row],
     *,
-    looks: Sequence[limits.Look] = (),
-    before: Carry | None = None,
+    looks: Sequence[limits.LimitSnapshot] = (),
+    before: DayCarryover | None = None,
     pace: Cadence = PACE,
     on: date = DAY,
-) -> assembly.Day:
+) -> assembly.AssembledDay:
     return assembly.assembled("c", on, table(rows), pace=pace, before=before, looks=looks)
 
 
-def usage(done: assembly.Day, **wanted: str) -> list[Mapping[str, object]]:
+def usage(done: assembly.AssembledDay, **wanted: str) -> list[Mapping[str, object]]:
     """Samples, as mappings; only those that have these values."""
     return [
         row
@@ -88,5 +88,5 @@ def usage(done: assembly.Day, **wanted: str) -> list[Mapping[str, object]]:
     ]
 
 
-def column(done: assembly.Day, name: str, **wanted: str) -> list[object]:
+def column(done: assembly.AssembledDay, name: str, **wanted: str) -> list[object]:
     return [row[name] for row in usage(done, **wanted)]

@@ -6,9 +6,9 @@ For brokers with one instance and one replica that never fail; everything else h
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.telemetry.limits import Doubt, Limits, Look
+from reconciler.telemetry.limits import UnknownLimit, LimitHistory, LimitSnapshot
 from reconciler.usage.censoring import censored
-from reconciler.usage.samples import Cadence, Censored, QuotaType, Reading, Sample, rate_units
+from reconciler.usage.samples import Cadence, Censored, QuotaType, UntimedSample, Sample, rate_units
 from reconciler.usage.series import filled, thinned, timed
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.telemetry.point_rows import Row
@@ -17,7 +17,7 @@ Line = tuple[str, str, Bucket]
 
 
 def samples(
-    rows: Iterable[Row], looks: Sequence[Look], pace: Cadence
+    rows: Iterable[Row], looks: Sequence[LimitSnapshot], pace: Cadence
 ) -> Mapping[Line, tuple[Sample, ...]]:
     """Samples by broker, type and bucket; no request quotas."""
     up: dict[str, list[int]] = {}
@@ -30,7 +30,7 @@ def samples(
         if measure in {"rate", "throttle_ms"}:
             line = (broker, kind, bucket_of(user, client_id, ip))
             (rates if measure == "rate" else delays).setdefault(line, {})[ts] = value
-    limits = Limits(looks)
+    limits = LimitHistory(looks)
     found = {}
     for line in rates.keys() | delays.keys():
         kept = thinned(sorted(up[line[0]]))
@@ -73,8 +73,8 @@ def _reading(
     ts: int,
     rates: Mapping[Line, Mapping[int, float]],
     delays: Mapping[Line, Mapping[int, float]],
-    limits: Limits,
-) -> Reading | None:
+    limits: LimitHistory,
+) -> UntimedSample | None:
     kind = QuotaType(line[1])
     units = rate_units(kind, rates.get(line, {}).get(ts, float("nan")))
     if units is None:
@@ -82,15 +82,15 @@ def _reading(
     delay = delays.get(line, {}).get(ts)
     throttle = None if delay is None else 0 if math.isnan(delay) else round(delay)
     limit = limits.limit(limits.at(ts), kind, line[2])
-    if limit is Doubt.CHANGED:
+    if limit is UnknownLimit.CHANGED:
         judged = Censored.UNKNOWN
-    elif isinstance(limit, Doubt):
+    elif isinstance(limit, UnknownLimit):
         judged = Censored.NO if throttle == 0 else Censored.UNKNOWN
     else:
         judged = censored(
             kind, throttle_ms=throttle, rate_units=units, limit=limit, request_throttled=False
         )
     covering = limits.request(limits.at(ts), line[2])
-    if isinstance(covering, Doubt) and judged is Censored.NO:
+    if isinstance(covering, UnknownLimit) and judged is Censored.NO:
         judged = Censored.UNKNOWN
-    return Reading(ts, units, throttle, judged)
+    return UntimedSample(ts, units, throttle, judged)

@@ -5,44 +5,44 @@ from pathlib import Path
 
 from reconciler.telemetry import dialect_table
 from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect
-from reconciler.telemetry.series import PARTIAL, SENTENCES, Word
+from reconciler.telemetry.series import PARTIAL, SENTENCES, SeriesOutcome
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "telemetry.md"
 NOTHING = "nothing"
 
-ADVICE: dict[Word, str] = {
-    Word.SERIES: NOTHING,
-    Word.POINTS: NOTHING,
-    Word.OTHER_METRIC: "nothing; narrower exporter rules or matchers save the work",
-    Word.OTHER_CLUSTER: "check `telemetry.matchers` if this is more than you expect",
-    Word.TWO_CLUSTERS: "write matchers that exclude each other",
-    Word.PER_TOPIC: NOTHING,
-    Word.PER_SHARD: "scrape `/public_metrics`",
-    Word.NO_INSTANCE: "keep the `instance` label, or set `telemetry.brokerId`",
-    Word.BROKER_CONFLICT: "correct `telemetry.brokerId`, or leave it out",
-    Word.APP_INFO_UNUSED: NOTHING,
-    Word.UNKNOWN_TYPE: "check the exporter's rules: one of them takes more than it should",
-    Word.BAD_USER: "check the exporter's rules; look at what a relabelling changes",
-    Word.BAD_CLIENT_ID: "use anchored rules, as in `examples/telemetry/jmx_exporter.yml`",
-    Word.BAD_IP: "check the exporter's rules",
-    Word.BAD_BROKER_ID: "check the rule that exports app-info",
-    Word.NAME_LOST: "move the rules of the quotas before the general ones",
-    Word.GROUP_ENTITY: NOTHING,
-    Word.NOT_TEXT: "look for what writes such names",
-    Word.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
-    Word.NOT_A_TIME: "say in which unit times are: `--time-unit`",
-    Word.NO_TIME: "export with times",
-    Word.DUPLICATES: NOTHING,
-    Word.CONTRADICTIONS: "two servers without a replica label? Add one",
-    Word.RESAMPLED: "save `query` with a range selector instead of `query_range`",
-    Word.HISTOGRAMS: NOTHING,
-    Word.BAD_VALUE: "export again",
-    Word.BAD_LINE: "look at the places that are told; export again",
-    Word.TRUNCATED: "export or copy the file again",
-    Word.WARNINGS: "read again once all stores answer: the day is then made anew",
-    Word.INFOS: NOTHING,
-    Word.RETRIES: "nothing; if there are many, ask less often or at night",
-    Word.SPLITS: NOTHING,
+ADVICE: dict[SeriesOutcome, str] = {
+    SeriesOutcome.SERIES: NOTHING,
+    SeriesOutcome.POINTS: NOTHING,
+    SeriesOutcome.OTHER_METRIC: "nothing; narrower exporter rules or matchers save the work",
+    SeriesOutcome.OTHER_CLUSTER: "check `telemetry.matchers` if this is more than you expect",
+    SeriesOutcome.TWO_CLUSTERS: "write matchers that exclude each other",
+    SeriesOutcome.PER_TOPIC: NOTHING,
+    SeriesOutcome.PER_SHARD: "scrape `/public_metrics`",
+    SeriesOutcome.NO_INSTANCE: "keep the `instance` label, or set `telemetry.brokerId`",
+    SeriesOutcome.BROKER_CONFLICT: "correct `telemetry.brokerId`, or leave it out",
+    SeriesOutcome.APP_INFO_UNUSED: NOTHING,
+    SeriesOutcome.UNKNOWN_TYPE: "check the exporter's rules: one of them takes more than it should",
+    SeriesOutcome.BAD_USER: "check the exporter's rules; look at what a relabelling changes",
+    SeriesOutcome.BAD_CLIENT_ID: "use anchored rules, as in `examples/telemetry/jmx_exporter.yml`",
+    SeriesOutcome.BAD_IP: "check the exporter's rules",
+    SeriesOutcome.BAD_BROKER_ID: "check the rule that exports app-info",
+    SeriesOutcome.NAME_LOST: "move the rules of the quotas before the general ones",
+    SeriesOutcome.GROUP_ENTITY: NOTHING,
+    SeriesOutcome.NOT_TEXT: "look for what writes such names",
+    SeriesOutcome.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
+    SeriesOutcome.NOT_A_TIME: "say in which unit times are: `--time-unit`",
+    SeriesOutcome.NO_TIME: "export with times",
+    SeriesOutcome.DUPLICATES: NOTHING,
+    SeriesOutcome.CONTRADICTIONS: "two servers without a replica label? Add one",
+    SeriesOutcome.RESAMPLED: "save `query` with a range selector instead of `query_range`",
+    SeriesOutcome.HISTOGRAMS: NOTHING,
+    SeriesOutcome.BAD_VALUE: "export again",
+    SeriesOutcome.BAD_LINE: "look at the places that are told; export again",
+    SeriesOutcome.TRUNCATED: "export or copy the file again",
+    SeriesOutcome.WARNINGS: "read again once all stores answer: the day is then made anew",
+    SeriesOutcome.INFOS: NOTHING,
+    SeriesOutcome.RETRIES: "nothing; if there are many, ask less often or at night",
+    SeriesOutcome.SPLITS: NOTHING,
 }
 
 
@@ -71,7 +71,7 @@ def _name(one: Dialect, part: str) -> str:
 def words() -> str:
     """A table of all words that are counted when series are read."""
     rows = ["| word | counts | what to do |", "| --- | --- | --- |"]
-    for word in Word:
+    for word in SeriesOutcome:
         mark = " **Partial.**" if word in PARTIAL else ""
         rows.append(f"| `{word}` | {SENTENCES[word]}.{mark} | {ADVICE[word]} |")
     return "\n".join(rows)

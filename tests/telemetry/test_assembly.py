@@ -4,8 +4,8 @@ import pytest
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
-from reconciler.telemetry.limits import Look
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.telemetry.limits import LimitSnapshot
 from tests.telemetry.point_rows import (
     DAY,
     NAN,
@@ -32,8 +32,8 @@ def look(at, *pairs, name="s"):
     limits: dict[object, dict[Key, float]] = {}
     for user, key, value in pairs:
         limits.setdefault(entity(user=user), {})[key] = value
-    state = State(limits={one: limits_of(values) for one, values in limits.items()})
-    return Look(observed_ms=at, snapshot_id=name, state=state)
+    state = QuotaState(limits={one: limits_of(values) for one, values in limits.items()})
+    return LimitSnapshot(observed_ms=at, snapshot_id=name, state=state)
 
 
 def test_a_reading_becomes_a_sample_of_its_broker_with_all_columns():
@@ -202,11 +202,11 @@ def test_a_limit_of_another_type_does_not():
 def test_an_address_is_counted_only_while_it_has_a_limit():
     rate = gauge("rate", [AT[0]], 2, kind="ip", ip="10.0.0.1")
     other = gauge("rate", AT, 2, kind="ip", ip="10.0.0.2")
-    limited = State(limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
-    free = State(limits={entity(ip="10.0.0.2"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    limited = QuotaState(limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    free = QuotaState(limits={entity(ip="10.0.0.2"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
     rows = [*broker(1, AT), *rate, *other]
-    seen = day(rows, looks=[Look(observed_ms=START, snapshot_id="a", state=limited)])
-    unseen = day(rows, looks=[Look(observed_ms=START, snapshot_id="a", state=free)])
+    seen = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=limited)])
+    unseen = day(rows, looks=[LimitSnapshot(observed_ms=START, snapshot_id="a", state=free)])
     assert column(seen, "rate_units", ip="10.0.0.1") == [2_000_000, 0, 0, 0]
     assert column(unseen, "rate_units", ip="10.0.0.1") == [2_000_000]
     assert column(seen, "group_kind", ip="10.0.0.1")[0] == "ip"
@@ -387,7 +387,7 @@ def test_a_request_quota_that_held_some_of_the_clients_leaves_it_unknown():
         entity(user="alice"): limits_of({PRODUCER: 1e6}),
         entity(user="alice", client_id="a"): limits_of({REQUEST: 10.0}),
     }
-    seen = Look(observed_ms=START, snapshot_id="s", state=State(limits=limits))
+    seen = LimitSnapshot(observed_ms=START, snapshot_id="s", state=QuotaState(limits=limits))
     rows = [*throttled(), *request([NAN, 900, NAN, NAN], client_id="a")]
     done = day([*rows, *request([900] * 4, user="bob", client_id="a")], looks=[seen])
     assert column(done, "censored", quota_type="produce") == ["no", "unknown", "no", "no"]

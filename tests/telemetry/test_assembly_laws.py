@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
-from reconciler.telemetry.limits import Look
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.telemetry.limits import LimitSnapshot
 from reconciler.usage.samples import Censored, QuotaType, Sample
 from reconciler.usage.tags import Bucket, GroupKind
 from tests.telemetry import slow_days
@@ -59,10 +59,10 @@ STATES = st.dictionaries(
 def looks(draw):
     moments = draw(st.lists(st.sampled_from([-60, 0, 15, 30, 95, 300]), max_size=3, unique=True))
     return [
-        Look(
+        LimitSnapshot(
             observed_ms=START + 1000 * at,
             snapshot_id=str(at),
-            state=State(limits={one: limits_of(values) for one, values in draw(STATES).items()}),
+            state=QuotaState(limits={one: limits_of(values) for one, values in draw(STATES).items()}),
         )
         for at in moments
     ]

@@ -12,12 +12,12 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.telemetry import keeping, snapshots
-from reconciler.telemetry.days import Days
-from reconciler.telemetry.keeping import Reading, cursor, keep, without
-from reconciler.telemetry.series import Word
-from reconciler.telemetry.snapshots import Taken
+from reconciler.telemetry.days import DayAssembler
+from reconciler.telemetry.keeping import PointSource, cursor, keep, without
+from reconciler.telemetry.series import SeriesOutcome
+from reconciler.telemetry.snapshots import SnapshotDocument
 from reconciler.usage.samples import cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
@@ -32,7 +32,7 @@ def lake():
 
 
 def bring_up(where, *, rebuild=False):
-    return Days(where, "c", PACE, snapshots.looks(where, "c")).bring_up(rebuild=rebuild)
+    return DayAssembler(where, "c", PACE, snapshots.limit_snapshots(where, "c")).bring_up(rebuild=rebuild)
 
 
 def content(where):
@@ -62,8 +62,8 @@ def around_midnight():
 
 
 def taken(at, limit):
-    state = State(limits={entity(user="busy"): limits_of({Key.PRODUCER_BYTE_RATE: limit})})
-    return Taken(cluster_id="c", observed_ms=at, state=state)
+    state = QuotaState(limits={entity(user="busy"): limits_of({Key.PRODUCER_BYTE_RATE: limit})})
+    return SnapshotDocument(cluster_id="c", observed_ms=at, state=state)
 
 
 LOOKS = [taken(START - DAY_MS, 100.0), taken(START + STEP, 200.0), taken(START + DAY_MS, 200.0)]
@@ -71,7 +71,7 @@ LOOKS = [taken(START - DAY_MS, 100.0), taken(START + STEP, 200.0), taken(START +
 
 def in_one_go():
     whole = lake()
-    keep(whole, "c", table(around_midnight()), Reading())
+    keep(whole, "c", table(around_midnight()), PointSource())
     snapshots.keep(whole, LOOKS)
     bring_up(whole)
     return content(whole)
@@ -88,7 +88,7 @@ def test_deliveries_in_any_order_overlapping_and_late_come_to_the_days_of_one_go
     where = lake()
     for number, part in enumerate([*parts, rows]):
         if part:
-            keep(where, "c", table(part), Reading())
+            keep(where, "c", table(part), PointSource())
         snapshots.keep(where, looks[: number + 1])
         bring_up(where)
     snapshots.keep(where, looks)
@@ -101,23 +101,23 @@ def test_deliveries_in_any_order_overlapping_and_late_come_to_the_days_of_one_go
 
 def test_the_same_delivery_again_writes_nothing():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading())
+    keep(where, "c", table(around_midnight()), PointSource())
     bring_up(where)
     before = generations(where), [one.generation for one in where.manifests(POINT)]
-    kept = keep(where, "c", table(around_midnight()), Reading())
+    kept = keep(where, "c", table(around_midnight()), PointSource())
     reports = bring_up(where)
     assert (generations(where), [one.generation for one in where.manifests(POINT)]) == before
     assert not any(one.made for one in reports)
     assert set(kept.new.values()) == {0}
-    assert kept.counts[Word.DUPLICATES] == len(around_midnight())
+    assert kept.counts[SeriesOutcome.DUPLICATES] == len(around_midnight())
 
 
 def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_nothing_else():
     where = lake()
     rows = around_midnight()
-    keep(where, "c", table(rows[1:]), Reading())
+    keep(where, "c", table(rows[1:]), PointSource())
     bring_up(where)
-    keep(where, "c", table(rows[:1]), Reading())
+    keep(where, "c", table(rows[:1]), PointSource())
     made = {one.day: one.made for one in bring_up(where)}
     first = date(2026, 1, 1)
     assert made == {first: True, DAY: True, date(2026, 1, 3): False}
@@ -127,17 +127,17 @@ def test_of_two_values_for_one_moment_the_larger_stays_whatever_the_order():
     for values in ([5.0, 9.0], [9.0, 5.0]):
         where = lake()
         kept = [
-            keep(where, "c", table([*broker(1, [START]), *gauge("rate", [START], one, kind="produce", user="u")]), Reading())
+            keep(where, "c", table([*broker(1, [START]), *gauge("rate", [START], one, kind="produce", user="u")]), PointSource())
             for one in values
         ]  # fmt: skip
         rows = where.read(where.manifests(POINT)).to_pylist()
         assert [one["value"] for one in rows if one["measure"] == "rate"] == [9.0]
-        assert kept[1].counts[Word.CONTRADICTIONS] == 1
+        assert kept[1].counts[SeriesOutcome.CONTRADICTIONS] == 1
 
 
 def test_looking_again_at_the_same_limits_makes_nothing_anew_and_another_limit_does():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading())
+    keep(where, "c", table(around_midnight()), PointSource())
     snapshots.keep(where, [taken(START - DAY_MS, 100.0)])
     bring_up(where)
     snapshots.keep(where, [taken(START + 10 * DAY_MS, 100.0)])
@@ -148,7 +148,7 @@ def test_looking_again_at_the_same_limits_makes_nothing_anew_and_another_limit_d
 
 def test_a_day_before_that_has_expired_changes_nothing():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading())
+    keep(where, "c", table(around_midnight()), PointSource())
     bring_up(where)
     expected = content(where)
     unit = Unit(table=POINT, cluster_id="c", day=date(2026, 1, 1))
@@ -168,11 +168,11 @@ def test_two_runs_at_once_keep_the_union():
         if unit.table is POINT and its:
             also, its[:] = list(its), []
             other = Lake(where.store, clock=FakeClock(), run_id="other")
-            keep(other, "c", table(also), Reading())
+            keep(other, "c", table(also), PointSource())
         return found
 
     where.manifest = interrupted
-    keep(where, "c", table(mine), Reading())
+    keep(where, "c", table(mine), PointSource())
     bring_up(where)
     snapshots.keep(where, LOOKS)
     bring_up(where)
@@ -182,7 +182,7 @@ def test_two_runs_at_once_keep_the_union():
 def test_a_run_that_assembles_while_points_change_does_not_win_with_old_rows():
     where = lake()
     rows = around_midnight()
-    keep(where, "c", table(rows[::2]), Reading())
+    keep(where, "c", table(rows[::2]), PointSource())
     late = list(rows[1::2])
     original = where.read
 
@@ -191,7 +191,7 @@ def test_a_run_that_assembles_while_points_change_does_not_win_with_old_rows():
         if late:
             also, late[:] = list(late), []
             other = Lake(where.store, clock=FakeClock(), run_id="other")
-            keep(other, "c", table(also), Reading())
+            keep(other, "c", table(also), PointSource())
             bring_up(other)
         return found
 
@@ -208,7 +208,7 @@ def test_a_run_that_assembles_while_points_change_does_not_win_with_old_rows():
 
 def test_the_cursor_never_claims_a_day_that_was_not_kept():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading(cursor_ms=START + 2 * DAY_MS))
+    keep(where, "c", table(around_midnight()), PointSource(cursor_ms=START + 2 * DAY_MS))
     reached = [int(one.inputs["fetched_to_ms"]) for one in where.manifests(POINT)]
     assert reached == [START, START + DAY_MS, START + 2 * DAY_MS]
     assert cursor(where.manifests(POINT)) == START + 2 * DAY_MS
@@ -218,13 +218,13 @@ def test_the_cursor_never_claims_a_day_that_was_not_kept():
 def test_what_a_server_did_not_give_whole_makes_the_day_partial_until_it_does():
     where = lake()
     rows = table([*broker(1, times(3)), *gauge("rate", times(3), 5, kind="produce", user="u")])
-    keep(where, "c", rows, Reading(missing=((START, START + 60_000),)))
+    keep(where, "c", rows, PointSource(missing_spans=((START, START + 60_000),)))
     (report,) = bring_up(where)
     assert "between 2026-01-02T00:00:00Z and 2026-01-02T00:01:00Z" in report.partial[0]
-    keep(where, "c", rows, Reading(whole=(START + 30_000, START + 90_000)))
+    keep(where, "c", rows, PointSource(complete_span=(START + 30_000, START + 90_000)))
     (report,) = bring_up(where)
     assert "and 2026-01-02T00:00:30Z" in report.partial[0]
-    keep(where, "c", rows, Reading(whole=(START, START + 90_000)))
+    keep(where, "c", rows, PointSource(complete_span=(START, START + 90_000)))
     (report,) = bring_up(where)
     assert report.partial == ()
 
@@ -232,10 +232,10 @@ def test_what_a_server_did_not_give_whole_makes_the_day_partial_until_it_does():
 def test_a_file_that_ends_too_early_makes_its_days_partial_until_it_is_read_whole():
     where = lake()
     rows = table([*broker(1, times(3)), *gauge("rate", times(3), 5, kind="produce", user="u")])
-    keep(where, "c", rows, Reading(cut_files=frozenset({"a.json"})))
+    keep(where, "c", rows, PointSource(cut_files=frozenset({"a.json"})))
     (report,) = bring_up(where)
     assert report.partial == ("the file a.json was not read whole",)
-    keep(where, "c", rows, Reading(read_files=frozenset({"a.json"})))
+    keep(where, "c", rows, PointSource(read_files=frozenset({"a.json"})))
     (report,) = bring_up(where)
     assert report.partial == ()
 
@@ -257,16 +257,16 @@ def test_spans_without_a_span(whole, left):
 
 def test_a_unit_of_points_is_known_by_what_it_holds():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading())
+    keep(where, "c", table(around_midnight()), PointSource())
     before = [keeping.content(one) for one in where.manifests(POINT)]
-    keep(where, "c", table(around_midnight()), Reading(cursor_ms=START))
+    keep(where, "c", table(around_midnight()), PointSource(cursor_ms=START))
     assert [keeping.content(one) for one in where.manifests(POINT)] == before
     assert keeping.content(None) == ""
 
 
 def test_no_points_keep_nothing():
     where = lake()
-    kept = keep(where, "c", table([]), Reading())
+    kept = keep(where, "c", table([]), PointSource())
     assert (dict(kept.new), where.manifests(POINT)) == ({}, ())
     assert isinstance(where.read((), table=POINT), pa.Table)
 
@@ -279,17 +279,17 @@ def test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the
     at = times(40, step=60_000)
     rows = [*broker(1, at), *gauge("rate", at, 5, kind="produce", user="u")]
     minute, ten = cadence(60_000), cadence(10_000)
-    keep(where, "c", table(rows[:-1]), Reading())
-    Days(where, "c", minute, ()).bring_up()
+    keep(where, "c", table(rows[:-1]), PointSource())
+    DayAssembler(where, "c", minute, ()).bring_up()
     before = content(where)
-    assert not any(one.made for one in Days(where, "c", ten, ()).bring_up())
+    assert not any(one.is_assembled for one in DayAssembler(where, "c", ten, ()).bring_up())
     assert content(where) == before
-    keep(where, "c", table(rows), Reading())
-    (report,) = Days(where, "c", ten, ()).bring_up()
-    assert (report.made, report.partial) == (True, ())
+    keep(where, "c", table(rows), PointSource())
+    (report,) = DayAssembler(where, "c", ten, ()).bring_up()
+    assert (report.is_assembled, report.partial) == (True, ())
     samples = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE)
     assert samples["dt_ms"].to_pylist() == [60_000] * 40
-    (report,) = Days(where, "c", ten, ()).bring_up(rebuild=True)
+    (report,) = DayAssembler(where, "c", ten, ()).bring_up(rebuild=True)
     assert "brokers were" not in report.partial[0]
     assert report.partial[0].startswith("broker 1 was read every 60 s, and telemetry.scrapeStep")
     samples = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE)
@@ -298,9 +298,9 @@ def test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the
 
 def test_a_rebuild_that_was_killed_half_way_leaves_no_day_with_two_cadences():
     where = lake()
-    keep(where, "c", table(around_midnight()), Reading())
+    keep(where, "c", table(around_midnight()), PointSource())
     bring_up(where)
-    other = Days(where, "c", cadence(60_000), ())
+    other = DayAssembler(where, "c", cadence(60_000), ())
     original = where.update
 
     def killed(unit, make):

@@ -11,11 +11,11 @@ from reconciler.lake.manifest import Unit
 from reconciler.lake.mending import given_up
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.telemetry import snapshots
-from reconciler.telemetry.days import Days
-from reconciler.telemetry.keeping import Reading, keep
-from reconciler.telemetry.snapshots import Taken
+from reconciler.telemetry.days import DayAssembler
+from reconciler.telemetry.keeping import PointSource, keep
+from reconciler.telemetry.snapshots import SnapshotDocument
 from reconciler.telemetry.standing import SENTENCE
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
@@ -32,7 +32,7 @@ def lake():
 
 
 def bring_up(lake, **how):
-    return Days(lake, "c", PACE, snapshots.looks(lake, "c")).bring_up(**how)
+    return DayAssembler(lake, "c", PACE, snapshots.limit_snapshots(lake, "c")).bring_up(**how)
 
 
 def content(lake, day=DAY):
@@ -53,7 +53,7 @@ def use(begin, count, *, rate=5.0):
 
 
 def kept(lake, *rows):
-    keep(lake, "c", table([one for part in rows for one in part]), Reading())
+    keep(lake, "c", table([one for part in rows for one in part]), PointSource())
 
 
 def expire(lake, day, of=POINT):
@@ -128,8 +128,8 @@ def test_a_series_that_would_be_less_keeps_the_day(lake, less):
 
 
 def looked(lake, limit):
-    state = State(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: limit})})
-    snapshots.keep(lake, [Taken(cluster_id="c", observed_ms=START - 5 * DAY_MS, state=state)])
+    state = QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: limit})})
+    snapshots.keep(lake, [SnapshotDocument(cluster_id="c", observed_ms=START - 5 * DAY_MS, state=state)])
 
 
 def around_midnight():
@@ -252,14 +252,14 @@ def test_what_is_read_again_is_told_as_lost_until_it_is_all_there(lake):
 
 def test_the_cursor_and_what_is_missing_outlive_damage(lake):
     rows = table(use(START, 4))
-    keep(lake, "c", rows, Reading(cursor_ms=START + STEP, missing=((START, START + STEP),)))
+    keep(lake, "c", rows, PointSource(cursor_ms=START + STEP, missing_spans=((START, START + STEP),)))
     (before,) = lake.manifests(POINT)
     spoil(lake, DAY)
     give_up(lake)
     (after,) = lake.manifests(POINT)
     assert before.inputs.items() - after.inputs.items() <= {("began", before.inputs["began"])}
     assert after.partial[: len(before.partial)] == before.partial
-    keep(lake, "c", rows, Reading())
+    keep(lake, "c", rows, PointSource())
     assert lake.manifests(POINT)[0].partial == before.partial
 
 
@@ -272,10 +272,10 @@ def test_looks_of_a_damaged_day_can_be_brought_in_again(lake):
         looked(lake, 1.0)
     for of in (snapshots.SNAPSHOT, snapshots.QUOTA_ENTRY):
         given_up(lake, of, "c", day, day)
-    assert snapshots.looks(lake, "c") == ()
+    assert snapshots.limit_snapshots(lake, "c") == ()
     (made,) = lake.manifests(snapshots.SNAPSHOT)
     assert made.partial
     looked(lake, 1.0)
-    assert len(snapshots.looks(lake, "c")) == 1
+    assert len(snapshots.limit_snapshots(lake, "c")) == 1
     (made,) = lake.manifests(snapshots.SNAPSHOT)
     assert made.partial == ()

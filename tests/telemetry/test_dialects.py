@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import dialect_table, openmetrics
-from reconciler.telemetry.dialects import Dialect, Meaning
-from reconciler.telemetry.series import Counts, Word
+from reconciler.telemetry.dialects import Dialect, SeriesMeaning
+from reconciler.telemetry.series import OutcomeCounts, SeriesOutcome
 from reconciler.usage.tables import Measure
 from tests.telemetry.kafka_names import jmx, sanitized
 
@@ -17,8 +17,8 @@ ENCODED, QUOTED = sanitized(USER), jmx(CLIENT)
 RATE = Measure.RATE
 
 
-def meaning(dialect: str, name: str, **labels: str) -> Meaning | Word:
-    return SHIPPED.named(dialect).meaning(name, labels)
+def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | SeriesOutcome:
+    return SHIPPED.get(dialect).meaning(name, labels)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_series_are_read_as_their_exporter_writes_them(
     dialect: str, name: str, labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     found = meaning(dialect, name, **labels)
-    assert isinstance(found, Meaning), found
+    assert isinstance(found, SeriesMeaning), found
     assert (found.measure, found.quota_type, found.user, found.client_id) == expected
 
 
@@ -73,23 +73,23 @@ def test_series_are_read_as_their_exporter_writes_them(
 def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
     dialect: str, name: str, measure: Measure
 ) -> None:
-    assert meaning(dialect, name) == Meaning(measure=measure)
-    assert meaning(dialect, name, topic="t") is Word.PER_TOPIC
+    assert meaning(dialect, name) == SeriesMeaning(measure=measure)
+    assert meaning(dialect, name, topic="t") is SeriesOutcome.PER_TOPIC
 
 
 def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
     name = "kafka_server_app_info"
-    assert meaning("kquota", name, broker_id="7") == Meaning(
+    assert meaning("kquota", name, broker_id="7") == SeriesMeaning(
         measure=Measure.BROKER_ID, broker_id="7"
     )
-    assert meaning("kquota", name, id="7") == Meaning(measure=Measure.BROKER_ID, broker_id="7")
-    assert meaning("kquota", name) == Meaning(measure=Measure.BROKER_ID)
-    assert meaning("kquota", name, broker_id="seven") is Word.BAD_BROKER_ID
+    assert meaning("kquota", name, id="7") == SeriesMeaning(measure=Measure.BROKER_ID, broker_id="7")
+    assert meaning("kquota", name) == SeriesMeaning(measure=Measure.BROKER_ID)
+    assert meaning("kquota", name, broker_id="seven") is SeriesOutcome.BAD_BROKER_ID
     assert meaning("kquota", "kafka_server_app", broker_id="7") == meaning("kquota", name, id="7")
-    assert meaning("kquota", "kafka_server_app_info_starttimems", id="7") == Meaning(
+    assert meaning("kquota", "kafka_server_app_info_starttimems", id="7") == SeriesMeaning(
         measure=Measure.BROKER_ID, broker_id="7"
     )
-    assert meaning("kquota", "kafka_server_app_info_starttimems") is Word.OTHER_METRIC
+    assert meaning("kquota", "kafka_server_app_info_starttimems") is SeriesOutcome.OTHER_METRIC
 
 
 SEEN = {
@@ -125,14 +125,14 @@ EXPECTED: dict[str, list[object]] = {
     "strimzi_reporter": [
         ("rate", "produce", "team-1", "line\nbreak"), ("rate", "request", "team-1", 'x",user="admin'),
         ("rate", "controller_mutation", "team-1", "<default>"), ("throttle_ms", "produce", "team-1", "plain"),
-        ("rate", "ip", "", ""), Word.OTHER_METRIC, Word.OTHER_METRIC, ("broker_id", "", "", ""),
-        ("bytes_in_total", "", "", ""), Word.OTHER_METRIC,
+        ("rate", "ip", "", ""), SeriesOutcome.OTHER_METRIC, SeriesOutcome.OTHER_METRIC, ("broker_id", "", "", ""),
+        ("bytes_in_total", "", "", ""), SeriesOutcome.OTHER_METRIC,
     ],
     "jmx_exporter": [
-        ("rate", "produce", "team-1", "x, user=admin"), Word.UNKNOWN_TYPE, Word.BAD_CLIENT_ID,
-        ("rate", "produce", "team-1", 'x",user="admin'), Word.NAME_LOST,
+        ("rate", "produce", "team-1", "x, user=admin"), SeriesOutcome.UNKNOWN_TYPE, SeriesOutcome.BAD_CLIENT_ID,
+        ("rate", "produce", "team-1", 'x",user="admin'), SeriesOutcome.NAME_LOST,
     ],
-    "confluent": [Word.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
+    "confluent": [SeriesOutcome.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
 }  # fmt: skip
 
 
@@ -140,42 +140,42 @@ EXPECTED: dict[str, list[object]] = {
 def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path) -> None:
     path = tmp_path / "seen.txt"
     path.write_text(SEEN[dialect].strip() + "\n# EOF\n")
-    counts = Counts()
+    counts = OutcomeCounts()
     found: list[object] = []
     for one in openmetrics.read(path, counts):
-        read = SHIPPED.named(dialect).meaning(one.name, one.labels)
-        found.append(read if isinstance(read, Word) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
+        read = SHIPPED.get(dialect).meaning(one.name, one.labels)
+        found.append(read if isinstance(read, SeriesOutcome) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
     assert found == EXPECTED[dialect]
     assert dict(counts) == {}
 
 
 def test_connections_of_addresses_are_read() -> None:
     found = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
-    assert found == Meaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
-    assert meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is Word.BAD_IP
-    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is Word.OTHER_METRIC
+    assert found == SeriesMeaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is SeriesOutcome.BAD_IP
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is SeriesOutcome.OTHER_METRIC
     listener = "kafka_server_socket_server_metrics_connection_accept_rate"
-    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is Word.OTHER_METRIC
+    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is SeriesOutcome.OTHER_METRIC
 
 
 @pytest.mark.parametrize(
     ("dialect", "name", "labels", "word"),
     [
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, Word.BAD_USER),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, Word.BAD_CLIENT_ID),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, Word.UNKNOWN_TYPE),
-        ("kquota", "kafka_server_client_quota_byte_rate", {}, Word.UNKNOWN_TYPE),
-        ("kquota", "go_goroutines", {}, Word.OTHER_METRIC),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, Word.UNKNOWN_TYPE),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, Word.BAD_USER),
-        ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, Word.NAME_LOST),
-        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, Word.NAME_LOST),
-        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, Word.GROUP_ENTITY),
-        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, Word.PER_SHARD),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, SeriesOutcome.BAD_USER),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, SeriesOutcome.BAD_CLIENT_ID),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, SeriesOutcome.UNKNOWN_TYPE),
+        ("kquota", "kafka_server_client_quota_byte_rate", {}, SeriesOutcome.UNKNOWN_TYPE),
+        ("kquota", "go_goroutines", {}, SeriesOutcome.OTHER_METRIC),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, SeriesOutcome.UNKNOWN_TYPE),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, SeriesOutcome.BAD_USER),
+        ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, SeriesOutcome.NAME_LOST),
+        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, SeriesOutcome.NAME_LOST),
+        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, SeriesOutcome.GROUP_ENTITY),
+        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, SeriesOutcome.PER_SHARD),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named(
-    dialect: str, name: str, labels: dict[str, str], word: Word
+    dialect: str, name: str, labels: dict[str, str], word: SeriesOutcome
 ) -> None:
     assert meaning(dialect, name, **labels) is word
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_read_is_named(
 def test_a_client_id_of_ten_thousand_characters_is_read() -> None:
     long = '"*\n,=ü' * 1667
     found = meaning("kquota", "kafka_server_client_quota_request_time", client_id=jmx(long))
-    assert isinstance(found, Meaning)
+    assert isinstance(found, SeriesMeaning)
     assert found.client_id == long
 
 
@@ -233,7 +233,7 @@ def test_names_of_clients_in_names_of_metrics_are_explained() -> None:
 
 def test_a_dialect_that_nobody_knows_is_an_error() -> None:
     with pytest.raises(TelemetryError, match="'x'"):
-        SHIPPED.named("x")
+        SHIPPED.get("x")
 
 
 def test_every_line_of_the_table_can_be_reached() -> None:
@@ -271,13 +271,13 @@ def own(tmp_path: Path, text: str) -> Path:
 def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Path) -> None:
     table = dialect_table.read(own(tmp_path, OWN))
     ours = table.detected({"acme_kafka_kilobytes": {"kind"}})
-    assert ours.meaning("acme_kafka_kilobytes", {"kind": "w", "principal": "-"}) == Meaning(
+    assert ours.meaning("acme_kafka_kilobytes", {"kind": "w", "principal": "-"}) == SeriesMeaning(
         measure=RATE, quota_type="produce", factor=1024.0
     )
-    assert ours.meaning("up", {}) == Meaning(measure=Measure.UP)
+    assert ours.meaning("up", {}) == SeriesMeaning(measure=Measure.UP)
     assert (
         ours.meaning("kafka_server_brokertopicmetrics_bytesin_total", {"topic": "t"})
-        is Word.PER_TOPIC
+        is SeriesOutcome.PER_TOPIC
     )
     assert len(table.all) == len(SHIPPED.all) + 1
 
@@ -285,7 +285,7 @@ def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Pat
 def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> None:
     table = dialect_table.read(own(tmp_path, OWN.replace('"ours"', '"confluent"')))
     assert len(table.all) == len(SHIPPED.all)
-    assert table.named("confluent").wanted("acme_kafka_kilobytes")
+    assert table.get("confluent").is_needed("acme_kafka_kilobytes")
 
 
 @pytest.mark.parametrize(
@@ -324,9 +324,9 @@ def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
 
 
 def test_dialects_name_what_they_want_to_read() -> None:
-    ours: Dialect = SHIPPED.named("kquota")
-    assert ours.wanted("up")
-    assert not ours.wanted("kafka_server_quota_byte_rate")
+    ours: Dialect = SHIPPED.get("kquota")
+    assert ours.is_needed("up")
+    assert not ours.is_needed("kafka_server_quota_byte_rate")
     assert SHIPPED.interesting("kafka_server_quota_byte_rate")
     assert SHIPPED.interesting("kafka_server_produce_user_alice_byte_rate")
     assert not SHIPPED.interesting("go_threads")

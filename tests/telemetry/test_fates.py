@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.telemetry.fates import SENTENCES, Fate, Tally
+from reconciler.telemetry.fates import SENTENCES, DropReason, DropCounts
 
 PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
 
 
-@pytest.mark.parametrize("fate", Fate)
+@pytest.mark.parametrize("fate", DropReason)
 def test_a_state_is_explained_in_words_and_in_the_page(fate):
     section = PAGE.read_text(encoding="utf-8").split("## When days are made")[1]
     assert f"| `{fate.value}` | {SENTENCES[fate]}. | " in section
 
 
 def test_nothing_at_all_leaves_no_trace_and_names_are_in_order():
-    tally = Tally()
-    tally.add(Fate.THINNED, 0)
-    tally.add(Fate.FILLED, 2)
-    tally.add(Fate.SNAPPED)
-    assert list(tally.named().items()) == [("snapped", 1), ("filled", 2)]
+    tally = DropCounts()
+    tally.add(DropReason.THINNED, 0)
+    tally.add(DropReason.FILLED, 2)
+    tally.add(DropReason.SNAPPED)
+    assert list(tally.by_name().items()) == [("snapped", 1), ("filled", 2)]

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import TelemetryAway, TelemetryError
+from reconciler.errors import TelemetryUnavailable, TelemetryError
 from reconciler.telemetry import dialect_table, fetching, matchers
-from reconciler.telemetry.fetching import Chunk, Discovered, Wanted
-from reconciler.telemetry.prometheus import BOUNDS, Bounds, Prometheus, TooLarge
-from reconciler.telemetry.series import Counts, Word
+from reconciler.telemetry.fetching import FetchedChunk, DiscoveredSeries, SeriesSelector
+from reconciler.telemetry.prometheus import BOUNDS, PrometheusLimits, PrometheusClient, ResponseTooLarge
+from reconciler.telemetry.series import OutcomeCounts, SeriesOutcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import QUERY, FakePrometheus, Fault, error
 
 WINDOW = 3_600_000
 T = 1_700_000_000_000 - 1_700_000_000_000 % WINDOW
-M = Wanted(metric="m")
+M = SeriesSelector(metric="m")
 Key = tuple[tuple[tuple[str, str], ...], int, float]
 
 
@@ -31,7 +31,7 @@ def stored(server: FakePrometheus, from_ms: int, to_ms: int) -> list[Key]:
     )
 
 
-def fetched(several: Sequence[Chunk]) -> list[Key]:
+def fetched(several: Sequence[FetchedChunk]) -> list[Key]:
     return sorted(
         (tuple(sorted({"__name__": one.name, **one.labels}.items())), at, value)
         for chunk in several
@@ -44,13 +44,13 @@ def fetch(
     server: FakePrometheus,
     from_ms: int,
     to_ms: int,
-    wanted: Sequence[Wanted] = (M,),
+    wanted: Sequence[SeriesSelector] = (M,),
     *,
     most: int = 10**9,
     parallel: int = 4,
-) -> tuple[list[Chunk], Counts]:
-    async def whole() -> tuple[list[Chunk], Counts]:
-        async with server, Prometheus(server.url, clock=FakeClock()) as client:
+) -> tuple[list[FetchedChunk], OutcomeCounts]:
+    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+        async with server, PrometheusClient(server.url, clock=FakeClock()) as client:
             reading = fetching.chunks(
                 client, wanted, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
             )
@@ -117,7 +117,7 @@ def test_however_small_the_server_s_limit_everything_is_fetched_once(
         assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
         return
     assert fetched(found) == expected
-    assert bool(counts[Word.SPLITS]) is (len(expected) > most)
+    assert bool(counts[SeriesOutcome.SPLITS]) is (len(expected) > most)
 
 
 def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> None:
@@ -126,7 +126,7 @@ def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> No
     server.max_samples = 5
     found, counts = fetch(server, T, T + WINDOW)
     assert fetched(found) == stored(server, T, T + WINDOW)
-    assert counts[Word.SPLITS] > 6
+    assert counts[SeriesOutcome.SPLITS] > 6
     assert any("=~" in one for one in server.queries())
     assert any("!~" in one for one in server.queries())
 
@@ -164,12 +164,12 @@ def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
     server = slow(WINDOW // 4)
     found, counts = fetch(server, T, T + WINDOW)
     assert fetched(found) == stored(server, T, T + WINDOW)
-    assert counts[Word.SPLITS] == 3
+    assert counts[SeriesOutcome.SPLITS] == 3
 
 
 def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -> None:
     server = slow(0)
-    with pytest.raises(TelemetryAway, match="timed out"):
+    with pytest.raises(TelemetryUnavailable, match="timed out"):
         fetch(server, T, T + WINDOW)
     # Three times at first, then once for each half.
     assert len(server.asked) == 3 + 5
@@ -181,7 +181,7 @@ def test_queries_are_bounded_and_matchers_go_along() -> None:
     for name in names:
         server.put(name, [(T, "1")], cluster="a")
         server.put(name, [(T, "2")], cluster="b")
-    wanted = [Wanted(metric=name, matchers=matchers.parsed('cluster="a"')) for name in names]
+    wanted = [SeriesSelector(metric=name, matchers=matchers.parsed('cluster="a"')) for name in names]
     found, _ = fetch(server, T, T + WINDOW, wanted, parallel=3)
     assert [one.labels for one in found[0].series] == [{"cluster": "a"}] * 12
     assert server.most_running <= 3
@@ -202,10 +202,10 @@ def test_a_refusal_ends_everything_that_is_under_way() -> None:
     server = filled()
     server.faults = [Fault(status=403)]
     with pytest.raises(TelemetryError, match="403"):
-        fetch(server, T, T + WINDOW, [M, Wanted(metric="n"), Wanted(metric="o")])
+        fetch(server, T, T + WINDOW, [M, SeriesSelector(metric="n"), SeriesSelector(metric="o")])
     server = filled()
     server.faults = [Fault(status=503)] * 50
-    with pytest.raises(TelemetryAway):
+    with pytest.raises(TelemetryUnavailable):
         fetch(server, T, T + 5 * WINDOW)
 
 
@@ -215,9 +215,9 @@ def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
     assert fetch(FakePrometheus(), T, T) == ([], {})
 
 
-def discovered(server: FakePrometheus, text: str = "", bounds: Bounds = BOUNDS) -> Discovered:
-    async def whole() -> Discovered:
-        async with server, Prometheus(server.url, clock=FakeClock(), bounds=bounds) as client:
+def discovered(server: FakePrometheus, text: str = "", bounds: PrometheusLimits = BOUNDS) -> DiscoveredSeries:
+    async def whole() -> DiscoveredSeries:
+        async with server, PrometheusClient(server.url, clock=FakeClock(), bounds=bounds) as client:
             return await fetching.discovered(
                 client, dialect_table.shipped(), matchers.parsed(text), T, T + WINDOW
             )
@@ -268,7 +268,7 @@ def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
     assert 'topic=""' in next(one for one in server.asked[-1][1]["match[]"] if TOTAL in one)
     dialects = dialect_table.shipped()
     assert dialects.excluded(TOTAL) == ("topic",)
-    wanted = Wanted(metric=TOTAL, without=dialects.excluded(TOTAL))
+    wanted = SeriesSelector(metric=TOTAL, without=dialects.excluded(TOTAL))
     (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [wanted])
     assert fetched([chunk]) == [((("__name__", TOTAL),), T, 9.0)]
 
@@ -278,7 +278,7 @@ def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
     for instance in range(6):
         server.put(TOTAL, [(T, "9")], instance=f"b{instance}")
     server.max_samples = 2
-    (chunk,), _ = fetch(server, T, T + WINDOW, [Wanted(metric=TOTAL, without=("topic",))])
+    (chunk,), _ = fetch(server, T, T + WINDOW, [SeriesSelector(metric=TOTAL, without=("topic",))])
     assert len(fetched([chunk])) == 7
 
 
@@ -306,7 +306,7 @@ def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
     server = FakePrometheus()
     server.put("go_threads", [(T, "1")])
     found = discovered(server)
-    assert found == Discovered(labels={"go_threads": frozenset()}, series=())
+    assert found == DiscoveredSeries(labels={"go_threads": frozenset()}, series=())
 
 
 def crowded() -> FakePrometheus:
@@ -321,8 +321,8 @@ def crowded() -> FakePrometheus:
 def test_labels_that_are_too_many_for_one_answer_are_asked_for_in_parts() -> None:
     whole = discovered(crowded())
     assert len(whole.series) == 25
-    in_parts = discovered(crowded(), bounds=Bounds(answer_bytes=600))
+    in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))
     assert sorted(map(repr, in_parts.series)) == sorted(map(repr, whole.series))
     assert in_parts.labels == whole.labels
-    with pytest.raises(TooLarge):
-        discovered(crowded(), bounds=Bounds(answer_bytes=100))
+    with pytest.raises(ResponseTooLarge):
+        discovered(crowded(), bounds=PrometheusLimits(answer_bytes=100))

@@ -14,10 +14,10 @@ from reconciler.errors import TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import dialect_table, from_files, matchers
-from reconciler.telemetry.days import Days
-from reconciler.telemetry.from_files import Files, Form
-from reconciler.telemetry.series import Word
-from reconciler.telemetry.settings import Source
+from reconciler.telemetry.days import DayAssembler
+from reconciler.telemetry.from_files import FileImportRequest, FileFormat
+from reconciler.telemetry.series import SeriesOutcome
+from reconciler.telemetry.settings import ClusterSource
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
 from tests.telemetry import recorded_use
@@ -25,10 +25,10 @@ from tests.telemetry import recorded_use
 ROOT = Path(__file__).parents[2]
 BEGIN = 1_700_006_400_000 - 600_000
 SERIES = recorded_use.recorded(BEGIN, 40)
-ORDERS = Source(
+ORDERS = ClusterSource(
     cluster="orders", cluster_id="id-o", matchers=matchers.parsed('cluster="orders"'), scrape_ms=30_000
 )  # fmt: skip
-PAYMENTS = Source(
+PAYMENTS = ClusterSource(
     cluster="payments", cluster_id="id-p", matchers=matchers.parsed('cluster="payments"'), scrape_ms=30_000
 )  # fmt: skip
 
@@ -38,12 +38,12 @@ def lake(uri="memory://"):
 
 
 def read(where, *paths, sources=(ORDERS,), **more):
-    files = Files(paths=paths, dialects=dialect_table.shipped(), **more)
+    files = FileImportRequest(paths=paths, dialects=dialect_table.shipped(), **more)
     return from_files.read(where, sources, files, clock=FakeClock(BEGIN / 1000 + 86_400))
 
 
 def samples(where, source=ORDERS):
-    Days(where, source.cluster_id, source.cadence, ()).bring_up()
+    DayAssembler(where, source.cluster_id, source.cadence, ()).bring_up()
     found = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
     return recorded_use.shown(found.to_pylist())
 
@@ -98,7 +98,7 @@ def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_
     ]
     brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
     assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
-    assert brought.counts[Word.OTHER_CLUSTER] == 12
+    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == 12
     assert [sum(one.new.values()) for one in brought.arrived.values()] == [480, 480]
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     text = path.read_text()
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
-    assert brought.counts[Word.TRUNCATED] == 1
+    assert brought.counts[SeriesOutcome.TRUNCATED] == 1
     assert {one.partial for one in where.manifests(POINT)} == {
         ("the file a.json was not read whole",)
     }
@@ -144,12 +144,12 @@ def test_a_window_leaves_out_what_lies_outside(tmp_path):
 
 
 def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
-    other = Source(
+    other = ClusterSource(
         cluster="x", cluster_id="id-x", matchers=matchers.parsed('cluster="x"'), scrape_ms=30_000
     )
     brought = read(lake(), written(tmp_path, "a.json"), sources=(other,))
     assert "nothing" in brought.arrived["id-x"].remarks[0]
-    assert brought.counts[Word.OTHER_CLUSTER] == len(SERIES)
+    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == len(SERIES)
 
 
 def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
@@ -168,7 +168,7 @@ def test_an_ending_that_says_nothing_needs_a_format(tmp_path):
     with pytest.raises(TelemetryError, match="ending does not say"):
         read(lake(), path)
     where = lake()
-    read(where, path, form=Form.PROMETHEUS_JSON)
+    read(where, path, form=FileFormat.PROMETHEUS_JSON)
     assert len(samples(where)) == 160
 
 

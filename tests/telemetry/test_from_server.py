@@ -8,11 +8,11 @@ from reconciler.errors import TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import dialect_table, from_server, matchers
-from reconciler.telemetry.arriving import Arrived
-from reconciler.telemetry.days import Days
+from reconciler.telemetry.arriving import ClusterArrivals
+from reconciler.telemetry.days import DayAssembler
 from reconciler.telemetry.keeping import REFETCH_MS
-from reconciler.telemetry.series import Word
-from reconciler.telemetry.settings import Source
+from reconciler.telemetry.series import SeriesOutcome
+from reconciler.telemetry.settings import ClusterSource
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
@@ -37,15 +37,15 @@ def filled(**more):
 
 def source(server, **more):
     given = {"matchers": matchers.parsed('cluster="orders"'), "scrape_ms": 30_000} | more
-    return Source(cluster="orders", cluster_id="id-o", prometheus=server.url, **given)
+    return ClusterSource(cluster="orders", cluster_id="id-o", prometheus=server.url, **given)
 
 
-def fetch(where, server, begin=BEGIN, end=END, *, window=HOUR, before=None, **more) -> Arrived:
+def fetch(where, server, begin=BEGIN, end=END, *, window=HOUR, before=None, **more) -> ClusterArrivals:
     clock = FakeClock(END / 1000)
 
     async def whole():
         async with server:
-            asking = from_server.Asking(dialects=dialect_table.shipped(), window_ms=window)
+            asking = from_server.ServerImportOptions(dialects=dialect_table.shipped(), window_ms=window)
             span = from_server.stretch(where, "id-o", begin, end)
             return await from_server.fetched(
                 where, source(server, **more), span, asking, clock=clock, progress=before
@@ -55,7 +55,7 @@ def fetch(where, server, begin=BEGIN, end=END, *, window=HOUR, before=None, **mo
 
 
 def samples(where):
-    Days(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
+    DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
     rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
     return recorded_use.shown(rows)
 
@@ -107,7 +107,7 @@ def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
 
     arrived = fetch(where, server, window=600_000, before=cuts)
     assert arrived.failures == []
-    assert arrived.counts[Word.RETRIES] >= 1
+    assert arrived.counts[SeriesOutcome.RETRIES] >= 1
     assert len(samples(where)) == 2 * 240 * 2
 
 

@@ -8,9 +8,9 @@ from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import dialect_table, from_server, matchers
-from reconciler.telemetry.days import Days
-from reconciler.telemetry.keeping import REFETCH_MS, cursor, spoken
-from reconciler.telemetry.settings import Source
+from reconciler.telemetry.days import DayAssembler
+from reconciler.telemetry.keeping import REFETCH_MS, cursor, last_dialect
+from reconciler.telemetry.settings import ClusterSource
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
@@ -62,7 +62,7 @@ def lake():
 
 
 def source(server):
-    return Source(
+    return ClusterSource(
         cluster="orders", cluster_id="id-o", prometheus=server.url, scrape_ms=30_000,
         matchers=matchers.parsed('cluster="orders"'),
     )  # fmt: skip
@@ -71,7 +71,7 @@ def source(server):
 def fetch(where, server, begin=None, end=END, **asking):
     async def whole():
         async with server:
-            given = from_server.Asking(
+            given = from_server.ServerImportOptions(
                 dialects=dialect_table.shipped(), **{"window_ms": HOUR} | asking
             )
             span = from_server.stretch(where, "id-o", begin, end)
@@ -82,7 +82,7 @@ def fetch(where, server, begin=None, end=END, **asking):
 
 
 def days(where):
-    return Days(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
+    return DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
 
 
 def samples(where):
@@ -169,7 +169,7 @@ def resting(server=None, begin=END, hours=8):
 def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
     where = lake()
     fetch(where, filled(), BEGIN)
-    assert spoken(where.manifests(POINT)) == "jmx_exporter"
+    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
     for end in (END + 8 * HOUR, END + 9 * HOUR):
         arrived = fetch(where, resting(), END, end)
         assert arrived.failures == []
@@ -201,10 +201,10 @@ def test_clients_in_words_that_cannot_be_read_are_no_rest(name):
 def test_a_dialect_that_is_remembered_and_not_known_any_more_is_none():
     dialects = dialect_table.shipped()
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
-        dialects.spoken({"up": frozenset()}, lambda: "gone")
+        dialects.select({"up": frozenset()}, lambda: "gone")
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
-        dialects.spoken({"go_threads": frozenset()}, lambda: "jmx_exporter")
-    found, remark = dialects.spoken({"up": frozenset()}, lambda: "jmx_exporter")
+        dialects.select({"go_threads": frozenset()}, lambda: "jmx_exporter")
+    found, remark = dialects.select({"up": frozenset()}, lambda: "jmx_exporter")
     assert found.name == "jmx_exporter"
     assert remark
 

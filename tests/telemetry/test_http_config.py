@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import http_config
 from reconciler.telemetry.http_config import HttpConfig
-from reconciler.telemetry.prometheus import Prometheus
+from reconciler.telemetry.prometheus import PrometheusClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 from tests.servers.certs import Authority
@@ -72,7 +72,7 @@ def test_every_header_that_may_be_a_key_is_a_credential(
     assert PLANTED not in config.hidden_in(f"a {PLANTED}")
     if counts:
         with pytest.raises(TelemetryError, match="open line"):
-            Prometheus("http://prometheus:9090", clock=FakeClock(), config=config)
+            PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def fetched(config: HttpConfig, tls: ssl.SSLContext) -> int:
     async def whole() -> int:
         server = FakePrometheus(tls=tls)
         server.put("m", [(1_700_000_000_000, "1")])
-        async with server, Prometheus(server.url, clock=FakeClock(), config=config) as client:
+        async with server, PrometheusClient(server.url, clock=FakeClock(), config=config) as client:
             return len(await client.raw('{__name__="m"}', 1_700_000_000_000, 1_700_000_001_000))
 
     return asyncio.run(whole())

@@ -11,7 +11,7 @@ from reconciler.lake import evidence, store
 from reconciler.lake.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.samples import QuotaType
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 MIDNIGHT = 1_700_006_400_000
 BEGIN = MIDNIGHT - 2 * 3_600_000
 COUNT = 4 * 120
-LIMITS = State(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+LIMITS = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
 SETTINGS = """\
   expectedClusterId: id-o
   telemetry:
@@ -122,7 +122,7 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     assert published.note.stale == ""
     assert published.state == LIMITS
     bucket = bucket_of("u0")
-    assert published.seen(QuotaType.PRODUCE) == {"1": {bucket, bucket_of("u1")}, "2": {bucket, bucket_of("u1")}}  # fmt: skip
+    assert published.buckets_by_broker(QuotaType.PRODUCE) == {"1": {bucket, bucket_of("u1")}, "2": {bucket, bucket_of("u1")}}  # fmt: skip
     series = published.series(QuotaType.PRODUCE, [bucket])[bucket]
     assert [one.rate_units for one in series["1"]] == [1000 + number for number in range(COUNT)]
 

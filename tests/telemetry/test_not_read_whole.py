@@ -9,8 +9,8 @@ from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import arriving
-from reconciler.telemetry.from_files import Form
-from reconciler.telemetry.keeping import spoken
+from reconciler.telemetry.from_files import FileFormat
+from reconciler.telemetry.keeping import last_dialect
 from reconciler.telemetry.times import TimeUnit
 from reconciler.usage.tables import POINT
 from tests.fakes.clock import FakeClock
@@ -154,12 +154,12 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_p
 @pytest.mark.parametrize(
     ("given", "name", "form"),
     [
-        ("a.parquet", "export.pq", Form.PARQUET),
-        ("a.parquet", "export.PARQUET", Form.AUTO),
-        ("a.parquet", "export.csv", Form.PARQUET),
-        ("a.csv", "export.parquet", Form.CSV),
-        ("a.csv", "export.data", Form.CSV),
-        ("a.om", "export.csv", Form.OPENMETRICS),
+        ("a.parquet", "export.pq", FileFormat.PARQUET),
+        ("a.parquet", "export.PARQUET", FileFormat.AUTO),
+        ("a.parquet", "export.csv", FileFormat.PARQUET),
+        ("a.csv", "export.parquet", FileFormat.CSV),
+        ("a.csv", "export.data", FileFormat.CSV),
+        ("a.om", "export.csv", FileFormat.OPENMETRICS),
     ],
 )
 def test_a_format_that_is_said_goes_before_the_ending(tmp_path, given, name, form):
@@ -202,7 +202,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, rest)
     read(where, written(tmp_path, "a.json"))
-    assert spoken(where.manifests(POINT)) == "jmx_exporter"
+    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
     brought = read(where, rest)
     assert "at rest" in brought.arrived["id-o"].remarks[0]
     assert sum(brought.arrived["id-o"].new.values()) > 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import openmetrics
-from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.series import OutcomeCounts, PointArray, RecordedSeries, SeriesOutcome
 from reconciler.telemetry.times import TimeUnit
 
 T = 1_700_000_000
@@ -22,10 +22,10 @@ LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
 
 def read(
     tmp_path: Path, text: str | bytes, unit: TimeUnit = TimeUnit.AUTO
-) -> tuple[list[Series], Counts]:
+) -> tuple[list[RecordedSeries], OutcomeCounts]:
     path = tmp_path / "metrics.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    counts = Counts()
+    counts = OutcomeCounts()
     return list(openmetrics.read(path, counts, unit)), counts
 
 
@@ -86,7 +86,7 @@ def test_exemplars_are_left_out(tmp_path: Path) -> None:
 
 def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
     found, counts = read(tmp_path, "m 1\n")
-    assert (found, dict(counts)) == ([], {Word.NO_TIME: 1})
+    assert (found, dict(counts)) == ([], {SeriesOutcome.NO_TIME: 1})
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
     tmp_path: Path, text: str, unit: TimeUnit, at: int
 ) -> None:
     found, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
-    assert found == [Series(name="m", labels={}, points=Points([at], [1.0]))]
+    assert found == [RecordedSeries(name="m", labels={}, points=PointArray([at], [1.0]))]
 
 
 @pytest.mark.parametrize(
@@ -113,29 +113,29 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
 def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
     found, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
     assert [one.name for one in found] == ["good"]
-    assert counts[Word.BAD_LINE] == 1
-    (told,) = counts.examples(Word.BAD_LINE)
+    assert counts[SeriesOutcome.BAD_LINE] == 1
+    (told,) = counts.examples(SeriesOutcome.BAD_LINE)
     assert "metrics.txt:2: " in told
     assert counts.partial
 
 
 def test_what_stands_after_the_end_is_counted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
-    assert "after # EOF" in counts.examples(Word.BAD_LINE)[0]
+    assert "after # EOF" in counts.examples(SeriesOutcome.BAD_LINE)[0]
 
 
 def test_openmetrics_without_its_end_is_partial(tmp_path: Path) -> None:
     found, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
     assert len(found[0].points) == 2
-    assert counts[Word.TRUNCATED] == 1
-    assert "# EOF" in counts.examples(Word.TRUNCATED)[0]
+    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert "# EOF" in counts.examples(SeriesOutcome.TRUNCATED)[0]
 
 
 def test_half_a_line_is_not_believed(tmp_path: Path) -> None:
     found, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
     assert list(found[0].points) == [(T * 1000, 1.0)]
-    assert counts[Word.TRUNCATED] == 1
-    assert "metrics.txt:2" in counts.examples(Word.TRUNCATED)[0]
+    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert "metrics.txt:2" in counts.examples(SeriesOutcome.TRUNCATED)[0]
 
 
 def test_an_end_without_a_line_break_is_an_end(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_cut_anywhere_is_told_and_no_value_is_made_up(end: int) -> None:
             assert b"\n" not in WHOLE.encode()[:end]
             return
     assert found == whole[: len(found)]
-    assert counts[Word.TRUNCATED] == 1 or WHOLE[:end].endswith("# EOF")
+    assert counts[SeriesOutcome.TRUNCATED] == 1 or WHOLE[:end].endswith("# EOF")
 
 
 @given(

@@ -1,10 +1,10 @@
 """Whose answers and points count for a broker: of one job and one target, and never of two brokers that share an id."""
 
 from reconciler.telemetry import assembly, dialect_table
-from reconciler.telemetry.points import Collector
-from reconciler.telemetry.series import Series
-from reconciler.telemetry.settings import Clusters, Source
-from reconciler.telemetry.targets import Target
+from reconciler.telemetry.points import PointCollector
+from reconciler.telemetry.series import RecordedSeries
+from reconciler.telemetry.settings import ClusterMatcher, ClusterSource
+from reconciler.telemetry.targets import ScrapeTarget
 from tests.telemetry.point_rows import (
     DAY,
     NAN,
@@ -19,7 +19,7 @@ from tests.telemetry.point_rows import (
 )
 
 AT = times(8)
-NODE, KAFKA = Target("host-1", "node").text, Target("host-1", "kafka").text
+NODE, KAFKA = ScrapeTarget("host-1", "node").text, ScrapeTarget("host-1", "kafka").text
 LONG = times(40)
 
 
@@ -57,14 +57,14 @@ def test_while_the_exporter_is_down_another_job_does_not_answer_for_it():
 
 
 def test_app_info_of_another_job_of_the_same_instance_says_who_it_is():
-    other = gauge("broker_id", AT, 4, instance=Target("host-1", "kafka-all").text)
+    other = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
     mine = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
     done = day([*mine, *other])
     assert column(done, "broker_id") == ["4"] * 8
 
 
 def test_two_jobs_that_read_one_target_are_one_broker():
-    slow = kafka(AT[::2], instance=Target("host-1", "all").text)
+    slow = kafka(AT[::2], instance=ScrapeTarget("host-1", "all").text)
     done = day([*kafka(AT), *slow])
     assert column(done, "ts_ms", user="alice") == AT
     assert done.counts["other_instance"] == 8
@@ -75,7 +75,7 @@ def test_two_jobs_that_read_one_target_are_one_broker():
 
 
 def named(number, job="kafka", instance="h"):
-    return Target(f"{instance}{number}", job, str(number)).text
+    return ScrapeTarget(f"{instance}{number}", job, str(number)).text
 
 
 def test_a_broker_that_never_answers_is_there_and_covers_nothing():
@@ -127,7 +127,7 @@ def test_up_without_the_label_belongs_to_the_one_broker_that_its_target_names():
 
 
 def test_brokers_behind_one_federation_keep_their_own_series():
-    here = Target("federate:9090", "federate")
+    here = ScrapeTarget("federate:9090", "federate")
     rows = [
         row
         for number in (1, 2)
@@ -217,9 +217,9 @@ def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
 
 
 def test_jobs_are_told_apart_from_the_labels_of_series_on():
-    taken = Collector(
-        Clusters([Source(cluster="c", cluster_id="c")]),
-        dialect_table.shipped().named("kquota"),
+    taken = PointCollector(
+        ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
+        dialect_table.shipped().get("kquota"),
         read_ms=START + 86_400_000,
     )
     host = {"instance": "host-1", "job": "kafka"}
@@ -231,7 +231,7 @@ def test_jobs_are_told_apart_from_the_labels_of_series_on():
         ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
         ("kafka_server_client_quota_byte_rate", use, AT),
     ):
-        taken.add(Series(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
+        taken.add(RecordedSeries(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
     done = assembly.assembled("c", DAY, taken.tables()["c"], pace=PACE)
     assert column(done, "ts_ms") == AT
     assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)

@@ -8,31 +8,31 @@ from hypothesis import strategies as st
 
 from reconciler.lake import arrow
 from reconciler.telemetry import dialect_table, doubles, matchers
-from reconciler.telemetry.points import AHEAD_MS, SLOT_MS, Collector
-from reconciler.telemetry.series import Counts, Series, Word
-from reconciler.telemetry.settings import BrokerRule, Clusters, Source
+from reconciler.telemetry.points import AHEAD_MS, SLOT_MS, PointCollector
+from reconciler.telemetry.series import OutcomeCounts, RecordedSeries, SeriesOutcome
+from reconciler.telemetry.settings import BrokerIdRule, ClusterMatcher, ClusterSource
 from reconciler.usage.tables import POINT, Measure
 
 NOW = 1_700_000_000_000
 SLOT = NOW - NOW % SLOT_MS
-KQUOTA = dialect_table.shipped().named("kquota")
+KQUOTA = dialect_table.shipped().get("kquota")
 RATE = "kafka_server_client_quota_byte_rate"
 
 
-def collector(rule: str = "", **named: str) -> Collector:
+def collector(rule: str = "", **named: str) -> PointCollector:
     sources = [
-        Source(
+        ClusterSource(
             cluster=name, cluster_id=name.upper(), matchers=matchers.parsed(text),
-            broker_rule=BrokerRule.parsed(rule) if rule else None,
+            broker_rule=BrokerIdRule.parsed(rule) if rule else None,
         )
         for name, text in (named or {"a": ""}).items()
     ]  # fmt: skip
-    return Collector(Clusters(sources), KQUOTA, read_ms=NOW)
+    return PointCollector(ClusterMatcher(sources), KQUOTA, read_ms=NOW)
 
 
-def series(*points: tuple[int, float], name: str = RATE, **labels: str) -> Series:
+def series(*points: tuple[int, float], name: str = RATE, **labels: str) -> RecordedSeries:
     base = {"type": "produce", "instance": "b1:1"} if name == RATE else {"instance": "b1:1"}
-    return Series(name=name, labels=base | labels, points=points)
+    return RecordedSeries(name=name, labels=base | labels, points=points)
 
 
 def rows(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
@@ -49,7 +49,7 @@ def test_a_point_has_everything_that_the_table_asks_for() -> None:
         "cluster_id": "A", "instance": "b1:1", "replica": "r1", "measure": "rate", "quota_type": "produce",
         "user": "al ice", "client_id": "a,b", "ip": "", "ts_ms": NOW - 1, "value": 2.5, "day": "2023-11-14",
     }  # fmt: skip
-    assert dict(taken.counts) == {Word.SERIES: 1, Word.POINTS: 1}
+    assert dict(taken.counts) == {SeriesOutcome.SERIES: 1, SeriesOutcome.POINTS: 1}
 
 
 def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
@@ -58,7 +58,7 @@ def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
         taken.add(series((NOW, 1.0), cluster=cluster))
     found = taken.tables()
     assert {one: table.num_rows for one, table in found.items()} == {"A": 1, "B": 1}
-    assert taken.counts[Word.TWO_CLUSTERS] == taken.counts[Word.OTHER_CLUSTER] == 1
+    assert taken.counts[SeriesOutcome.TWO_CLUSTERS] == taken.counts[SeriesOutcome.OTHER_CLUSTER] == 1
 
 
 def test_points_from_the_future_and_from_1970_are_refused() -> None:
@@ -66,7 +66,7 @@ def test_points_from_the_future_and_from_1970_are_refused() -> None:
     ahead = NOW + AHEAD_MS
     taken.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
     assert rows(taken.tables()["A"], "value") == [(2.0,), (3.0,)]
-    assert taken.counts[Word.CLOCK_AHEAD] == taken.counts[Word.NOT_A_TIME] == 1
+    assert taken.counts[SeriesOutcome.CLOCK_AHEAD] == taken.counts[SeriesOutcome.NOT_A_TIME] == 1
 
 
 def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
@@ -89,7 +89,7 @@ def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
     assert found[0] == (NOW - 2, 5.0)
     assert found[2] == (NOW, 3.0)
     assert math.isnan(float(str(found[1][1])))
-    assert (taken.counts[Word.DUPLICATES], taken.counts[Word.CONTRADICTIONS]) == (2, 2)
+    assert (taken.counts[SeriesOutcome.DUPLICATES], taken.counts[SeriesOutcome.CONTRADICTIONS]) == (2, 2)
 
 
 def test_a_collector_forgets_what_it_gave() -> None:
@@ -103,10 +103,10 @@ def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
     taken = collector()
     taken.add(series((NOW, 1.0), user="%zz"))
     taken.add(series((NOW, 1.0), name="go_threads"))
-    taken.add(Series(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
+    taken.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
     taken.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
     assert dict(taken.counts) == {
-        Word.SERIES: 4, Word.BAD_USER: 1, Word.OTHER_METRIC: 1, Word.NO_INSTANCE: 1, Word.NOT_TEXT: 1,
+        SeriesOutcome.SERIES: 4, SeriesOutcome.BAD_USER: 1, SeriesOutcome.OTHER_METRIC: 1, SeriesOutcome.NO_INSTANCE: 1, SeriesOutcome.NOT_TEXT: 1,
     }  # fmt: skip
     assert taken.tables() == {}
 
@@ -120,7 +120,7 @@ def test_app_info_says_which_broker_an_instance_is() -> None:
     assert rows(found, "instance", "measure", "value") == [
         ("b1:1", "broker_id", 3.0), ("b2:1", "broker_id", 4.0),
     ]  # fmt: skip
-    assert taken.counts[Word.BAD_BROKER_ID] == 1
+    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
 
 
 def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_info() -> None:
@@ -141,12 +141,12 @@ def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_in
     assert {one["instance"] for one in found if one["measure"] == Measure.UP} == {
         "sidecar:1\tbroker 8"
     }
-    assert (taken.counts[Word.APP_INFO_UNUSED], taken.counts[Word.BROKER_CONFLICT]) == (1, 1)
+    assert (taken.counts[SeriesOutcome.APP_INFO_UNUSED], taken.counts[SeriesOutcome.BROKER_CONFLICT]) == (1, 1)
 
 
 def test_without_an_instance_the_rule_makes_one() -> None:
     taken = collector("label:broker")
-    taken.add(Series(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)]))
+    taken.add(RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)]))
     assert rows(taken.tables()["A"], "instance", "measure", "value") == [
         ("broker 5\tbroker 5", "broker_id", 5.0), ("broker 5\tbroker 5", "rate", 1.0),
     ]  # fmt: skip
@@ -160,7 +160,7 @@ def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
     assert [(one["instance"], one["value"]) for one in rates] == [
         ("b1:1\tjob federate\tbroker 1", 1.0), ("b1:1\tjob federate\tbroker 2", 2.0),
     ]  # fmt: skip
-    assert taken.counts[Word.CONTRADICTIONS] == 0
+    assert taken.counts[SeriesOutcome.CONTRADICTIONS] == 0
 
 
 def test_jobs_of_one_instance_are_kept_apart() -> None:
@@ -177,7 +177,7 @@ def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
     taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
     taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
     assert rows(taken.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
-    assert taken.counts[Word.BAD_BROKER_ID] == 1
+    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
 
 
 def test_where_the_rule_says_nothing_app_info_may() -> None:
@@ -210,7 +210,7 @@ def told(table: pa.Table) -> list[tuple[object, ...]]:
 def test_reading_in_two_goes_and_merging_equals_reading_at_once(
     first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
 ) -> None:
-    counts = Counts()
+    counts = OutcomeCounts()
     assert told(doubles.merged([table_of(first), table_of(second)], counts)) == told(
         table_of(first + second)
     )
@@ -222,11 +222,11 @@ def test_reading_in_two_goes_and_merging_equals_reading_at_once(
 def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted_for(
     readings: list[tuple[str, str, str, int, float]],
 ) -> None:
-    counts = Counts()
+    counts = OutcomeCounts()
     table = doubles.merged([table_of([one]) for one in readings], counts)
     keys = rows(table, *POINT.key)
     assert keys == sorted(set(keys))
-    assert table.num_rows + counts[Word.DUPLICATES] + counts[Word.CONTRADICTIONS] == len(readings)
+    assert table.num_rows + counts[SeriesOutcome.DUPLICATES] + counts[SeriesOutcome.CONTRADICTIONS] == len(readings)
     largest: dict[tuple[object, ...], float] = {}
     for user, replica, instance, at, value in readings:
         key = (user, replica, instance, at)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import TelemetryAway, TelemetryError
+from reconciler.errors import TelemetryUnavailable, TelemetryError
 from reconciler.telemetry.http_config import HttpConfig
-from reconciler.telemetry.prometheus import Bounds, Prometheus, TooLarge, TooSlow
+from reconciler.telemetry.prometheus import PrometheusLimits, PrometheusClient, ResponseTooLarge, ResponseTooSlow
 from reconciler.telemetry.proxies import proxy_for
-from reconciler.telemetry.series import Series, Word
+from reconciler.telemetry.series import RecordedSeries, SeriesOutcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
 
@@ -36,24 +36,24 @@ def filled(*, closed: bool = True) -> FakePrometheus:
 
 def run(
     server: FakePrometheus,
-    do: Callable[[Prometheus], Awaitable[object]],
+    do: Callable[[PrometheusClient], Awaitable[object]],
     *,
     config: HttpConfig | None = None,
-    bounds: Bounds | None = None,
-) -> tuple[object, Prometheus, FakeClock]:
+    bounds: PrometheusLimits | None = None,
+) -> tuple[object, PrometheusClient, FakeClock]:
     clock = FakeClock()
 
-    async def whole() -> tuple[object, Prometheus, FakeClock]:
+    async def whole() -> tuple[object, PrometheusClient, FakeClock]:
         async with (
             server,
-            Prometheus(server.url, clock=clock, config=config, bounds=bounds or Bounds()) as client,
+            PrometheusClient(server.url, clock=clock, config=config, bounds=bounds or PrometheusLimits()) as client,
         ):
             return await do(client), client, clock
 
     return asyncio.run(whole())
 
 
-def raw(server: FakePrometheus, **more: object) -> tuple[tuple[Series, ...], Prometheus, FakeClock]:
+def raw(server: FakePrometheus, **more: object) -> tuple[tuple[RecordedSeries, ...], PrometheusClient, FakeClock]:
     found, client, clock = run(server, lambda one: one.raw(ALL, T, T + 1000), **more)  # type: ignore[arg-type]
     assert isinstance(found, tuple)
     return found, client, clock
@@ -83,7 +83,7 @@ def test_nothing_there_is_no_series() -> None:
 
 
 def test_names_and_labels_are_discovered() -> None:
-    async def both(client: Prometheus) -> object:
+    async def both(client: PrometheusClient) -> object:
         return await client.names(['{user="ü"}'], T, T + 1), await client.series(
             [ALL, '{a="b"}'], T, T + 1
         )
@@ -109,14 +109,14 @@ def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
     server.faults = [fault, fault]
     found, client, clock = raw(server)
     assert len(found) == 1
-    assert client.counts[Word.RETRIES] == 2
+    assert client.counts[SeriesOutcome.RETRIES] == 2
     assert clock.slept == [1.0, 2.0]
 
 
 def test_a_server_that_stays_away_is_an_error_that_may_pass() -> None:
     server = filled()
     server.faults = [Fault(status=503, text=error("starting up", "unavailable"))] * 9
-    with pytest.raises(TelemetryAway, match="starting up") as away:
+    with pytest.raises(TelemetryUnavailable, match="starting up") as away:
         raw(server)
     assert away.value.retriable
     assert away.value.status == 503
@@ -137,7 +137,7 @@ def test_a_server_says_how_long_to_wait() -> None:
 def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
     server = filled()
     server.faults = [Fault(status=503, headers={"Retry-After": "3600"})]
-    with pytest.raises(TelemetryAway):
+    with pytest.raises(TelemetryUnavailable):
         raw(server)
     assert len(server.asked) == 1
 
@@ -145,8 +145,8 @@ def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
 def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     server = filled()
     server.faults = [Fault(hang=True)] * 6
-    with pytest.raises(TelemetryAway, match="did not answer within"):
-        raw(server, bounds=Bounds(total_seconds=0.05))
+    with pytest.raises(TelemetryUnavailable, match="did not answer within"):
+        raw(server, bounds=PrometheusLimits(total_seconds=0.05))
     assert len(server.asked) == 3
 
 
@@ -164,9 +164,9 @@ LATE = error("query timed out in expression evaluation", "timeout")
 def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> None:
     server = filled()
     server.faults = [fault] * 9
-    with pytest.raises(TooSlow) as slow:
+    with pytest.raises(ResponseTooSlow) as slow:
         raw(server)
-    assert isinstance(slow.value, TooLarge)
+    assert isinstance(slow.value, ResponseTooLarge)
     assert slow.value.retriable
     assert len(server.asked) == 3
 
@@ -174,11 +174,11 @@ def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> Non
 def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
     server = filled()
 
-    async def twice(client: Prometheus) -> object:
+    async def twice(client: PrometheusClient) -> object:
         for _ in range(2):
             server.faults = [Fault(status=503, text=LATE)] * 2
             assert await client.raw(ALL, T, T + 1000)
-        return client.counts[Word.RETRIES]
+        return client.counts[SeriesOutcome.RETRIES]
 
     assert run(server, twice)[0] == 4
 
@@ -187,9 +187,9 @@ def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
 def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: str) -> None:
     server = filled()
     server.faults = [Fault(status=503, text=words)] * 9
-    with pytest.raises(TelemetryAway) as away:
+    with pytest.raises(TelemetryUnavailable) as away:
         raw(server)
-    assert not isinstance(away.value, TooLarge)
+    assert not isinstance(away.value, ResponseTooLarge)
     assert len(server.asked) == 6
 
 
@@ -232,13 +232,13 @@ def test_refusals_are_final_and_in_the_server_s_own_words(
 def test_too_much_at_once_has_an_error_of_its_own(status: int, words: str) -> None:
     server = filled()
     server.faults = [Fault(status=status, text=error(words, "execution"))]
-    with pytest.raises(TooLarge):
+    with pytest.raises(ResponseTooLarge):
         raw(server)
 
 
 def test_an_answer_larger_than_we_read_is_too_much_at_once() -> None:
-    with pytest.raises(TooLarge, match="100 bytes"):
-        raw(filled(), bounds=Bounds(answer_bytes=100))
+    with pytest.raises(ResponseTooLarge, match="100 bytes"):
+        raw(filled(), bounds=PrometheusLimits(answer_bytes=100))
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"status":"error"}', '{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}', '{"status":"success"}'])  # fmt: skip
@@ -252,26 +252,26 @@ def test_another_json_is_no_answer(text: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "word"),
     [
-        ({"warnings": ["store 10.0.0.1 down"]}, Word.WARNINGS),
-        ({"partial_response": True}, Word.WARNINGS),
-        ({"isPartial": True}, Word.WARNINGS),
-        ({"infos": ["metric might not be a counter"]}, Word.INFOS),
+        ({"warnings": ["store 10.0.0.1 down"]}, SeriesOutcome.WARNINGS),
+        ({"partial_response": True}, SeriesOutcome.WARNINGS),
+        ({"isPartial": True}, SeriesOutcome.WARNINGS),
+        ({"infos": ["metric might not be a counter"]}, SeriesOutcome.INFOS),
     ],
 )
-def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: Word) -> None:
+def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: SeriesOutcome) -> None:
     server = filled()
     server.extra = extra
     _, client, _ = raw(server)
     assert dict(client.counts) == {word: 1}
-    assert client.counts.partial is (word is Word.WARNINGS)
+    assert client.counts.partial is (word is SeriesOutcome.WARNINGS)
 
 
 def test_nobody_there_is_an_error_that_may_pass() -> None:
     async def whole() -> None:
-        async with Prometheus("http://127.0.0.1:1", clock=FakeClock()) as client:
+        async with PrometheusClient("http://127.0.0.1:1", clock=FakeClock()) as client:
             await client.raw(ALL, T, T + 1)
 
-    with pytest.raises(TelemetryAway, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(TelemetryUnavailable, match=r"127\.0\.0\.1:1"):
         asyncio.run(whole())
 
 
@@ -295,19 +295,19 @@ def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFi
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused_without_its_secrets(address: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
-        Prometheus(address, clock=FakeClock())
+        PrometheusClient(address, clock=FakeClock())
     assert PLANTED not in str(wrong.value) + wrong.value.hint
 
 
 def test_credentials_want_tls_unless_it_is_this_machine() -> None:
     config = HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True)
-    Prometheus("http://127.0.0.1:9090/api/v1/", clock=FakeClock(), config=config)
-    Prometheus("https://p", clock=FakeClock(), config=config)
+    PrometheusClient("http://127.0.0.1:9090/api/v1/", clock=FakeClock(), config=config)
+    PrometheusClient("https://p", clock=FakeClock(), config=config)
     with pytest.raises(TelemetryError, match="open line"):
-        Prometheus("http://prometheus:9090", clock=FakeClock(), config=config)
+        PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
     proxied = replace(config, proxy="http://proxy:3128")
     with pytest.raises(TelemetryError, match="open line"):
-        Prometheus("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
+        PrometheusClient("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
 
 
 def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,12 +349,12 @@ def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_wi
 ) -> None:
     server = filled()
 
-    async def whole() -> tuple[Series, ...]:
+    async def whole() -> tuple[RecordedSeries, ...]:
         async with server:
             monkeypatch.setenv("http_proxy", server.url)
             monkeypatch.delenv("no_proxy", raising=False)
             monkeypatch.delenv("NO_PROXY", raising=False)
-            async with Prometheus("http://prometheus.invalid:9090", clock=FakeClock()) as client:
+            async with PrometheusClient("http://prometheus.invalid:9090", clock=FakeClock()) as client:
                 return await client.raw(ALL, T, T + 1000)
 
     assert len(asyncio.run(whole())) == 1
@@ -369,7 +369,7 @@ def test_the_login_of_a_proxy_is_never_told() -> None:
     async def whole() -> None:
         async with server:
             through = HttpConfig(proxy=server.url.replace("//", f"//u:{PLANTED}@"))
-            async with Prometheus("http://p.invalid", clock=FakeClock(), config=through) as client:
+            async with PrometheusClient("http://p.invalid", clock=FakeClock(), config=through) as client:
                 await client.raw(ALL, T, T + 1)
 
     with pytest.raises(TelemetryError, match="proxy <hidden>") as refused:

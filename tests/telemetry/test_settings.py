@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from reconciler.errors import TelemetryError
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.telemetry import matchers
-from reconciler.telemetry.matchers import Matcher
-from reconciler.telemetry.series import Word
-from reconciler.telemetry.settings import BrokerRule, Clusters, Source, source_of
+from reconciler.telemetry.matchers import LabelMatcher
+from reconciler.telemetry.series import SeriesOutcome
+from reconciler.telemetry.settings import BrokerIdRule, ClusterMatcher, ClusterSource, source_of
 
 LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -22,12 +22,12 @@ def cluster(**telemetry: object) -> QuotaCluster:
     )
 
 
-def source(name: str, text: str = "") -> Source:
-    return Source(cluster=name, cluster_id=name.upper(), matchers=matchers.parsed(text))
+def source(name: str, text: str = "") -> ClusterSource:
+    return ClusterSource(cluster=name, cluster_id=name.upper(), matchers=matchers.parsed(text))
 
 
-@given(st.lists(st.builds(Matcher, label=LABEL, operator=st.sampled_from(["=", "!="]), value=TEXT)))
-def test_matchers_are_read_as_they_are_written(several: list[Matcher]) -> None:
+@given(st.lists(st.builds(LabelMatcher, label=LABEL, operator=st.sampled_from(["=", "!="]), value=TEXT)))
+def test_matchers_are_read_as_they_are_written(several: list[LabelMatcher]) -> None:
     text = ",".join(str(one) for one in several)
     assert matchers.parsed(text) == tuple(several)
     assert matchers.parsed("{" + text + "}") == tuple(several)
@@ -92,7 +92,7 @@ def test_a_quotacluster_gives_its_source() -> None:
     assert found.cadence.step_ms == 15_000
     assert found.cadence.max_gap_ms == 120_000
     assert found.max_evidence_age_ms == 5_400_000
-    assert found.broker_rule == BrokerRule(label="broker")
+    assert found.broker_rule == BrokerIdRule(label="broker")
     assert found.cluster_id == "ORDERS"
 
 
@@ -136,7 +136,7 @@ def test_without_a_cluster_id_nothing_is_kept() -> None:
     ],
 )
 def test_labels_give_broker_ids(rule: str, labels: dict[str, str], broker: str | None) -> None:
-    assert BrokerRule.parsed(rule).of(labels) == broker
+    assert BrokerIdRule.parsed(rule).of(labels) == broker
 
 
 @pytest.mark.parametrize(
@@ -144,27 +144,27 @@ def test_labels_give_broker_ids(rule: str, labels: dict[str, str], broker: str |
 )  # fmt: skip
 def test_other_rules_are_refused_with_an_example(rule: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
-        BrokerRule.parsed(rule)
+        BrokerIdRule.parsed(rule)
     assert "regex:pod" in wrong.value.hint
 
 
 def test_a_series_belongs_to_the_one_cluster_that_it_fits() -> None:
-    both = Clusters(
+    both = ClusterMatcher(
         [source("a", 'cluster="a"'), source("b", 'cluster=~"b|ab"'), source("c", 'cluster="ab"')]
     )
     assert both.of({"cluster": "a"}) == both.sources[0]
-    assert both.of({"cluster": "ab"}) is Word.TWO_CLUSTERS
-    assert both.of({"cluster": "z"}) is Word.OTHER_CLUSTER
-    assert both.of({}) is Word.OTHER_CLUSTER
+    assert both.of({"cluster": "ab"}) is SeriesOutcome.TWO_CLUSTERS
+    assert both.of({"cluster": "z"}) is SeriesOutcome.OTHER_CLUSTER
+    assert both.of({}) is SeriesOutcome.OTHER_CLUSTER
 
 
 def test_two_clusters_in_one_place_must_both_say_which_series_are_theirs() -> None:
     with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
-        Clusters([source("a", 'cluster="a"'), source("b")])
+        ClusterMatcher([source("a", 'cluster="a"'), source("b")])
 
 
 def test_one_cluster_without_matchers_takes_everything_unless_it_looks_like_several() -> None:
-    alone = Clusters([source("a")])
+    alone = ClusterMatcher([source("a")])
     assert alone.of({"cluster": "any"}) == alone.sources[0]
     alone.check([{"cluster": "x", "instance": "1"}, {"cluster": "x", "instance": "2"}, {}])
     with pytest.raises(TelemetryError, match="cluster is x, y") as several:
@@ -173,4 +173,4 @@ def test_one_cluster_without_matchers_takes_everything_unless_it_looks_like_seve
 
 
 def test_matchers_end_the_question_whether_there_are_several() -> None:
-    Clusters([source("a", 'cluster="x"')]).check([{"cluster": "x"}, {"cluster": "y"}])
+    ClusterMatcher([source("a", 'cluster="x"')]).check([{"cluster": "x"}, {"cluster": "y"}])

@@ -4,18 +4,18 @@ import pytest
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
-from reconciler.telemetry.limits import Look
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.telemetry.limits import LimitSnapshot
 from reconciler.usage.samples import cadence
 from tests.telemetry.point_rows import START, STEP, broker, column, day, gauge, times
 
 AT = times(8)
-LIMITED = State(limits={entity(user="bob"): limits_of({Key.PRODUCER_BYTE_RATE: 1000.0})})
-FREE = State(limits={})
+LIMITED = QuotaState(limits={entity(user="bob"): limits_of({Key.PRODUCER_BYTE_RATE: 1000.0})})
+FREE = QuotaState(limits={})
 
 
 def look(at, state):
-    return Look(observed_ms=at, snapshot_id=f"{at}", state=state)
+    return LimitSnapshot(observed_ms=at, snapshot_id=f"{at}", state=state)
 
 
 def rate(at, values, *, user="alice", kind="produce", **more):
@@ -47,14 +47,14 @@ def test_between_a_look_with_a_quota_and_one_without_silence_is_a_gap():
 
 
 def test_between_two_looks_with_quotas_that_differ_silence_is_zero():
-    changed = State(limits={entity(user="zoe"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    changed = QuotaState(limits={entity(user="zoe"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
     rows = [*broker(1, AT), *rate(AT[:3], 50)]
     done = day(rows, looks=[look(START, LIMITED), look(AT[6], changed)])
     assert column(done, "rate_units") == [50] * 3 + [0] * 5
 
 
 def test_the_zeros_of_an_address_without_a_limit_say_nothing():
-    limited = State(limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    limited = QuotaState(limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
     rows = [*broker(1, AT), *gauge("rate", AT, [2, 2, 1] + [0] * 5, kind="ip", ip="10.0.0.1")]
     done = day(rows, looks=[look(START, limited), look(AT[2], FREE)])
     assert column(done, "rate_units") == [2_000_000, 2_000_000, 1_000_000]

@@ -10,13 +10,13 @@ from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.telemetry import applied, snapshots
 from reconciler.telemetry.assembly import start_of
-from reconciler.telemetry.limits import Digests
-from reconciler.telemetry.snapshots import Taken
+from reconciler.telemetry.limits import LimitDigests
+from reconciler.telemetry.snapshots import SnapshotDocument
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
 from tests.fakes.clock import FakeClock
@@ -24,7 +24,7 @@ from tests.lake import rows
 
 NOON = "2026-01-02T12:00:00Z"
 NOON_MS = 1_767_355_200_000
-ODD = State(
+ODD = QuotaState(
     limits={
         entity(user='"<default>"\n'): limits_of({Key.PRODUCER_BYTE_RATE: 1.5, Key.REQUEST_PERCENTAGE: 1e300}),
         entity(user=DEFAULT, client_id="app"): limits_of({Key.CONSUMER_BYTE_RATE: float("inf")}),
@@ -45,17 +45,17 @@ def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
 
 def test_a_look_comes_out_of_the_lake_as_it_went_in():
     where = lake()
-    taken = snapshots.read(document(), where="a.json")
+    taken = snapshots.read(document(), source="a.json")
     assert snapshots.keep(where, [taken]) == 1
-    (look,) = snapshots.looks(where, "c")
+    (look,) = snapshots.limit_snapshots(where, "c")
     assert (look.observed_ms, look.snapshot_id) == (NOON_MS, taken.snapshot_id)
     assert look.state == ODD
-    assert snapshots.looks(where, "another") == ()
+    assert snapshots.limit_snapshots(where, "another") == ()
 
 
 def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
     where = lake()
-    snapshots.keep(where, [snapshots.read(document(), where="a.json")])
+    snapshots.keep(where, [snapshots.read(document(), source="a.json")])
     found = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
     told = {
         (row["entity_json"], row["quota_key"]): tuple(
@@ -75,48 +75,48 @@ def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
 
 def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
     where = lake()
-    first = snapshots.read(document(), where="a")
-    later = snapshots.read(document(State(), taken_at="2026-01-02T13:00:00Z"), where="b")
+    first = snapshots.read(document(), source="a")
+    later = snapshots.read(document(QuotaState(), taken_at="2026-01-02T13:00:00Z"), source="b")
     assert snapshots.keep(where, [first, first]) == 1
     assert snapshots.keep(where, [first]) == 0
     assert snapshots.keep(where, [first, later]) == 1
     assert [one.generation for one in where.manifests(SNAPSHOT)] == [2]
-    assert [one.state for one in snapshots.looks(where, "c")] == [ODD, State()]
+    assert [one.state for one in snapshots.limit_snapshots(where, "c")] == [ODD, QuotaState()]
 
 
 def test_all_limits_gone_is_a_look_and_not_no_look():
     where = lake()
-    snapshots.keep(where, [snapshots.read(document(State()), where="a")])
-    assert [one.state for one in snapshots.looks(where, "c")] == [State()]
+    snapshots.keep(where, [snapshots.read(document(QuotaState()), source="a")])
+    assert [one.state for one in snapshots.limit_snapshots(where, "c")] == [QuotaState()]
 
 
 def test_a_look_whose_entries_are_not_all_there_is_none():
     where = lake()
-    snapshots.keep(where, [snapshots.read(document(), where="a")])
+    snapshots.keep(where, [snapshots.read(document(), source="a")])
     (manifest,) = where.manifests(QUOTA_ENTRY)
     where.commit(manifest.unit, where.read([manifest]).slice(1), manifest)
-    assert snapshots.looks(where, "c") == ()
+    assert snapshots.limit_snapshots(where, "c") == ()
 
 
 def test_equal_looks_share_one_state():
     where = lake()
-    plain = State(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    plain = QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
     moments = ("2026-01-02T12:00:00Z", "2026-01-02T13:00:00Z", "2026-01-04T13:00:00Z")
     snapshots.keep(
-        where, [snapshots.read(document(plain, taken_at=one), where="a") for one in moments]
+        where, [snapshots.read(document(plain, taken_at=one), source="a") for one in moments]
     )
-    one, two, three = snapshots.looks(where, "c")
+    one, two, three = snapshots.limit_snapshots(where, "c")
     assert one.state is two.state is three.state
 
 
 def limited(value):
-    return State(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+    return QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
 
 
 def daily(numbers):
     """A look at noon of each of these days of January, with another limit each."""
     return [
-        Taken(cluster_id="c", observed_ms=NOON_MS + (number - 2) * DAY_MS, state=limited(number))
+        SnapshotDocument(cluster_id="c", observed_ms=NOON_MS + (number - 2) * DAY_MS, state=limited(number))
         for number in numbers
     ]
 
@@ -136,19 +136,19 @@ def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expec
     taken = daily(looked)
     snapshots.keep(where, taken)
     day = date(2026, 1, since)
-    found = snapshots.looks(where, "c", day)
+    found = snapshots.limit_snapshots(where, "c", day)
     assert [one.observed_ms for one in found] == [one.observed_ms for one in daily(expected)]
-    every = snapshots.looks(where, "c")
+    every = snapshots.limit_snapshots(where, "c")
     for number in range(3):
         span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
-        assert Digests(found).of(*span) == Digests(every).of(*span)
+        assert LimitDigests(found).of(*span) == LimitDigests(every).of(*span)
 
 
 def test_looks_of_long_ago_are_not_even_opened(tmp_path):
     where = Lake(rows.Watched(tmp_path), clock=FakeClock())
     snapshots.keep(where, daily(range(2, 29)))
     where.store.found = []
-    snapshots.looks(where, "c", date(2026, 1, 27))
+    snapshots.limit_snapshots(where, "c", date(2026, 1, 27))
     days = {path.split("/")[-2] for path in where.store.found if path.endswith(".parquet")}
     assert days == {"2026-01-26", "2026-01-27", "2026-01-28"}
     assert not any("2026-01-1" in path for path in where.store.found)
@@ -160,19 +160,19 @@ def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before
     day = date(2026, 1, 3)
     (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
     where.commit(manifest.unit, where.read((), table=QUOTA_ENTRY), manifest)
-    found = snapshots.looks(where, "c", date(2026, 1, 4))
+    found = snapshots.limit_snapshots(where, "c", date(2026, 1, 4))
     assert [one.observed_ms for one in found] == [one.observed_ms for one in daily([2, 5])]
 
 
 @pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
 def test_a_document_that_does_not_say_when_is_refused(taken_at):
     with pytest.raises(TelemetryError):
-        snapshots.read(document(taken_at=taken_at), where="a.json")
+        snapshots.read(document(taken_at=taken_at), source="a.json")
 
 
 def test_half_a_document_is_refused():
     with pytest.raises(ConfigError, match=r"a\.json"):
-        snapshots.read(document()[:-40], where="a.json")
+        snapshots.read(document()[:-40], source="a.json")
 
 
 # ---- what we applied ----------------------------------------------------------------------------
@@ -193,8 +193,8 @@ def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
     several = entries(
         {}, {"before": 5, "after": None}, {"clusterId": "other"}, {"after": "Infinity", "key": "k"}
     )
-    assert applied.keep(where, ["c"], several, where="log") == (2, 1)
-    assert applied.keep(where, ["c"], several, where="log") == (0, 1)
+    assert applied.keep(where, ["c"], several, source="log") == (2, 1)
+    assert applied.keep(where, ["c"], several, source="log") == (0, 1)
     kept = where.read(where.manifests(APPLY_LOG)).to_pylist()
     assert [(one["quota_key"], one["action"], one["after"]) for one in kept] == [
         ("k", "create", float("inf")),
@@ -209,4 +209,4 @@ def test_an_entry_that_lacks_something_is_an_error_with_its_place(missing):
     (entry,) = entries({})
     del entry[missing]
     with pytest.raises(TelemetryError, match="log, entry 1"):
-        applied.keep(lake(), ["c"], [entry], where="log")
+        applied.keep(lake(), ["c"], [entry], source="log")

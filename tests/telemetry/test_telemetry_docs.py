@@ -7,7 +7,7 @@ import yaml
 from reconciler.manifest.cluster import from_spec
 from reconciler.telemetry.names import DECODERS
 from reconciler.telemetry.points import REPLICA_LABELS
-from reconciler.telemetry.series import Word
+from reconciler.telemetry.series import SeriesOutcome
 from reconciler.telemetry.settings import source_of
 from tests.telemetry import telemetry_docs
 
@@ -19,7 +19,7 @@ def test_the_tables_of_the_document_are_those_of_the_program() -> None:
 
 
 def test_there_is_advice_for_every_word() -> None:
-    assert set(telemetry_docs.ADVICE) == set(Word)
+    assert set(telemetry_docs.ADVICE) == set(SeriesOutcome)
 
 
 def test_every_decoder_and_replica_label_is_told() -> None:

@@ -10,30 +10,30 @@ from reconciler.errors import TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
 from reconciler.telemetry import dialect_table, from_files, matchers
-from reconciler.telemetry.arriving import Arrived
-from reconciler.telemetry.from_files import Files
-from reconciler.telemetry.from_server import Asking, Stretch, fetched
-from reconciler.telemetry.series import Word
-from reconciler.telemetry.settings import Source
+from reconciler.telemetry.arriving import ClusterArrivals
+from reconciler.telemetry.from_files import FileImportRequest
+from reconciler.telemetry.from_server import ServerImportOptions, FetchWindow, fetched
+from reconciler.telemetry.series import SeriesOutcome
+from reconciler.telemetry.settings import ClusterSource
 from reconciler.usage.tables import POINT
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus
 
 T = 1_699_999_000_000
-SPAN = Stretch(from_ms=T, to_ms=T + 1000, follows=True)
+SPAN = FetchWindow(from_ms=T, to_ms=T + 1000, follows=True)
 
 
-def source(name: str, text: str) -> Source:
-    return Source(
+def source(name: str, text: str) -> ClusterSource:
+    return ClusterSource(
         cluster=name, cluster_id=name.upper(), matchers=matchers.parsed(text), scrape_ms=15_000
     )
 
 
-def arrive(one: Source, *neighbours: Source) -> tuple[Arrived, Lake]:
+def arrive(one: ClusterSource, *neighbours: ClusterSource) -> tuple[ClusterArrivals, Lake]:
     clock = FakeClock()
     lake = Lake(store.opened(f"memory://{one.cluster}", create=True), clock=clock)
 
-    async def whole() -> Arrived:
+    async def whole() -> ClusterArrivals:
         async with FakePrometheus() as server:
             for cluster in ("a", "ab", "b"):
                 server.put(
@@ -43,7 +43,7 @@ def arrive(one: Source, *neighbours: Source) -> tuple[Arrived, Lake]:
                     instance=cluster,
                 )
             everybody = [replace(other, prometheus=server.url) for other in (one, *neighbours)]
-            asking = Asking(dialects=dialect_table.shipped(), neighbours=tuple(everybody))
+            asking = ServerImportOptions(dialects=dialect_table.shipped(), neighbours=tuple(everybody))
             return await fetched(lake, everybody[0], SPAN, asking, clock=clock)
 
     return asyncio.run(whole()), lake
@@ -51,7 +51,7 @@ def arrive(one: Source, *neighbours: Source) -> tuple[Arrived, Lake]:
 
 def test_what_fits_two_clusters_goes_to_neither() -> None:
     arrived, lake = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
-    assert arrived.counts[Word.TWO_CLUSTERS] == 1
+    assert arrived.counts[SeriesOutcome.TWO_CLUSTERS] == 1
     assert arrived.failures == []
     rows = lake.read(lake.manifests(POINT, ["A"]))
     assert rows["instance"].to_pylist() == ["a"]
@@ -66,7 +66,7 @@ def in_a_file(tmp_path: Path, *lines: str) -> Lake:
     path = tmp_path / "saved.prom"
     path.write_text("\n".join([*lines, "# EOF\n"]))
     lake = Lake(store.opened("memory://files", create=True), clock=FakeClock())
-    files = Files(paths=(path,), dialects=dialect_table.shipped())
+    files = FileImportRequest(paths=(path,), dialects=dialect_table.shipped())
     from_files.read(lake, [source("a", "")], files, clock=FakeClock())
     return lake
 

@@ -11,11 +11,11 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import dialect_table, fetching, matchers, openmetrics, range_json
-from reconciler.telemetry.fetching import Chunk, Wanted
-from reconciler.telemetry.points import Collector
-from reconciler.telemetry.prometheus import Bounds, Prometheus, TooLarge
-from reconciler.telemetry.series import Counts, Word
-from reconciler.telemetry.settings import Clusters, Source
+from reconciler.telemetry.fetching import FetchedChunk, SeriesSelector
+from reconciler.telemetry.points import PointCollector
+from reconciler.telemetry.prometheus import PrometheusLimits, PrometheusClient, ResponseTooLarge
+from reconciler.telemetry.series import OutcomeCounts, SeriesOutcome
+from reconciler.telemetry.settings import ClusterMatcher, ClusterSource
 from tests.fakes.clock import FakeClock
 from tests.servers import prometheus
 from tests.telemetry.kafka_names import jmx, sanitized
@@ -117,11 +117,11 @@ def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[
 
 
 def fetch(
-    url: str, from_ms: int, to_ms: int, *, names: tuple[str, ...] = (BYTES,), window_ms: int = HOUR, bounds: Bounds | None = None
-) -> tuple[list[Chunk], Counts]:  # fmt: skip
-    async def whole() -> tuple[list[Chunk], Counts]:
-        async with Prometheus(url, clock=FakeClock(), bounds=bounds or Bounds()) as client:
-            wanted = [Wanted(metric=name, matchers=MINE) for name in names]
+    url: str, from_ms: int, to_ms: int, *, names: tuple[str, ...] = (BYTES,), window_ms: int = HOUR, bounds: PrometheusLimits | None = None
+) -> tuple[list[FetchedChunk], OutcomeCounts]:  # fmt: skip
+    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+        async with PrometheusClient(url, clock=FakeClock(), bounds=bounds or PrometheusLimits()) as client:
+            wanted = [SeriesSelector(metric=name, matchers=MINE) for name in names]
             reading = fetching.chunks(client, wanted, from_ms, to_ms, window_ms=window_ms)
             async with contextlib.aclosing(reading):
                 return [one async for one in reading], client.counts
@@ -129,7 +129,7 @@ def fetch(
     return asyncio.run(whole())
 
 
-def samples(chunks: list[Chunk]) -> list[str]:
+def samples(chunks: list[FetchedChunk]) -> list[str]:
     return told(
         [
             (tuple(sorted(one.labels.items())), at, value)
@@ -159,7 +159,7 @@ def test_a_server_with_a_low_limit_is_asked_in_parts(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=300") as server:
         chunks, counts = fetch(server.url, T, T + HOUR)
     assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[Word.SPLITS] > 3
+    assert counts[SeriesOutcome.SPLITS] > 3
 
 
 def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
@@ -167,25 +167,25 @@ def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=6") as server:
         chunks, counts = fetch(server.url, T, T + 120_000)
     assert samples(chunks) == expected("orders", T, T + 120_000)
-    assert counts[Word.SPLITS] > 3
+    assert counts[SeriesOutcome.SPLITS] > 3
 
 
 def test_an_answer_larger_than_we_read_is_asked_in_parts(stored: Stored) -> None:
-    chunks, counts = fetch(stored.url, T, T + HOUR, bounds=Bounds(answer_bytes=20_000))
+    chunks, counts = fetch(stored.url, T, T + HOUR, bounds=PrometheusLimits(answer_bytes=20_000))
     assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[Word.SPLITS] > 0
+    assert counts[SeriesOutcome.SPLITS] > 0
 
 
 def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: Stored) -> None:
-    async def whole() -> fetching.Discovered:
-        async with Prometheus(stored.url, clock=FakeClock()) as client:
+    async def whole() -> fetching.DiscoveredSeries:
+        async with PrometheusClient(stored.url, clock=FakeClock()) as client:
             return await fetching.discovered(client, dialect_table.shipped(), MINE, T, T + HOUR)
 
     found = asyncio.run(whole())
     dialect = dialect_table.shipped().detected(found.labels)
     assert dialect.name == "kquota"
-    source = Source(cluster="orders", cluster_id="ORDERS", matchers=MINE)
-    taken = Collector(Clusters([source]), dialect, read_ms=T + DAY)
+    source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=MINE)
+    taken = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)
     chunks, _ = fetch(stored.url, T, T + HOUR, names=tuple(found.labels))
     for chunk in chunks:
         for series in chunk.series:
@@ -196,18 +196,18 @@ def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: St
     assert {(row["instance"], row["value"]) for row in table.to_pylist() if row["measure"] == "broker_id"} == {
         ("b1:7071", 1.0), ("b2:7071", 2.0),
     }  # fmt: skip
-    assert taken.counts[Word.POINTS] == taken.counts[Word.SERIES] * 200
+    assert taken.counts[SeriesOutcome.POINTS] == taken.counts[SeriesOutcome.SERIES] * 200
 
 
 def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stored) -> None:
     async def whole() -> None:
-        async with Prometheus(stored.url, clock=FakeClock()) as client:
+        async with PrometheusClient(stored.url, clock=FakeClock()) as client:
             await client.raw("{bad", T, T + HOUR)
 
     with pytest.raises(TelemetryError, match="parse error") as refused:
         asyncio.run(whole())
     assert refused.value.status == 400
-    assert not isinstance(refused.value, TooLarge)
+    assert not isinstance(refused.value, ResponseTooLarge)
 
 
 def test_a_range_query_repeats_the_dead_and_the_file_says_so(
@@ -224,13 +224,13 @@ def test_a_range_query_repeats_the_dead_and_the_file_says_so(
     )
     saved = tmp_path / "range.json"
     saved.write_text(json.dumps(answer))
-    counts = Counts()
+    counts = OutcomeCounts()
     made_up = [
         at for one in range_json.read(saved, counts) for at, value in one.points
         if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
     ]  # fmt: skip
     assert made_up
-    assert counts[Word.RESAMPLED] >= 4
+    assert counts[SeriesOutcome.RESAMPLED] >= 4
     with pytest.raises(AssertionError, match="exceeded maximum resolution"):
         stored.get(
             "/api/v1/query_range",
@@ -247,7 +247,7 @@ def test_what_promtool_dumps_is_what_went_in(blocks: Path, tmp_path: Path) -> No
     dump.write_text(prometheus.promtool("tsdb", "dump", str(blocks / "data")), encoding="utf-8")
 
     def read(path: Path) -> list[str]:
-        counts = Counts()
+        counts = OutcomeCounts()
         found = [
             (one.name, tuple(sorted(one.labels.items())), at, value)
             for one in openmetrics.read(path, counts)

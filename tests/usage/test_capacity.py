@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.capacity import Share, Use, budget, committed_ppm, shares
+from reconciler.usage.capacity import FairShare, BucketUse, budget, committed_ppm, shares
 from reconciler.usage.tags import bucket_of
 
 A, B, C = (bucket_of(name) for name in "abc")
@@ -22,24 +22,24 @@ def test_clients_get_what_headroom_and_replication_leave():
 
 def test_who_uses_little_is_served_and_the_others_share_by_weight():
     found = shares(
-        [Use(bucket=C, rate=90, weight=2), Use(bucket=A, rate=5), Use(bucket=B, rate=60)], 95
+        [BucketUse(bucket=C, rate=90, weight=2), BucketUse(bucket=A, rate=5), BucketUse(bucket=B, rate=60)], 95
     )
     assert found == (
-        Share(bucket=A, fair=5, excess=0),
-        Share(bucket=B, fair=30, excess=30),
-        Share(bucket=C, fair=60, excess=30),
+        FairShare(bucket=A, fair=5, excess=0),
+        FairShare(bucket=B, fair=30, excess=30),
+        FairShare(bucket=C, fair=60, excess=30),
     )
 
 
 def test_a_unit_that_cannot_be_split_goes_to_the_largest_remainder_then_by_name():
-    found = shares([Use(bucket=one, rate=10) for one in (C, B, A)], 11)
+    found = shares([BucketUse(bucket=one, rate=10) for one in (C, B, A)], 11)
     assert [one.fair for one in found] == [4, 4, 3]
-    found = shares([Use(bucket=A, rate=10), Use(bucket=B, rate=10, weight=2)], 10)
+    found = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
     assert [one.fair for one in found] == [3, 7]
 
 
 def test_enough_for_all_is_no_excess():
-    assert [one.excess for one in shares([Use(bucket=A, rate=3), Use(bucket=B, rate=4)], 7)] == [
+    assert [one.excess for one in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)] == [
         0,
         0,
     ]
@@ -50,7 +50,7 @@ uses = st.dictionaries(
     st.integers(0, 30), st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), max_size=8
 ).map(
     lambda found: [
-        Use(bucket=bucket_of(f"u{n}"), rate=rate, weight=weight)
+        BucketUse(bucket=bucket_of(f"u{n}"), rate=rate, weight=weight)
         for n, (rate, weight) in found.items()
     ]
 )
@@ -93,10 +93,10 @@ def test_the_order_of_the_uses_does_not_matter(found, available, chance):
 @pytest.mark.parametrize(("rate", "weight"), [(-1, 1), (1, 0)])
 def test_a_use_that_cannot_be_is_not_built(rate, weight):
     with pytest.raises(QuotaValueError, match="weight"):
-        Use(bucket=A, rate=rate, weight=weight)
+        BucketUse(bucket=A, rate=rate, weight=weight)
 
 
 def test_a_bucket_has_one_share():
-    for wrong in ([Use(bucket=A, rate=1)] * 2, []):
+    for wrong in ([BucketUse(bucket=A, rate=1)] * 2, []):
         with pytest.raises(QuotaValueError, match="one share"):
             shares(wrong, -1 if not wrong else 1)

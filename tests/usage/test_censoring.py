@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.usage.censoring import Move, censored, move
+from reconciler.usage.censoring import LimitMove, censored, move
 from reconciler.usage.samples import Censored, QuotaType
 
 
@@ -62,12 +62,12 @@ def test_a_throttled_consumer_need_not_come_near_its_limit(
 @pytest.mark.parametrize(
     ("before", "after", "way"),
     [
-        (1, 1, Move.EQUAL),
-        (None, None, Move.EQUAL),
-        (None, 5, Move.TIGHTER),
-        (5, 4, Move.TIGHTER),
-        (4, 5, Move.LOOSER),
-        (4, None, Move.LOOSER),
+        (1, 1, LimitMove.EQUAL),
+        (None, None, LimitMove.EQUAL),
+        (None, 5, LimitMove.TIGHTER),
+        (5, 4, LimitMove.TIGHTER),
+        (4, 5, LimitMove.LOOSER),
+        (4, None, LimitMove.LOOSER),
     ],
 )
 def test_no_limit_is_above_every_limit(before, after, way):

@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.load import MOST_PPM, Basis, Moment, load, load_ppm, weighted
+from reconciler.usage.load import MOST_PPM, BudgetBasis, LoadMoment, load, load_ppm, weighted
 
 
 def moment(
     served: int, *, broker: int | None = None, replication: int | None = 0, dt: int = 1_000
-) -> Moment:
-    return Moment(dt, served, served, broker, replication)
+) -> LoadMoment:
+    return LoadMoment(dt, served, served, broker, replication)
 
 
 def test_load_is_served_over_what_replication_leaves() -> None:
     found = load([moment(300, replication=200), moment(600, replication=200)], 1_000)
     assert found.budget_units == 600
-    assert (found.coincident_ppm, found.overload_ms, found.basis) == (1_000_000, 0, Basis.MEASURED)
+    assert (found.coincident_ppm, found.overload_ms, found.basis) == (1_000_000, 0, BudgetBasis.MEASURED)
 
 
 def test_the_smallest_budget_of_a_window_counts() -> None:
@@ -41,30 +41,30 @@ def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_i
     None
 ):
     found = load([moment(100, replication=None)], 1_000, replication_factor=4)
-    assert (found.budget_units, found.basis) == (200, Basis.REPLICATION_FACTOR)
+    assert (found.budget_units, found.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
     mixed = load([moment(100, replication=None), moment(100)], 1_000, replication_factor=4)
-    assert mixed.basis is Basis.REPLICATION_FACTOR
+    assert mixed.basis is BudgetBasis.REPLICATION_FACTOR
 
 
 def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
     """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
     gigabyte, brought = 10**9, 50 * 10**6
-    told = Moment(10_000, 0, 0, None, None, brought)
+    told = LoadMoment(10_000, 0, 0, None, None, brought)
     found = load([told], gigabyte, replication_factor=3, outward=True)
-    assert (found.budget_units, found.basis) == (700 * 10**6, Basis.REPLICATION_FACTOR)
+    assert (found.budget_units, found.basis) == (700 * 10**6, BudgetBasis.REPLICATION_FACTOR)
     assert load([told], 10**8, replication_factor=3, outward=True).budget_units == 0
     alone = load([told], gigabyte, replication_factor=1, outward=True)
     assert alone.budget_units == 800 * 10**6
     unknown = load([moment(0, replication=None)], gigabyte, replication_factor=3, outward=True)
-    assert (unknown.budget_units, unknown.basis) == (None, Basis.NO_DATA)
+    assert (unknown.budget_units, unknown.basis) == (None, BudgetBasis.NO_DATA)
     measured = load([moment(0, replication=10)], 1_000, replication_factor=3, outward=True)
-    assert measured.basis is Basis.MEASURED
+    assert measured.basis is BudgetBasis.MEASURED
 
 
 @pytest.mark.parametrize(("capacity", "replication"), [(None, 0), (1_000, None)])
 def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, replication) -> None:
     found = load([moment(100, broker=200, replication=replication)], capacity)
-    assert (found.budget_units, found.coincident_ppm, found.basis) == (None, None, Basis.NO_DATA)
+    assert (found.budget_units, found.coincident_ppm, found.basis) == (None, None, BudgetBasis.NO_DATA)
     assert found.unattributed_ppm == 500_000
 
 
@@ -76,7 +76,7 @@ def test_bytes_that_no_bucket_accounts_for_are_a_share_of_all() -> None:
 
 def test_no_moments_are_no_load() -> None:
     found = load([], 1_000)
-    assert (found.covered_ms, found.basis) == (0, Basis.NO_DATA)
+    assert (found.covered_ms, found.basis) == (0, BudgetBasis.NO_DATA)
 
 
 def test_a_factor_below_one_is_refused() -> None:
@@ -86,7 +86,7 @@ def test_a_factor_below_one_is_refused() -> None:
 
 @given(st.integers(0, 10**16), st.integers(1, 300_000), st.integers(0, 10**13))
 def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -> None:
-    found = load_ppm(Moment(dt, served, 0, None, None), available)
+    found = load_ppm(LoadMoment(dt, served, 0, None, None), available)
     rate = served * 1000 // dt
     exact = rate * 1_000_000 // available if available else (MOST_PPM if served else 0)
     assert found == min(exact, MOST_PPM)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.usage.histogram import histogram, merged
-from reconciler.usage.profiles import UseState, from_histogram, profile, state_of
+from reconciler.usage.profiles import UsageState, from_histogram, profile, state_of
 from reconciler.usage.samples import Censored, Sample
 
 
@@ -18,15 +18,15 @@ def samples(*rates: int, throttle: int | None = 0) -> list[Sample]:
 @pytest.mark.parametrize(
     ("rates", "throttle", "limit", "state"),
     [
-        ((0, 0), 0, 100, UseState.UNUSED),
-        ((), 0, 100, UseState.UNUSED),
-        ((100,), 0, 1_000, UseState.IDLE),
-        ((101,), 0, 1_000, UseState.USED),
-        ((899,), 0, 1_000, UseState.USED),
-        ((900,), 0, 1_000, UseState.NEAR_LIMIT),
-        ((900,), 5, 1_000, UseState.THROTTLED),
-        ((900,), None, 1_000, UseState.NEAR_LIMIT),
-        ((10**12,), 0, None, UseState.USED),
+        ((0, 0), 0, 100, UsageState.UNUSED),
+        ((), 0, 100, UsageState.UNUSED),
+        ((100,), 0, 1_000, UsageState.IDLE),
+        ((101,), 0, 1_000, UsageState.USED),
+        ((899,), 0, 1_000, UsageState.USED),
+        ((900,), 0, 1_000, UsageState.NEAR_LIMIT),
+        ((900,), 5, 1_000, UsageState.THROTTLED),
+        ((900,), None, 1_000, UsageState.NEAR_LIMIT),
+        ((10**12,), 0, None, UsageState.USED),
     ],
 )
 def test_the_first_word_that_holds_is_told(rates, throttle, limit, state) -> None:
@@ -34,7 +34,7 @@ def test_the_first_word_that_holds_is_told(rates, throttle, limit, state) -> Non
 
 
 def test_a_broker_that_does_not_count_says_nothing() -> None:
-    assert state_of(profile([]), 100, measured=False) is UseState.NO_DATA
+    assert state_of(profile([]), 100, measured=False) is UsageState.NO_DATA
 
 
 def test_percentiles_are_of_time_and_never_too_low() -> None:

@@ -13,7 +13,7 @@ from reconciler.usage.samples import (
     MAX_UNITS,
     Cadence,
     Censored,
-    Reading,
+    UntimedSample,
     Sample,
     cadence,
 )
@@ -81,18 +81,18 @@ def test_samples_have_to_ascend(times):
 @given(moments, st.integers(0, 60))
 def test_a_series_that_is_timed_in_parts_equals_the_whole(times, cut):
     pace = Cadence(step_ms=30_000, max_gap_ms=300_000)
-    readings = [Reading(ts, 1) for ts in times]
+    readings = [UntimedSample(ts, 1) for ts in times]
     first, second = readings[:cut], readings[cut:]
     before = first[-1].ts_ms if first else None
     assert timed(first, pace) + timed(second, pace, before) == timed(readings, pace)
 
 
 def test_silence_of_a_broker_that_answers_is_no_use_and_else_a_gap():
-    found = filled([Reading(30, 7, 1, Censored.YES), Reading(99, 5)], up=[60, 0, 30])
+    found = filled([UntimedSample(30, 7, 1, Censored.YES), UntimedSample(99, 5)], up=[60, 0, 30])
     assert found == (
-        Reading(0, 0, 0, Censored.NO),
-        Reading(30, 7, 1, Censored.YES),
-        Reading(60, 0, 0, Censored.NO),
+        UntimedSample(0, 0, 0, Censored.NO),
+        UntimedSample(30, 7, 1, Censored.YES),
+        UntimedSample(60, 0, 0, Censored.NO),
     )
 
 

@@ -15,13 +15,13 @@ from reconciler.usage.sizing import (
     SILVER,
     WEEK_MS,
     Advice,
-    Case,
-    Rule,
+    SizingCase,
+    SizingRule,
     Tier,
     priced,
     recommend,
 )
-from reconciler.usage.trial import Promise, trial
+from reconciler.usage.trial import ThrottlePromise, trial
 
 STEP = 300_000
 GAP = 300_000
@@ -42,9 +42,9 @@ def week(
     return found
 
 
-def case(*series, **more) -> Case:
+def case(*series, **more) -> SizingCase:
     given_ = {"from_ms": 0, "to_ms": END, "max_gap_ms": GAP, **more}
-    return Case(
+    return SizingCase(
         kind=QuotaType.PRODUCE, series={str(n): one for n, one in enumerate(series)}, **given_
     )
 
@@ -74,7 +74,7 @@ def test_the_target_keeps_its_promise_on_both_parts(advised):
 def test_what_is_needed_is_the_smallest_to_a_hundredth(usual, advised):
     train = trial(QuotaType.PRODUCE, [usual], 0, END - WEEK_MS, GAP)
     recent = trial(QuotaType.PRODUCE, [usual], END - 2 * WEEK_MS, END - WEEK_MS, GAP)
-    promise = Promise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
+    promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
     assert train.keeps(advised.needed, promise)
     less = advised.needed * 98 // 100
     assert not (train.keeps(less, promise) and recent.keeps(less, promise))
@@ -131,7 +131,7 @@ def test_the_last_week_before_it_counts_by_itself(usual):
         one._replace(rate_units=2 * one.rate_units) if one.ts_ms in recent else one for one in usual
     ]
     found = recommend(case(rising), BATCH)
-    promise = Promise(share_ppm=BATCH.share_ppm)
+    promise = ThrottlePromise(share_ppm=BATCH.share_ppm)
     diluted = trial(QuotaType.PRODUCE, [rising], 0, END - WEEK_MS, GAP).smallest(promise)
     assert found.needed == found.worst_week > diluted
 
@@ -165,7 +165,7 @@ def test_a_pinned_number_is_only_reported(usual, advised):
 def test_a_near_enough_limit_is_kept_and_proved(usual, advised):
     current = advised.target * 105 // 100
     found = recommend(case(usual, current=current), SILVER)
-    assert (found.advice, found.target, found.rules) == (Advice.KEEP, current, (Rule.IGNORED,))
+    assert (found.advice, found.target, found.rules) == (Advice.KEEP, current, (SizingRule.IGNORED,))
     assert found.train.share_ppm <= SILVER.share_ppm
 
 
@@ -181,29 +181,29 @@ EMPTY = case()
         pytest.param({}, {}, 0, 1150, (), id="margin"),
         pytest.param({"margin_percent": 0}, {}, 0, 1000, (), id="no margin"),
         pytest.param({}, {}, 5_000, 1150, (), id="censored, within the share"),
-        pytest.param({}, {}, 5_001, 1380, (Rule.BUMP,), id="censored"),
+        pytest.param({}, {}, 5_001, 1380, (SizingRule.BUMP,), id="censored"),
         pytest.param({}, {"bumped": True}, 5_001, 1150, (), id="raised once, not twice"),
-        pytest.param({}, {"bumped": True, "current": 1380}, 5_001, 1380, (Rule.IGNORED,), id="what was raised is kept"),
+        pytest.param({}, {"bumped": True, "current": 1380}, 5_001, 1380, (SizingRule.IGNORED,), id="what was raised is kept"),
         pytest.param({}, {"bumped": True, "current": 1380}, 5_000, 1150, (), id="not censored any more"),
-        pytest.param({}, {"bumped": True, "current": 9_000}, 5_001, 4500, (Rule.CUT,), id="far above what was raised"),
+        pytest.param({}, {"bumped": True, "current": 9_000}, 5_001, 4500, (SizingRule.CUT,), id="far above what was raised"),
         pytest.param({}, {"bumped": True, "current": 2_000}, 5_001, 1380, (), id="kept as far as raising would go"),
         pytest.param({}, {"bumped": True, "current": 900}, 5_001, 1150, (), id="raised, and more is needed now"),
-        pytest.param({"ceiling": 1200}, {"bumped": True, "current": 1380}, 5_001, 1200, (Rule.CEILING,), id="kept, not above the ceiling"),
+        pytest.param({"ceiling": 1200}, {"bumped": True, "current": 1380}, 5_001, 1200, (SizingRule.CEILING,), id="kept, not above the ceiling"),
         pytest.param({}, {"pinned": True}, 5_001, 1150, (), id="a pinned number is not raised"),
         pytest.param({"bump_percent": 0}, {}, 5_001, 1150, (), id="a tier that is never raised"),
-        pytest.param({"ceiling": 1200}, {}, 5_001, 1200, (Rule.BUMP, Rule.CEILING), id="never above the ceiling"),
-        pytest.param({"floor": 4321}, {}, 0, 4330, (Rule.FLOOR,), id="floor"),
-        pytest.param({}, {"budget": 1100}, 0, 1100, (Rule.BUDGET,), id="budget"),
-        pytest.param({}, {"budget": 1105}, 0, 1100, (Rule.BUDGET,), id="rounded down to keep the budget"),
-        pytest.param({"floor": 1104}, {"budget": 1105}, 0, 1105, (Rule.BUDGET,), id="not below the floor by rounding"),
-        pytest.param({"floor": 4321}, {"budget": 900}, 0, 900, (Rule.FLOOR, Rule.BUDGET), id="the budget goes first"),
-        pytest.param({}, {"current": 1046}, 0, 1046, (Rule.IGNORED,), id="hardly a change"),
+        pytest.param({"ceiling": 1200}, {}, 5_001, 1200, (SizingRule.BUMP, SizingRule.CEILING), id="never above the ceiling"),
+        pytest.param({"floor": 4321}, {}, 0, 4330, (SizingRule.FLOOR,), id="floor"),
+        pytest.param({}, {"budget": 1100}, 0, 1100, (SizingRule.BUDGET,), id="budget"),
+        pytest.param({}, {"budget": 1105}, 0, 1100, (SizingRule.BUDGET,), id="rounded down to keep the budget"),
+        pytest.param({"floor": 1104}, {"budget": 1105}, 0, 1105, (SizingRule.BUDGET,), id="not below the floor by rounding"),
+        pytest.param({"floor": 4321}, {"budget": 900}, 0, 900, (SizingRule.FLOOR, SizingRule.BUDGET), id="the budget goes first"),
+        pytest.param({}, {"current": 1046}, 0, 1046, (SizingRule.IGNORED,), id="hardly a change"),
         pytest.param({"ceiling": 1200}, {"current": 1250}, 0, 1150, (), id="hardly a change, and above the ceiling"),
         pytest.param({}, {"current": 1210, "budget": 1200}, 0, 1150, (), id="hardly a change, and beyond the budget"),
-        pytest.param({"ceiling": 1200}, {"current": 1200}, 0, 1200, (Rule.IGNORED,), id="hardly a change, at the ceiling"),
+        pytest.param({"ceiling": 1200}, {"current": 1200}, 0, 1200, (SizingRule.IGNORED,), id="hardly a change, at the ceiling"),
         pytest.param({}, {"current": 1045}, 0, 1150, (), id="a tenth is a change"),
-        pytest.param({}, {"current": 10_011}, 0, 5010, (Rule.CUT,), id="halved at most"),
-        pytest.param({}, {"current": 10_011, "budget": 100}, 0, 5010, (Rule.BUDGET, Rule.CUT), id="even then"),
+        pytest.param({}, {"current": 10_011}, 0, 5010, (SizingRule.CUT,), id="halved at most"),
+        pytest.param({}, {"current": 10_011, "budget": 100}, 0, 5010, (SizingRule.BUDGET, SizingRule.CUT), id="even then"),
     ],
 )  # fmt: skip
 def test_a_rule_makes_of_a_thousand(tier, marks, censored_ppm, *, value, rules):
@@ -225,15 +225,15 @@ def test_raising_never_feeds_on_itself(needed, current, budget, censored_ppm):
     again, rules = priced(
         needed, PLAIN, replace(EMPTY, current=once, budget=budget, bumped=True), censored_ppm
     )
-    assert again <= once or Rule.BUMP not in rules
+    assert again <= once or SizingRule.BUMP not in rules
 
 
 def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
     """98 are needed, 5 % of the time is censored: merged or not, the next run on the same window says the same number."""
     raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
-    assert (raised, rules) == (136, (Rule.BUMP,))
+    assert (raised, rules) == (136, (SizingRule.BUMP,))
     merged = priced(98, PLAIN, replace(EMPTY, current=136, bumped=True), 50_000)
-    assert merged == (136, (Rule.IGNORED,))
+    assert merged == (136, (SizingRule.IGNORED,))
     assert priced(98, PLAIN, replace(EMPTY, current=100), 50_000)[0] == 136
 
 
@@ -241,14 +241,14 @@ def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
 def test_a_limit_that_is_kept_lies_within_budget_and_ceiling(needed, current):
     tier = replace(PLAIN, ceiling=10**11)
     found, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
-    assert found <= 10**11 or Rule.CUT in rules
+    assert found <= 10**11 or SizingRule.CUT in rules
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_no_number_breaks_the_budget_unless_a_cut_goes_in_steps(needed, budget):
     found, rules = priced(needed, PLAIN, replace(EMPTY, budget=budget), 0)
     assert found <= budget
-    assert Rule.CUT not in rules
+    assert SizingRule.CUT not in rules
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_tier_that_promises_nonsense_cannot_be_built(wrong):
 def test_a_promise_that_a_limit_keeps_is_kept_by_a_larger_one(rates, limit, share):
     samples = [Sample(n * STEP, STEP, rate, 0, Censored.NO) for n, rate in enumerate(rates)]
     tried = trial(QuotaType.PRODUCE, [samples, samples[:7]], 0, END, GAP)
-    promise = Promise(share_ppm=share, parts=2, max_delay_ms=60_000)
+    promise = ThrottlePromise(share_ppm=share, parts=2, max_delay_ms=60_000)
     if tried.keeps(limit, promise):
         assert tried.keeps(limit + 1, promise)
         assert tried.keeps(2 * limit, promise)
@@ -286,7 +286,7 @@ def test_a_promise_that_a_limit_keeps_is_kept_by_a_larger_one(rates, limit, shar
 
 def test_a_trial_of_nothing_needs_and_proves_nothing():
     nothing = trial(QuotaType.PRODUCE, [[]], 0, END, GAP)
-    assert (nothing.peak, nothing.smallest(Promise(share_ppm=1)), nothing.proof(1)) == (
+    assert (nothing.peak, nothing.smallest(ThrottlePromise(share_ppm=1)), nothing.proof(1)) == (
         0,
         None,
         None,

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.usage.samples import Censored, QuotaType, Reading, cadence, rate_units
+from reconciler.usage.samples import Censored, QuotaType, UntimedSample, cadence, rate_units
 from reconciler.usage.series import thinned, timed
 from reconciler.usage.throttle import Arrival, arrivals, simulate
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
@@ -38,7 +38,7 @@ def recorded(ready: list[float], step_s: int) -> tuple[Arrival, ...]:
     read = gauge(ready, SECONDS, step_s * 1000)
     kept = set(thinned(ts for ts, _ in read))
     readings = [
-        Reading(ts, rate_units(QuotaType.PRODUCE, rate), 0, Censored.NO)
+        UntimedSample(ts, rate_units(QuotaType.PRODUCE, rate), 0, Censored.NO)
         for ts, rate in read
         if ts in kept
     ]

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import ABSENT, DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.tags import Bucket, GroupKind, book, bucket_of, entities_of, limit_of, tags_of
 from tests.quota.strategies import CLIENTS, ENTITIES, USERS
 
 RATE = Key.PRODUCER_BYTE_RATE
 
 
-def state_of(*entities) -> State:
-    return State(limits={one: limits_of({RATE: n + 1.0}) for n, one in enumerate(entities)})
+def state_of(*entities) -> QuotaState:
+    return QuotaState(limits={one: limits_of({RATE: n + 1.0}) for n, one in enumerate(entities)})
 
 
 def of(*entities, kept=()):
@@ -63,14 +63,14 @@ def test_an_old_broker_keeps_a_level_in_use_after_its_last_limit_is_gone():
 
 
 def test_only_limits_of_the_key_count():
-    state = State(limits={entity(user="alice"): limits_of({Key.CONSUMER_BYTE_RATE: 1.0})})
+    state = QuotaState(limits={entity(user="alice"): limits_of({Key.CONSUMER_BYTE_RATE: 1.0})})
     assert not book(state, RATE).measured
     assert book(state, Key.CONSUMER_BYTE_RATE).measured
 
 
 def test_an_address_alone_puts_no_kind_of_client_in_use():
     key = Key.CONNECTION_CREATION_RATE
-    rules = book(State(limits={entity(ip=DEFAULT): limits_of({key: 7.0})}), key)
+    rules = book(QuotaState(limits={entity(ip=DEFAULT): limits_of({key: 7.0})}), key)
     assert not rules.in_use
     assert limit_of(rules, bucket_of(ip="10.0.0.1")) == (entity(ip=DEFAULT), 7.0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.quota.entity import DEFAULT, Entity, entity, parts
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.tags import book, limit_of, tags_of
 from tests.servers.oracle.precedence import Caller, PrecedenceOracle
 
@@ -43,7 +43,7 @@ def test_tags_and_limit_are_kafkas_for_limited_and_unlimited_clients(oracle):
     ]
     for limits, verdicts in zip(subsets, oracle.resolve(asked), strict=True):
         rules = book(
-            State(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+            QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
         )
         for caller, verdict in zip(CALLERS, verdicts, strict=True):
             bucket = tags_of(rules, caller.user, caller.client_id)

@@ -12,8 +12,8 @@ from reconciler.usage.throttle import (
     BURST_WINDOWS,
     LONGEST_MS,
     MAX_TOTAL,
-    Model,
-    Row,
+    ThrottleModel,
+    ThrottledSample,
     arrivals,
     delay_ms,
     rows,
@@ -34,11 +34,11 @@ def series(*rates: int, dt: int = 30_000, begin: int = 1_000_000):
 def test_a_backlog_outlives_its_peak():
     found = list(rows(PRODUCE, series(100, 300, 50, 50, 0), 100))
     assert found == [
-        Row(backlog=0, served=3000, delayed=0, delay_ms=0, throttled=False),
-        Row(backlog=6000, served=3000, delayed=6000, delay_ms=60_000, throttled=True),
-        Row(backlog=4500, served=3000, delayed=1500, delay_ms=45_000, throttled=True),
-        Row(backlog=3000, served=3000, delayed=1500, delay_ms=30_000, throttled=True),
-        Row(backlog=0, served=3000, delayed=0, delay_ms=0, throttled=False),
+        ThrottledSample(backlog=0, served=3000, delayed=0, delay_ms=0, throttled=False),
+        ThrottledSample(backlog=6000, served=3000, delayed=6000, delay_ms=60_000, throttled=True),
+        ThrottledSample(backlog=4500, served=3000, delayed=1500, delay_ms=45_000, throttled=True),
+        ThrottledSample(backlog=3000, served=3000, delayed=1500, delay_ms=30_000, throttled=True),
+        ThrottledSample(backlog=0, served=3000, delayed=0, delay_ms=0, throttled=False),
     ]
     forecast = simulate(PRODUCE, series(100, 300, 50, 50, 0), 100)
     assert (forecast.throttled_ms, forecast.max_delay_ms, forecast.over_timeout_ms) == (
@@ -93,7 +93,7 @@ def test_mutations_are_delayed_beyond_a_burst_of_eleven_seconds():
     (row,) = rows(MUTATION, burst, limit)
     assert (row.backlog, row.throttled, row.delay_ms, row.delayed) == (40, True, 9_000, 18)
     forecast = simulate(MUTATION, burst, limit)
-    assert (forecast.model, forecast.unfinished, forecast.max_delay_ms) == (Model.TOKENS, 1, 9_000)
+    assert (forecast.model, forecast.unfinished, forecast.max_delay_ms) == (ThrottleModel.TOKENS, 1, 9_000)
 
 
 def test_refused_connections_are_not_queued():
@@ -113,7 +113,7 @@ def test_request_time_is_only_told_as_time_over_the_limit():
     assert (forecast.throttled_ms, forecast.max_delay_ms, forecast.model) == (
         30_000,
         None,
-        Model.APPROXIMATE,
+        ThrottleModel.APPROXIMATE,
     )
 
 
@@ -221,13 +221,13 @@ def test_a_forecast_is_the_sum_of_its_rows(kind, samples, limit, least):
     assert forecast.delayed_units == sum(row.delayed for row in found)
     assert forecast.covered_ms == sum(one.dt_ms for one in samples)
     assert forecast.arrived_units == sum(one.units for one in ready)
-    if forecast.model not in (Model.BACKLOG, Model.TOKENS):
+    if forecast.model not in (ThrottleModel.BACKLOG, ThrottleModel.TOKENS):
         assert forecast.max_delay_ms is forecast.over_timeout_ms is None
         assert forecast.unfinished == 0
         return
     assert forecast.max_delay_ms == max((row.delay_ms for row in found), default=0)
     assert forecast.over_timeout_ms == sum(one.dt_ms for one, row in both if row.delay_ms > 120_000)
-    waits = [row.backlog if forecast.model is Model.BACKLOG else row.delay_ms for row in found]
+    waits = [row.backlog if forecast.model is ThrottleModel.BACKLOG else row.delay_ms for row in found]
     last = [n for n in range(len(ready)) if n + 1 == len(ready) or ready[n + 1].fresh]
     assert forecast.unfinished == sum(waits[n] > 0 for n in last)
 

@@ -5,25 +5,25 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
+from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.buckets import (
     CUSTOM_CALLBACK,
     FOREIGN_ENTITIES,
     HISTORY_BREAKS,
     NOTHING_SEEN,
-    Answer,
+    Identifiability,
 )
 from reconciler.usage.question import (
     INVALID_LIMIT,
     NOBODY_HELD,
     NOT_MEASURED,
-    asked,
+    impact_query,
     entity_json,
 )
-from reconciler.usage.recorded import Recorded
+from reconciler.usage.recorded import RecordedLimits
 from reconciler.usage.samples import KEY_OF, Censored, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.verdict import Part, Verdict, impact
+from reconciler.usage.verdict import OldBucket, ImpactVerdict, impact
 from reconciler.usage.whatif import NO_SAMPLES, judged
 from tests.usage.whatif_cases import CADENCE, case
 
@@ -35,8 +35,8 @@ ANY_USER = entity(user=DEFAULT)
 APP = entity(client_id="app")
 
 
-def state(limits) -> State:
-    return State(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+def state(limits) -> QuotaState:
+    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
 
 
 def rates(*values, censored=Censored.NO):
@@ -45,7 +45,7 @@ def rates(*values, censored=Censored.NO):
 
 def ask(before, after, seen, measured=frozenset(QuotaType), **more):
     by_type = {PRODUCE: {broker: list(each) for broker, each in seen.items()}}
-    return asked("c1", before, after, by_type, measured, **more)
+    return impact_query("c1", before, after, by_type, measured, **more)
 
 
 def rows(question, series):
@@ -64,7 +64,7 @@ def test_every_changed_pair_is_spoken_of(number):
             values = {repr(side.value(subject, key)) for side in (one.before, one.after)}
             if len(values) == 1:
                 continue
-            told = [row for row in question.asked if row.quota_type is kind]
+            told = [row for row in question.requests if row.quota_type is kind]
             assert any(speaks_of(row, subject) for row in told), subject
 
 
@@ -89,15 +89,15 @@ def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_
         kind: {broker: buckets[::-1] for broker, buckets in reversed(list(each.items()))}
         for kind, each in reversed(list(one.seen.items()))
     }
-    again = asked(one.cluster_id, one.before, one.after, turned, one.measured)
+    again = impact_query(one.cluster_id, one.before, one.after, turned, one.measured)
     assert judged(again, one.series, CADENCE) == found
 
 
 @given(numbers)
 def test_no_change_asks_nothing(number):
     one = case(number)
-    question = asked(one.cluster_id, one.after, one.after, one.seen, one.measured)
-    assert question.asked == question.notes == question.flipped == ()
+    question = impact_query(one.cluster_id, one.after, one.after, one.seen, one.measured)
+    assert question.requests == question.notes == question.flipped == ()
     assert question.reads == {}
 
 
@@ -105,14 +105,14 @@ def test_no_change_asks_nothing(number):
 def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
     one = case(number)
     question = one.question
-    for ask_, row in zip(question.asked, judged(question, one.series, CADENCE), strict=True):
+    for ask_, row in zip(question.requests, judged(question, one.series, CADENCE), strict=True):
         if not ask_.parts:
-            assert row.verdict in {Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE}
+            assert row.verdict in {ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE}
             assert row.after_throttled_ms is None
             assert row.why
             continue
         parts = [
-            Part(
+            OldBucket(
                 samples=one.series[row.quota_type].get(part.bucket, {}).get(row.broker_id, []),
                 limit=part.limit,
             )
@@ -142,7 +142,7 @@ def test_only_the_bucket_that_changes_is_read():
     assert question.reads == {PRODUCE: (bucket_of("alice"),)}
     (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 80, 0, 0, 0)})
     assert (row.verdict, row.after_throttled_ms, row.after_max_delay_ms) == (
-        Verdict.WORSE,
+        ImpactVerdict.WORSE,
         90_000,
         36_000,
     )
@@ -152,7 +152,7 @@ def test_only_the_bucket_that_changes_is_read():
 def test_a_tenant_that_nobody_saw_has_one_row_without_a_broker():
     after = state({ALICE: 100.0, BOB: 5.0})
     (row,) = rows(ask(state({BOB: 5.0}), after, {"1": [bucket_of("bob")], "2": []}), {})
-    assert (row.broker_id, row.verdict, row.why) == ("", Verdict.NO_DATA, NOTHING_SEEN)
+    assert (row.broker_id, row.verdict, row.why) == ("", ImpactVerdict.NO_DATA, NOTHING_SEEN)
     assert (row.bucket, row.after_units) == (bucket_of("alice"), 100)
 
 
@@ -163,13 +163,13 @@ def test_a_broker_that_did_not_see_a_tenant_has_no_row():
 
 
 def test_a_type_without_any_quota_was_not_measured():
-    question = ask(State(), state({ALICE: 100.0}), {}, frozenset({QuotaType.FETCH}))
+    question = ask(QuotaState(), state({ALICE: 100.0}), {}, frozenset({QuotaType.FETCH}))
     (row,) = rows(question, {})
-    assert (row.verdict, row.why) == (Verdict.NO_DATA, NOT_MEASURED)
+    assert (row.verdict, row.why) == (ImpactVerdict.NO_DATA, NOT_MEASURED)
 
 
 def test_the_last_quota_of_a_type_ends_its_telemetry_and_that_is_said():
-    (note,) = ask(state({ALICE: 1.0}), State(), {}).notes
+    (note,) = ask(state({ALICE: 1.0}), QuotaState(), {}).notes
     assert "no producer_byte_rate is left" in note
 
 
@@ -181,8 +181,8 @@ def test_a_limit_that_gives_way_to_an_equal_one_is_told_as_the_same():
     (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 180, 0)})
     assert (row.bucket, row.verdict, row.answer) == (
         bucket_of("alice"),
-        Verdict.SAME,
-        Answer.EXACT,
+        ImpactVerdict.SAME,
+        Identifiability.EXACT,
     )
 
 
@@ -192,7 +192,7 @@ def test_a_limit_that_holds_for_nobody_says_so():
     (row,) = rows(question, {})
     assert (row.bucket, row.verdict, row.why) == (
         bucket_of("", "app"),
-        Verdict.NO_DATA,
+        ImpactVerdict.NO_DATA,
         NOBODY_HELD,
     )
 
@@ -202,41 +202,41 @@ def test_a_limit_that_is_no_number_cannot_be_simulated():
         seen = {"1": [bucket_of("alice")]}
         for pair in ((odd, 5.0), (5.0, odd)):
             (row,) = rows(ask(*(state({ALICE: one}) for one in pair), seen), {})
-            assert (row.verdict, row.why) == (Verdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
+            assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
 
 
 def test_a_callback_and_foreign_entities_leave_nothing_to_say():
     before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
     seen = {"1": [bucket_of("alice")]}
     (row,) = rows(ask(before, after, seen, callback="com.example.Ours"), {})
-    assert (row.verdict, row.why) == (Verdict.NOT_IDENTIFIABLE, CUSTOM_CALLBACK)
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, CUSTOM_CALLBACK)
     odd = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
-    foreign = State(limits=before.limits, foreign_entities=(odd,))
+    foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
     (row,) = rows(ask(foreign, after, seen), {})
-    assert (row.verdict, row.why) == (Verdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
 
 
 def test_a_foreign_entity_with_another_key_hides_nothing():
     odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
-    before = State(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
+    before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
     (one,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).asked
-    assert one.answer is Answer.EXACT
+    assert one.answer is Identifiability.EXACT
 
 
 def test_series_recorded_while_clients_were_counted_otherwise_break_the_history():
     recorded = state({APP: 100.0, ANY_USER: 100.0})  # then ("", "app") held nobody: 6 goes before 7
     before, after = state({APP: 100.0}), state({APP: 50.0})
     seen = {"1": [bucket_of("", "app")]}
-    assert ask(before, after, seen).asked[0].answer is Answer.EXACT
-    (row,) = rows(ask(before, after, seen, recorded=Recorded(states=(recorded,))), {})
-    assert (row.verdict, row.why) == (Verdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
+    assert ask(before, after, seen).asked[0].answer is Identifiability.EXACT
+    (row,) = rows(ask(before, after, seen, recorded=RecordedLimits(states=(recorded,))), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
 
 def test_series_recorded_under_another_number_are_read_and_named():
     seen = {"1": [bucket_of("alice")]}
     states = (state({ALICE: one}) for one in (100.0, 50.0))
-    question = ask(*states, seen, recorded=Recorded(states=(state({ALICE: 200.0}),)))
-    assert question.asked[0].answer is Answer.EXACT
+    question = ask(*states, seen, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
+    assert question.asked[0].answer is Identifiability.EXACT
     assert question.notes == (
         "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",
     )
@@ -256,7 +256,7 @@ def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
 def test_an_empty_series_says_so():
     question = ask(state({ALICE: 1.0}), state({ALICE: 2.0}), {"1": [bucket_of("alice")]})
     (row,) = rows(question, {})
-    assert (row.verdict, row.answer, row.why) == (Verdict.NO_DATA, Answer.EXACT, NO_SAMPLES)
+    assert (row.verdict, row.answer, row.why) == (ImpactVerdict.NO_DATA, Identifiability.EXACT, NO_SAMPLES)
     assert row.before_throttled_ms is row.observed_throttled_ms is None
 
 
@@ -268,8 +268,8 @@ def test_tags_that_flip_are_named_though_nobody_is_limited():
 
 def test_cases_reach_every_answer():
     found = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
-    assert {answer for answer, _ in found} == set(Answer)
-    assert {verdict for _, verdict in found} == set(Verdict)
+    assert {answer for answer, _ in found} == set(Identifiability)
+    assert {verdict for _, verdict in found} == set(ImpactVerdict)
 
 
 def judged_case(number):
@@ -279,9 +279,9 @@ def judged_case(number):
 
 def test_the_last_limit_of_connections_is_told_as_that_of_any_other_key():
     one = entity(ip="10.0.0.1")
-    before = State().with_values([(one, Key.CONNECTION_CREATION_RATE, 5.0)])
-    found = asked("c1", before, State(), {}, frozenset(QuotaType))
+    before = QuotaState().with_values([(one, Key.CONNECTION_CREATION_RATE, 5.0)])
+    found = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))
     assert found.notes == (
         "no connection_creation_rate is left after this change: brokers stop recording ip",
     )
-    assert not asked("c1", State(), before, {}, frozenset(QuotaType)).notes
+    assert not impact_query("c1", QuotaState(), before, {}, frozenset(QuotaType)).notes

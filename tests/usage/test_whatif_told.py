@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import entity
 from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, verdicts_of
-from reconciler.usage.question import Question
+from reconciler.usage.buckets import Identifiability
+from reconciler.usage.censoring import FigureBound
+from reconciler.usage.findings import BLIND, EvidenceNote, ImpactRow, Simulation, verdicts_of
+from reconciler.usage.question import ImpactQuery
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.sizing import GOLD
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import Model
-from reconciler.usage.tiers import USUAL, Elastic, TierRule, WhatIfPolicy
-from reconciler.usage.verdict import Tolerance, Verdict
-from reconciler.usage.whatif import judged, portions, tenants, told, unread
+from reconciler.usage.throttle import ThrottleModel
+from reconciler.usage.tiers import USUAL, ElasticHandling, TierRule, WhatIfPolicy
+from reconciler.usage.verdict import Tolerance, ImpactVerdict
+from reconciler.usage.whatif import judged, portions, tenants, summarize, unread
 from tests.usage.whatif_cases import CADENCE, case
 
 MINUTE = 60_000
@@ -27,7 +27,7 @@ STRICT = Tolerance(new_throttled_ms_per_day=10 * MINUTE, max_delay_ms=MINUTE)
 POLICY = WhatIfPolicy(usual=replace(USUAL[1], tolerance=STRICT))
 
 
-def row(user="alice", broker="1", verdict=Verdict.WORSE, after=20 * MINUTE, **more) -> ImpactRow:
+def row(user="alice", broker="1", verdict=ImpactVerdict.WORSE, after=20 * MINUTE, **more) -> ImpactRow:
     made = ImpactRow(
         cluster_id="c1",
         quota_type=QuotaType.PRODUCE,
@@ -37,10 +37,10 @@ def row(user="alice", broker="1", verdict=Verdict.WORSE, after=20 * MINUTE, **mo
         before_units=100,
         after_units=50,
         source_entity="",
-        answer=Answer.EXACT,
+        answer=Identifiability.EXACT,
         verdict=verdict,
-        bound=Bound.EXACT,
-        model=Model.BACKLOG,
+        bound=FigureBound.EXACT,
+        model=ThrottleModel.BACKLOG,
         before_throttled_ms=0,
         before_max_delay_ms=0,
         observed_throttled_ms=0,
@@ -56,16 +56,16 @@ def row(user="alice", broker="1", verdict=Verdict.WORSE, after=20 * MINUTE, **mo
     return replace(made, **more)
 
 
-EVIDENCE = Evidence(cluster_id="c1")
+EVIDENCE = EvidenceNote(cluster_id="c1")
 
 
 def shown(rows, policy=POLICY, **more):
-    return told(rows, [EVIDENCE], policy, **more)
+    return summarize(rows, [EVIDENCE], policy, **more)
 
 
 def test_a_tenant_is_its_worst_broker_and_how_many():
     found = tenants(
-        [row(broker="1"), row(broker="3", after=50 * MINUTE), row(broker="2", after=0), row("bob", "", Verdict.NO_DATA, None)]
+        [row(broker="1"), row(broker="3", after=50 * MINUTE), row(broker="2", after=0), row("bob", "", ImpactVerdict.NO_DATA, None)]
     )  # fmt: skip
     assert [(one.worst.broker_id, one.brokers, one.throttled) for one in found] == [
         ("3", 3, 2),
@@ -126,7 +126,7 @@ def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
 
 
 HELD_BACK = {
-    "verdict": Verdict.SAME, "bound": Bound.AT_LEAST, "after": 0, "observed_throttled_ms": 20 * 60 * MINUTE,
+    "verdict": ImpactVerdict.SAME, "bound": FigureBound.AT_LEAST, "after": 0, "observed_throttled_ms": 20 * 60 * MINUTE,
     "censored_ms": 20 * 60 * MINUTE,
 }  # fmt: skip
 
@@ -139,8 +139,8 @@ def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limi
         {"after_units": 100},  # the same limit does what it does
         {"after_units": 200},
         {"after_units": None},
-        {"bound": Bound.EXACT},
-        {"verdict": Verdict.WORSE},
+        {"bound": FigureBound.EXACT},
+        {"verdict": ImpactVerdict.WORSE},
         {"observed_throttled_ms": 0, "censored_ms": MINUTE},  # a minute a day is nothing
     ):
         assert not replace(held, **more).may_be_worse, more
@@ -149,7 +149,7 @@ def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limi
 
 
 def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_for_a_look():
-    calm, better = row(verdict=Verdict.SAME, after=0), row("bob", verdict=Verdict.BETTER, after=0)
+    calm, better = row(verdict=ImpactVerdict.SAME, after=0), row("bob", verdict=ImpactVerdict.BETTER, after=0)
     held = row(broker="2", **HELD_BACK)
     found = shown([better, calm, held])
     assert [one.worst.broker_id for one in tenants(found.rows)] == ["2", "1"]
@@ -161,10 +161,10 @@ def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_fo
 def test_counts_that_contradict_the_rows_cannot_be_built():
     for more in (
         {"left_out": 1},
-        {"verdicts": {Verdict.WORSE: 2}},
-        {"left_out": 1, "verdicts": {Verdict.SAME: 2}},
-        {"left_out": 1, "left_blind": 1, "verdicts": {Verdict.WORSE: 2}},
-        {"left_out": 1, "verdicts": {Verdict.WORSE: 1, Verdict.NO_DATA: 1}},
+        {"verdicts": {ImpactVerdict.WORSE: 2}},
+        {"left_out": 1, "verdicts": {ImpactVerdict.SAME: 2}},
+        {"left_out": 1, "left_blind": 1, "verdicts": {ImpactVerdict.WORSE: 2}},
+        {"left_out": 1, "verdicts": {ImpactVerdict.WORSE: 1, ImpactVerdict.NO_DATA: 1}},
     ):
         with pytest.raises(QuotaValueError):
             Simulation(evidence=(), rows=(row(),), **more)
@@ -188,7 +188,7 @@ def test_consumers_are_shown_and_never_refused_or_only_counted():
     fetch = row(quota_type=QuotaType.FETCH)
     found = shown([fetch])
     assert (found.rows, found.breaches) == ((fetch,), ())
-    found = shown([fetch, row("bob")], replace(POLICY, elastic=Elastic.IGNORE))
+    found = shown([fetch, row("bob")], replace(POLICY, elastic=ElasticHandling.IGNORE))
     assert [one.bucket.user for one in found.rows] == ["bob"]
     assert found.notes == (
         "1 tenants are consumers, which use what they are let, and are not shown",
@@ -196,19 +196,19 @@ def test_consumers_are_shown_and_never_refused_or_only_counted():
 
 
 def test_request_time_is_never_refused():
-    assert not shown([row(quota_type=QuotaType.REQUEST, model=Model.APPROXIMATE)]).breaches
+    assert not shown([row(quota_type=QuotaType.REQUEST, model=ThrottleModel.APPROXIMATE)]).breaches
 
 
 def test_stale_evidence_is_not_enough_whatever_the_rows_say():
-    found = told([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
+    found = summarize([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
     assert not found.enough
     assert shown([row()]).enough
-    assert not shown([row(), row("bob", "", Verdict.NO_DATA, None)], most=1).enough
+    assert not shown([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], most=1).enough
 
 
 def test_what_questions_noticed_is_passed_on():
     flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
-    asked = Question(cluster_id="c1", asked=(), flipped=(flip,), unexplained=(flip,), notes=("n",))
+    asked = ImpactQuery(cluster_id="c1", requests=(), flipped=(flip,), unexplained=(flip,), notes=("n",))
     found = shown([], questions=[asked], notes=["first"])
     assert (found.flipped, found.unexplained, found.notes[:2]) == ((flip,), (flip,), ("first", "n"))
     assert [note.split()[0] for note in found.notes[2:]] == ["1", "1"]
@@ -220,21 +220,21 @@ def test_what_questions_noticed_is_passed_on():
 @given(st.integers(0, 100_000), st.integers(1, 5), st.integers(0, 20))
 def test_portions_hold_every_row_once_and_read_no_more_than_allowed(number, at_once, most):
     question = case(number).question
-    parts, beyond = portions(question, at_once=at_once, most=most)
-    held = [one for each in parts for one in each.asked]
-    assert sorted(map(repr, [*held, *beyond.asked])) == sorted(map(repr, question.asked))
+    parts, beyond = portions(question, at_once=at_once, max_buckets=most)
+    held = [one for each in parts for one in each.requests]
+    assert sorted(map(repr, [*held, *beyond.requests])) == sorted(map(repr, question.requests))
     assert sum(len(one.parts) for one in held) <= most
     for each in parts:
-        sizes = [len(one.parts) for one in each.asked]
+        sizes = [len(one.parts) for one in each.requests]
         assert sum(sizes) <= at_once or sum(map(bool, sizes)) == 1
-    assert all(one.parts for one in beyond.asked)
+    assert all(one.parts for one in beyond.requests)
 
 
 def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reason():
     one = case(7)
     rows = unread(one.question, "too much")
-    for asked_, found in zip(one.question.asked, rows, strict=True):
-        assert found.why == ("too much" if asked_.parts else asked_.why)
+    for asked_, found in zip(one.question.requests, rows, strict=True):
+        assert found.why == ("too much" if asked_.parts else asked_.reason)
         assert found.verdict in BLIND
         assert found.covered_ms == 0
 

@@ -8,9 +8,9 @@ from random import Random
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
-from reconciler.usage.question import Question, asked
-from reconciler.usage.recorded import Recorded
+from reconciler.quota.state import QuotaState
+from reconciler.usage.question import ImpactQuery, impact_query
+from reconciler.usage.recorded import RecordedLimits
 from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType, Sample
 from reconciler.usage.series import summed
 from reconciler.usage.tags import Bucket, book, bucket_of, tags_of
@@ -36,17 +36,17 @@ class Case:
     """One case: limits, what was recorded under them, and limits to come; of some it is told that others were in force meanwhile."""
 
     cluster_id: str
-    before: State
-    after: State
+    before: QuotaState
+    after: QuotaState
     seen: dict[QuotaType, dict[str, list[Bucket]]]
     measured: frozenset[QuotaType]
     series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]
-    recorded: Recorded | None = None
+    recorded: RecordedLimits | None = None
 
     @property
-    def question(self) -> Question:
+    def question(self) -> ImpactQuery:
         """What the change asks."""
-        return asked(
+        return impact_query(
             self.cluster_id,
             self.before,
             self.after,
@@ -59,7 +59,7 @@ class Case:
 def case(number: int, *, length: int = 12) -> Case:
     """The case of this number; samples have gaps, odd distances, censored spells, and rates up to the clamp."""
     draw = Random(number)
-    before = _limits(draw, State(), draw.randrange(9))
+    before = _limits(draw, QuotaState(), draw.randrange(9))
     after = _limits(draw, before, draw.randrange(1, 5))
     measured = frozenset(kind for kind in QuotaType if draw.random() < 0.9)
     series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
@@ -91,16 +91,16 @@ def case(number: int, *, length: int = 12) -> Case:
     )
 
 
-def _recorded(draw: Random, before: State) -> Recorded | None:
+def _recorded(draw: Random, before: QuotaState) -> RecordedLimits | None:
     """Of every third case: other limits meanwhile, now and then too many."""
     if draw.random() < 2 / 3:
         return None
     then = tuple(_limits(draw, before, draw.randrange(3)) for _ in range(draw.randrange(3)))
     beyond = {key for key in Key if draw.random() < 0.03}
-    return Recorded(states=(*then, before), beyond=frozenset(beyond))
+    return RecordedLimits(states=(*then, before), beyond=frozenset(beyond))
 
 
-def _limits(draw: Random, state: State, changes: int) -> State:
+def _limits(draw: Random, state: QuotaState, changes: int) -> QuotaState:
     values: list[tuple[Entity, Key, float | None]] = []
     for _ in range(changes):
         kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from reconciler.wire import api_versions, frames, sasl_authenticate, sasl_handshake
 from reconciler.wire.api_versions import ApiRange
-from reconciler.wire.apis import API_VERSIONS, APIS, BY_KEY, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from reconciler.wire.apis import API_VERSIONS, APIS, BY_KEY, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
 from reconciler.wire.frame_buffer import FrameBuffer
-from reconciler.wire.session import Session
+from reconciler.wire.session import BrokerSession
 from reconciler.wire.session_events import Event
 
-EVERYTHING = api_versions.Response(
+EVERYTHING = api_versions.ApiVersionsResponse(
     error_code=0,
     apis=tuple(ApiRange(api_key=api.key, lowest=api.lowest, highest=api.highest) for api in APIS),
 )
 
 
-def new_session(*, uses_sasl: bool = False, limit: int = 100 * 1024 * 1024) -> Session:
-    return Session(
+def new_session(*, uses_sasl: bool = False, limit: int = 100 * 1024 * 1024) -> BrokerSession:
+    return BrokerSession(
         client_id="tests",
         software_name="kquota",
         software_version="1.0",
@@ -25,7 +25,7 @@ def new_session(*, uses_sasl: bool = False, limit: int = 100 * 1024 * 1024) -> S
     )
 
 
-def sent(session: Session) -> list[tuple[Api, int, int, bytes]]:
+def sent(session: BrokerSession) -> list[tuple[KafkaApi, int, int, bytes]]:
     """API, version, correlation id and body of every request that the session wants written."""
     found = []
     for frame in FrameBuffer().feed(session.bytes_to_send()):
@@ -36,7 +36,7 @@ def sent(session: Session) -> list[tuple[Api, int, int, bytes]]:
     return found
 
 
-def ready(*, now: float = 0.0, limit: int = 100 * 1024 * 1024) -> Session:
+def ready(*, now: float = 0.0, limit: int = 100 * 1024 * 1024) -> BrokerSession:
     """A session without SASL that is ready."""
     session = new_session(limit=limit)
     session.start()
@@ -46,7 +46,7 @@ def ready(*, now: float = 0.0, limit: int = 100 * 1024 * 1024) -> Session:
 
 
 def versions_answer(
-    version: int, correlation_id: int, answer: api_versions.Response = EVERYTHING
+    version: int, correlation_id: int, answer: api_versions.ApiVersionsResponse = EVERYTHING
 ) -> bytes:
     return frames.encode_response(
         API_VERSIONS,
@@ -58,12 +58,12 @@ def versions_answer(
 
 def handshake_answer(correlation_id: int, code: int = 0, mechanisms: Sequence[str] = ()) -> bytes:
     body = sasl_handshake.encode_response(
-        1, sasl_handshake.Response(error_code=code, mechanisms=tuple(mechanisms))
+        1, sasl_handshake.SaslHandshakeResponse(error_code=code, mechanisms=tuple(mechanisms))
     )
     return frames.encode_response(SASL_HANDSHAKE, 1, correlation_id=correlation_id, body=body)
 
 
-def token_answer(correlation_id: int, answer: sasl_authenticate.Response) -> bytes:
+def token_answer(correlation_id: int, answer: sasl_authenticate.SaslAuthenticateResponse) -> bytes:
     return frames.encode_response(
         SASL_AUTHENTICATE,
         2,
@@ -72,7 +72,7 @@ def token_answer(correlation_id: int, answer: sasl_authenticate.Response) -> byt
     )
 
 
-def feed(session: Session, stream: bytes, *, now: float = 0.0, piece: int = 0) -> list[Event]:
+def feed(session: BrokerSession, stream: bytes, *, now: float = 0.0, piece: int = 0) -> list[Event]:
     """Events of ``stream``, received ``piece`` bytes at a time through the buffer; 0 is all at once."""
     events: list[Event] = []
     while stream:

@@ -21,7 +21,7 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    Api,
+    KafkaApi,
 )
 
 text = st.text(max_size=12)
@@ -44,14 +44,14 @@ features = some(st.builds(api_versions.Feature, name=text, lowest=int16, highest
 
 REQUESTS: dict[str, st.SearchStrategy[object]] = {
     "ApiVersions": st.builds(
-        api_versions.Request,
+        api_versions.ApiVersionsRequest,
         software_name=software,
         software_version=software,
         cluster_id=maybe_text,
         node_id=int32,
     ),
     "Metadata": st.builds(
-        metadata.Request,
+        metadata.MetadataRequest,
         topics=st.one_of(
             st.none(), some(st.builds(metadata.RequestTopic, name=maybe_text, topic_id=uuids))
         ),
@@ -59,21 +59,21 @@ REQUESTS: dict[str, st.SearchStrategy[object]] = {
         include_topic_operations=flags,
     ),
     "DescribeCluster": st.builds(
-        describe_cluster.Request,
+        describe_cluster.DescribeClusterRequest,
         include_operations=flags,
         endpoint_type=int8,
         include_fenced=flags,
     ),
-    "SaslHandshake": st.builds(sasl_handshake.Request, mechanism=text),
-    "SaslAuthenticate": st.builds(sasl_authenticate.Request, token=st.binary(max_size=20)),
+    "SaslHandshake": st.builds(sasl_handshake.SaslHandshakeRequest, mechanism=text),
+    "SaslAuthenticate": st.builds(sasl_authenticate.SaslAuthenticateRequest, token=st.binary(max_size=20)),
     "DescribeUserScramCredentials": st.builds(
-        scram_credentials.Request, users=st.one_of(st.none(), some(text))
+        scram_credentials.DescribeUserScramCredentialsRequest, users=st.one_of(st.none(), some(text))
     ),
     "DescribeConfigs": st.builds(
-        describe_configs.Request,
+        describe_configs.DescribeConfigsRequest,
         resources=some(
             st.builds(
-                describe_configs.Resource,
+                describe_configs.ConfigResource,
                 resource_type=int8,
                 name=text,
                 keys=st.one_of(st.none(), some(text)),
@@ -105,20 +105,20 @@ _topics = st.builds(
     operations=int32,
 )
 _settings = st.builds(
-    describe_configs.Setting,
+    describe_configs.ConfigEntry,
     name=text,
     value=maybe_text,
     read_only=flags,
     source=int8,
     is_sensitive=flags,
-    synonyms=some(st.builds(describe_configs.Synonym, name=text, value=maybe_text, source=int8)),
+    synonyms=some(st.builds(describe_configs.ConfigSynonym, name=text, value=maybe_text, source=int8)),
     config_type=int8,
     documentation=maybe_text,
 )
 
 RESPONSES: dict[str, st.SearchStrategy[object]] = {
     "ApiVersions": st.builds(
-        api_versions.Response,
+        api_versions.ApiVersionsResponse,
         error_code=code_but_refusal,
         apis=some(st.builds(api_versions.ApiRange, api_key=int16, lowest=int16, highest=int16)),
         throttle_time_ms=int32,
@@ -128,10 +128,10 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         zk_migration_ready=flags,
     ),
     "Metadata": st.builds(
-        metadata.Response,
+        metadata.MetadataResponse,
         throttle_time_ms=int32,
         brokers=some(
-            st.builds(metadata.Broker, node_id=int32, host=text, port=int32, rack=maybe_text)
+            st.builds(metadata.MetadataBroker, node_id=int32, host=text, port=int32, rack=maybe_text)
         ),
         cluster_id=maybe_text,
         controller_id=int32,
@@ -139,7 +139,7 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         error_code=int16,
     ),
     "DescribeCluster": st.builds(
-        describe_cluster.Response,
+        describe_cluster.DescribeClusterResponse,
         cluster_id=text,
         throttle_time_ms=int32,
         error_code=int16,
@@ -148,7 +148,7 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         controller_id=int32,
         brokers=some(
             st.builds(
-                describe_cluster.Broker,
+                describe_cluster.ClusterNode,
                 node_id=int32,
                 host=text,
                 port=int32,
@@ -158,37 +158,37 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         ),
         operations=int32,
     ),
-    "SaslHandshake": st.builds(sasl_handshake.Response, error_code=int16, mechanisms=some(text)),
+    "SaslHandshake": st.builds(sasl_handshake.SaslHandshakeResponse, error_code=int16, mechanisms=some(text)),
     "SaslAuthenticate": st.builds(
-        sasl_authenticate.Response,
+        sasl_authenticate.SaslAuthenticateResponse,
         error_code=int16,
         error_message=maybe_text,
         token=st.binary(max_size=20),
         session_lifetime_ms=int64,
     ),
     "DescribeUserScramCredentials": st.builds(
-        scram_credentials.Response,
+        scram_credentials.DescribeUserScramCredentialsResponse,
         throttle_time_ms=int32,
         error_code=int16,
         error_message=maybe_text,
         users=some(
             st.builds(
-                scram_credentials.User,
+                scram_credentials.ScramUser,
                 name=text,
                 error_code=int16,
                 error_message=maybe_text,
                 credentials=some(
-                    st.builds(scram_credentials.Credential, mechanism=int8, iterations=int32)
+                    st.builds(scram_credentials.CredentialInfo, mechanism=int8, iterations=int32)
                 ),
             )
         ),
     ),
     "DescribeConfigs": st.builds(
-        describe_configs.Response,
+        describe_configs.DescribeConfigsResponse,
         throttle_time_ms=int32,
         results=some(
             st.builds(
-                describe_configs.Result,
+                describe_configs.ConfigsResult,
                 resource_type=int8,
                 name=text,
                 error_code=int16,
@@ -200,7 +200,7 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
 }
 """Answers that the highest version of each API can carry."""
 
-MODULES: tuple[tuple[Api, ModuleType], ...] = (
+MODULES: tuple[tuple[KafkaApi, ModuleType], ...] = (
     (METADATA, metadata),
     (SASL_HANDSHAKE, sasl_handshake),
     (API_VERSIONS, api_versions),

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from reconciler.wire.layout import Layout, Part, Value
+from reconciler.wire.layout import EntryLayout, Part, Value
 
-LAYOUT = Layout(
+LAYOUT = EntryLayout(
     slots=("user", "client-id", "ip"),
     columns=(
         "producer_byte_rate",
@@ -15,7 +15,7 @@ LAYOUT = Layout(
     ),
 )
 
-OTHER_LAYOUT = Layout(slots=("client-id", "user"), columns=("request_percentage", "x"))
+OTHER_LAYOUT = EntryLayout(slots=("client-id", "user"), columns=("request_percentage", "x"))
 """Fewer slots, another order, fewer columns: nothing may depend on the usual one."""
 
 names = st.one_of(

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire import alter_client_quotas
-from reconciler.wire.alter_client_quotas import Alteration, Request, Result
+from reconciler.wire.alter_client_quotas import Alteration, AlterClientQuotasRequest, Result
 from tests.wire import samples
 
 versions = st.sampled_from([0, 1])
@@ -22,7 +22,7 @@ def test_a_request_reads_back(
     version: int, asked: tuple[Alteration, ...], validate_only: bool
 ) -> None:
     body = alter_client_quotas.encode_request(version, asked, validate_only=validate_only)
-    assert alter_client_quotas.decode_request(version, body) == Request(
+    assert alter_client_quotas.decode_request(version, body) == AlterClientQuotasRequest(
         alterations=asked, validate_only=validate_only
     )
 

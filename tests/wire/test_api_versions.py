@@ -2,7 +2,7 @@ import pytest
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire import api_versions
-from reconciler.wire.api_versions import ApiRange, Feature, Request, Response
+from reconciler.wire.api_versions import ApiRange, Feature, ApiVersionsRequest, ApiVersionsResponse
 
 
 @pytest.mark.parametrize("text", ["kquota", "1.0.0", "a", "1-2.3", "kafka-quota-reconciler"])
@@ -14,24 +14,24 @@ def test_software_that_brokers_accept(text: str) -> None:
 def test_software_that_brokers_refuse_is_not_sent(text: str) -> None:
     assert not api_versions.is_valid_software(text)
     for request in (
-        Request(software_name=text, software_version="1"),
-        Request(software_name="a", software_version=text),
+        ApiVersionsRequest(software_name=text, software_version="1"),
+        ApiVersionsRequest(software_name="a", software_version=text),
     ):
         with pytest.raises(EncodeError, match="brokers refuse"):
             api_versions.encode_request(3, request)
-    assert api_versions.encode_request(0, Request(software_name=text)) == b""
+    assert api_versions.encode_request(0, ApiVersionsRequest(software_name=text)) == b""
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_a_refusal_in_the_layout_of_version_0_is_understood_in_every_version(version: int) -> None:
-    refusal = Response(error_code=35, apis=(ApiRange(api_key=18, lowest=0, highest=4),))
+    refusal = ApiVersionsResponse(error_code=35, apis=(ApiRange(api_key=18, lowest=0, highest=4),))
     body = api_versions.encode_response(version, refusal)
     assert body.hex() == "002300000001001200000004"
     assert api_versions.decode_response(version, body) == refusal
 
 
 def test_a_refusal_of_an_old_broker_names_no_range() -> None:
-    assert api_versions.decode_response(3, b"\x00\x23\x00\x00\x00\x00") == Response(
+    assert api_versions.decode_response(3, b"\x00\x23\x00\x00\x00\x00") == ApiVersionsResponse(
         error_code=35, apis=()
     )
 
@@ -42,14 +42,14 @@ def test_features_from_level_0_are_shown_from_version_4_on(version: int, names: 
         Feature(name="a", lowest=1, highest=2),
         Feature(name="zero", lowest=0, highest=1),
     )
-    body = api_versions.encode_response(version, Response(error_code=0, apis=(), features=features))
+    body = api_versions.encode_response(version, ApiVersionsResponse(error_code=0, apis=(), features=features))
     shown = api_versions.decode_response(version, body).features
     assert [feature.name for feature in shown] == names
 
 
 def test_unknown_tags_of_the_answer_are_passed_over() -> None:
     body = b"\x00\x00\x01\x00\x00\x00\x00" + b"\x01\x63\x03zzz"
-    assert api_versions.decode_response(3, body) == Response(error_code=0, apis=())
+    assert api_versions.decode_response(3, body) == ApiVersionsResponse(error_code=0, apis=())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from reconciler.wire.apis import (
     DESCRIBE_CLIENT_QUOTAS,
     METADATA,
     SASL_HANDSHAKE,
-    Api,
+    KafkaApi,
 )
 
 
@@ -29,4 +29,4 @@ def test_answers_begin_with_a_throttle_time_where_kafka_says() -> None:
 
 def test_versions_must_rise() -> None:
     with pytest.raises(ValueError, match="X: versions must rise"):
-        Api(key=1, name="X", lowest=2, highest=1, floor=2, flexible_from=None, since="1.0")
+        KafkaApi(key=1, name="X", lowest=2, highest=1, floor=2, flexible_from=None, since="1.0")

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError
 from reconciler.wire import describe_client_quotas
-from reconciler.wire.describe_client_quotas import Component, Layout, Request
+from reconciler.wire.describe_client_quotas import Component, EntryLayout, DescribeClientQuotasRequest
 from tests.wire import reference, samples
 
 versions = st.sampled_from([0, 1])
 layouts = st.sampled_from([samples.LAYOUT, samples.OTHER_LAYOUT])
 
 
-def compare(version: int, body: bytes, layout: Layout) -> bool:
+def compare(version: int, body: bytes, layout: EntryLayout) -> bool:
     """True if both readers accept, False if both refuse; anything else fails."""
     try:
         answer = reference.decode(version, body)
@@ -39,14 +39,14 @@ def compare(version: int, body: bytes, layout: Layout) -> bool:
     st.booleans(),
 )
 def test_a_request_reads_back(version: int, components: list[Component], strict: bool) -> None:
-    request = Request(components=tuple(components), strict=strict)
+    request = DescribeClientQuotasRequest(components=tuple(components), strict=strict)
     body = describe_client_quotas.encode_request(version, request)
     assert describe_client_quotas.decode_request(version, body) == request
 
 
 @given(versions, samples.answers(), layouts, st.integers(-1, 2**31 - 1))
 def test_an_answer_reads_as_the_reference_reads_it(
-    version: int, entries: list[describe_client_quotas.Entry], layout: Layout, throttle: int
+    version: int, entries: list[describe_client_quotas.Entry], layout: EntryLayout, throttle: int
 ) -> None:
     body = describe_client_quotas.encode_response(
         version, entries=entries, throttle_time_ms=throttle
@@ -113,7 +113,7 @@ def test_every_mutation_at_every_offset_is_judged_as_the_reference_judges_it(
 
 @given(samples.answers(), st.integers(0, 2**32), layouts)
 def test_random_damage_is_judged_as_the_reference_judges_it(
-    entries: list[describe_client_quotas.Entry], seed: int, layout: Layout
+    entries: list[describe_client_quotas.Entry], seed: int, layout: EntryLayout
 ) -> None:
     chance = random.Random(seed)
     frame = describe_client_quotas.encode_response(1, entries=entries)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
-from reconciler.wire.apis import API_VERSIONS, APIS, DESCRIBE_CLIENT_QUOTAS, SASL_HANDSHAKE, Api
+from reconciler.wire.apis import API_VERSIONS, APIS, DESCRIBE_CLIENT_QUOTAS, SASL_HANDSHAKE, KafkaApi
 from reconciler.wire.frames import (
     correlation_id_of,
     decode_request,
@@ -22,7 +22,7 @@ ids = st.integers(-(2**31), 2**31 - 1)
 
 @given(versions, ids, st.one_of(st.none(), st.text(max_size=200)), st.binary(max_size=50))
 def test_a_request_reads_back(
-    pair: tuple[Api, int], correlation_id: int, client_id: str | None, body: bytes
+    pair: tuple[KafkaApi, int], correlation_id: int, client_id: str | None, body: bytes
 ) -> None:
     api, version = pair
     frame = encode_request(
@@ -35,7 +35,7 @@ def test_a_request_reads_back(
 
 
 @given(versions, ids, st.binary(max_size=50))
-def test_an_answer_reads_back(pair: tuple[Api, int], correlation_id: int, body: bytes) -> None:
+def test_an_answer_reads_back(pair: tuple[KafkaApi, int], correlation_id: int, body: bytes) -> None:
     api, version = pair
     frame = encode_response(api, version, correlation_id=correlation_id, body=body)
     assert correlation_id_of(frame[4:]) == correlation_id

@@ -21,8 +21,8 @@ from reconciler.wire import (
     sasl_handshake,
     scram_credentials,
 )
-from reconciler.wire.apis import BY_KEY, Api
-from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.apis import BY_KEY, KafkaApi
+from reconciler.wire.primitives import WireReader, WireWriter
 from tests.wire import samples
 
 pytestmark = pytest.mark.golden
@@ -46,44 +46,44 @@ TOPIC_ID = bytes(range(1, 17))
 LONG = "n" * 300
 
 REQUESTS: dict[tuple[int, str], object] = {
-    (3, "topic"): metadata.Request(
+    (3, "topic"): metadata.MetadataRequest(
         topics=(metadata.RequestTopic(name="t"),), allow_auto_topic_creation=True
     ),
-    (3, "no_creation"): metadata.Request(topics=(metadata.RequestTopic(name="t"),)),
-    (3, "all_topics"): metadata.Request(topics=None, allow_auto_topic_creation=True),
-    (3, "cluster_operations"): metadata.Request(
+    (3, "no_creation"): metadata.MetadataRequest(topics=(metadata.RequestTopic(name="t"),)),
+    (3, "all_topics"): metadata.MetadataRequest(topics=None, allow_auto_topic_creation=True),
+    (3, "cluster_operations"): metadata.MetadataRequest(
         topics=(metadata.RequestTopic(name="t"),),
         allow_auto_topic_creation=True,
         include_cluster_operations=True,
     ),
-    (3, "topic_operations"): metadata.Request(
+    (3, "topic_operations"): metadata.MetadataRequest(
         topics=(metadata.RequestTopic(name="t"),),
         allow_auto_topic_creation=True,
         include_topic_operations=True,
     ),
-    (3, "topic_by_id"): metadata.Request(
+    (3, "topic_by_id"): metadata.MetadataRequest(
         topics=(metadata.RequestTopic(name=None, topic_id=TOPIC_ID),),
         allow_auto_topic_creation=True,
     ),
-    (17, "plain"): sasl_handshake.Request(mechanism="PLAIN"),
-    (18, "full"): api_versions.Request(
+    (17, "plain"): sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"),
+    (18, "full"): api_versions.ApiVersionsRequest(
         software_name="kq", software_version="1.2", cluster_id="cid", node_id=3
     ),
-    (18, "plain"): api_versions.Request(software_name="kq", software_version="1.2"),
-    (32, "plain"): describe_configs.Request(
+    (18, "plain"): api_versions.ApiVersionsRequest(software_name="kq", software_version="1.2"),
+    (32, "plain"): describe_configs.DescribeConfigsRequest(
         resources=(
-            describe_configs.Resource(
+            describe_configs.ConfigResource(
                 resource_type=describe_configs.BROKER,
                 name="1",
                 keys=("client.quota.callback.class", "quota.window.num"),
             ),
-            describe_configs.Resource(resource_type=describe_configs.TOPIC, name="t"),
+            describe_configs.ConfigResource(resource_type=describe_configs.TOPIC, name="t"),
         ),
         include_synonyms=True,
     ),
-    (32, "documentation"): describe_configs.Request(
+    (32, "documentation"): describe_configs.DescribeConfigsRequest(
         resources=(
-            describe_configs.Resource(
+            describe_configs.ConfigResource(
                 resource_type=describe_configs.BROKER,
                 name="1",
                 keys=("client.quota.callback.class", "quota.window.num"),
@@ -91,12 +91,12 @@ REQUESTS: dict[tuple[int, str], object] = {
         ),
         include_documentation=True,
     ),
-    (36, "plain"): sasl_authenticate.Request(token=b"\x01\x02\x03"),
-    (50, "some"): scram_credentials.Request(users=("alice", "zoë")),
-    (60, "plain"): describe_cluster.Request(include_operations=True),
-    (60, "controllers"): describe_cluster.Request(endpoint_type=describe_cluster.CONTROLLERS),
-    (60, "fenced"): describe_cluster.Request(include_fenced=True),
-    (48, "any"): describe_client_quotas.Request(
+    (36, "plain"): sasl_authenticate.SaslAuthenticateRequest(token=b"\x01\x02\x03"),
+    (50, "some"): scram_credentials.DescribeUserScramCredentialsRequest(users=("alice", "zoë")),
+    (60, "plain"): describe_cluster.DescribeClusterRequest(include_operations=True),
+    (60, "controllers"): describe_cluster.DescribeClusterRequest(endpoint_type=describe_cluster.CONTROLLERS),
+    (60, "fenced"): describe_cluster.DescribeClusterRequest(include_fenced=True),
+    (48, "any"): describe_client_quotas.DescribeClientQuotasRequest(
         components=(("user", describe_client_quotas.ANY, None), ("ip", 0, "::1")), strict=True
     ),
 }
@@ -104,11 +104,11 @@ REQUESTS: dict[tuple[int, str], object] = {
 _PARTITION = metadata.Partition(
     index=4, leader_id=1, error_code=5, leader_epoch=6, replicas=(1, 2), in_sync=(1,), offline=(2,)
 )
-_METADATA = metadata.Response(
+_METADATA = metadata.MetadataResponse(
     throttle_time_ms=9,
     brokers=(
-        metadata.Broker(node_id=1, host="h1", port=9092, rack="r"),
-        metadata.Broker(node_id=2, host="h2", port=9093),
+        metadata.MetadataBroker(node_id=1, host="h1", port=9092, rack="r"),
+        metadata.MetadataBroker(node_id=2, host="h2", port=9093),
     ),
     cluster_id="cid",
     controller_id=2,
@@ -119,15 +119,15 @@ _METADATA = metadata.Response(
     ),
     error_code=3,
 )
-_CLUSTER = describe_cluster.Response(
+_CLUSTER = describe_cluster.DescribeClusterResponse(
     throttle_time_ms=5,
     error_code=1,
     error_message="m",
     cluster_id="cid",
     controller_id=1,
     brokers=(
-        describe_cluster.Broker(node_id=1, host="h", port=9, rack="r"),
-        describe_cluster.Broker(node_id=2, host="h2", port=10),
+        describe_cluster.ClusterNode(node_id=1, host="h", port=9, rack="r"),
+        describe_cluster.ClusterNode(node_id=2, host="h2", port=10),
     ),
     operations=3072,
 )
@@ -137,8 +137,8 @@ RESPONSES: dict[tuple[int, str], object] = {
     (3, "operations"): replace(
         _METADATA, operations=5120, topics=(replace(_METADATA.topics[0], operations=264),)
     ),
-    (17, "full"): sasl_handshake.Response(error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")),
-    (18, "full"): api_versions.Response(
+    (17, "full"): sasl_handshake.SaslHandshakeResponse(error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")),
+    (18, "full"): api_versions.ApiVersionsResponse(
         error_code=0,
         throttle_time_ms=7,
         apis=(
@@ -153,46 +153,46 @@ RESPONSES: dict[tuple[int, str], object] = {
         finalized=(api_versions.Feature(name="metadata.version", lowest=8, highest=24),),
         zk_migration_ready=True,
     ),
-    (32, "full"): describe_configs.Response(
+    (32, "full"): describe_configs.DescribeConfigsResponse(
         throttle_time_ms=1,
         results=(
-            describe_configs.Result(
+            describe_configs.ConfigsResult(
                 resource_type=4,
                 name="1",
                 settings=(
-                    describe_configs.Setting(
+                    describe_configs.ConfigEntry(
                         name="quota.window.num",
                         value="11",
                         read_only=True,
                         source=5,
-                        synonyms=(describe_configs.Synonym(name="s", value=None, source=5),),
+                        synonyms=(describe_configs.ConfigSynonym(name="s", value=None, source=5),),
                         config_type=3,
                         documentation="doc",
                     ),
-                    describe_configs.Setting(
+                    describe_configs.ConfigEntry(
                         name="x", value=None, source=4, is_sensitive=True, config_type=9
                     ),
                 ),
             ),
-            describe_configs.Result(
+            describe_configs.ConfigsResult(
                 resource_type=2, name="t", error_code=31, error_message="denied"
             ),
         ),
     ),
-    (36, "full"): sasl_authenticate.Response(
+    (36, "full"): sasl_authenticate.SaslAuthenticateResponse(
         error_code=58, error_message="no", token=b"\x04\x05", session_lifetime_ms=3_600_000
     ),
-    (50, "full"): scram_credentials.Response(
+    (50, "full"): scram_credentials.DescribeUserScramCredentialsResponse(
         throttle_time_ms=2,
         users=(
-            scram_credentials.User(
+            scram_credentials.ScramUser(
                 name="alice",
                 credentials=(
-                    scram_credentials.Credential(mechanism=1, iterations=4096),
-                    scram_credentials.Credential(mechanism=2, iterations=8192),
+                    scram_credentials.CredentialInfo(mechanism=1, iterations=4096),
+                    scram_credentials.CredentialInfo(mechanism=2, iterations=8192),
                 ),
             ),
-            scram_credentials.User(name="bob", error_code=91, error_message="none"),
+            scram_credentials.ScramUser(name="bob", error_code=91, error_message="none"),
         ),
     ),
     (60, "full"): _CLUSTER,
@@ -265,7 +265,7 @@ def test_a_frame_of_kafkas_classes_is_read_and_written_back(vector: dict[str, ob
     assert written == frame
 
 
-def request_again(api: Api, version: int, body: bytes) -> bytes:
+def request_again(api: KafkaApi, version: int, body: bytes) -> bytes:
     """``body`` after a way through our classes."""
     if api.key == 49:
         request = alter_client_quotas.decode_request(version, body)
@@ -277,7 +277,7 @@ def request_again(api: Api, version: int, body: bytes) -> bytes:
     return again
 
 
-def response_again(api: Api, version: int, body: bytes) -> bytes:
+def response_again(api: KafkaApi, version: int, body: bytes) -> bytes:
     if api.key == 48:
         described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
         (row,) = described.entries.items()
@@ -296,9 +296,9 @@ def response_again(api: Api, version: int, body: bytes) -> bytes:
 @pytest.mark.parametrize("vector", DOUBLES, ids=lambda it: it["java_text"])
 def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
     octets = bytes.fromhex(vector["hex"])
-    value = Reader(octets, flexible=True).float64()
+    value = WireReader(octets, flexible=True).float64()
     assert struct.pack(">d", float(vector["java_text"])) == octets
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.float64(value)
     assert writer.to_bytes() == octets
 
@@ -364,7 +364,7 @@ def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
     request = alter_client_quotas.decode_request(version, body)
-    assert request == alter_client_quotas.Request(alterations=ALTERATIONS, validate_only=True)
+    assert request == alter_client_quotas.AlterClientQuotasRequest(alterations=ALTERATIONS, validate_only=True)
 
 
 @pytest.mark.parametrize("vector", chosen("response", {49}), ids=name_of)
@@ -372,4 +372,4 @@ def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
     altered = alter_client_quotas.decode_response(version, body)
-    assert altered == alter_client_quotas.Altered(throttle_time_ms=4, results=RESULTS)
+    assert altered == alter_client_quotas.AlterClientQuotasResponse(throttle_time_ms=4, results=RESULTS)

@@ -35,9 +35,9 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    Api,
+    KafkaApi,
 )
-from reconciler.wire.describe_client_quotas import Described
+from reconciler.wire.describe_client_quotas import DescribeClientQuotasResponse
 from reconciler.wire.frame_buffer import FrameBuffer
 from reconciler.wire.varints import encode_varint
 from tests.wire.samples import LAYOUT
@@ -53,11 +53,11 @@ ENTRY0 = b"\x00\x00\x00\x01" + USER0 + b"\x00\x00\x00\x01" + RATE0
 ENTRY1 = b"\x02" + USER1 + b"\x02" + RATE1 + b"\x00"
 
 
-def v0(entries: bytes) -> Callable[[], Described]:
+def v0(entries: bytes) -> Callable[[], DescribeClientQuotasResponse]:
     return lambda: describe_client_quotas.decode_response(0, V0 + entries, LAYOUT)
 
 
-def v1(entries: bytes) -> Callable[[], Described]:
+def v1(entries: bytes) -> Callable[[], DescribeClientQuotasResponse]:
     return lambda: describe_client_quotas.decode_response(1, V1 + entries, LAYOUT)
 
 
@@ -251,7 +251,7 @@ def test_nothing_is_allocated_for_a_frame_that_is_too_large() -> None:
     assert isinstance(buffer.failure, FrameTooLarge)
 
 
-TABLE: list[tuple[Api, int, Callable[[int, bytes], object], bytes, bytes]] = [
+TABLE: list[tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes]] = [
     (METADATA, 9, metadata.decode_response, bytes(4), b"\x00\x00\x00\x00\x01" + bytes(5) + b"\x00"),
     (
         DESCRIBE_CLUSTER,
@@ -278,7 +278,7 @@ TABLE: list[tuple[Api, int, Callable[[int, bytes], object], bytes, bytes]] = [
 
 @pytest.mark.parametrize("row", TABLE, ids=[row[0].name for row in TABLE])
 def test_an_answer_with_one_item_too_many_is_refused_before_the_first_is_read(
-    row: tuple[Api, int, Callable[[int, bytes], object], bytes, bytes],
+    row: tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes],
 ) -> None:
     api, version, decode, head, item = row
     for count, error in ((api.answer_items, DecodeError), (api.answer_items + 1, TooManyItems)):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
-from reconciler.wire.apis import Api
+from reconciler.wire.apis import KafkaApi
 from tests.wire.messages import MODULES, REQUESTS, RESPONSES, VERSIONS
 
 every_version = pytest.mark.parametrize(
@@ -20,7 +20,7 @@ every_version = pytest.mark.parametrize(
 @settings(max_examples=10)
 @given(draw=st.data())
 def test_a_request_reads_back_or_is_refused(
-    draw: st.DataObject, api: Api, module: ModuleType, version: int
+    draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     request = draw.draw(REQUESTS[api.name])
     with contextlib.suppress(EncodeError):
@@ -36,7 +36,7 @@ def test_a_request_reads_back_or_is_refused(
 @settings(max_examples=10)
 @given(draw=st.data())
 def test_an_answer_reads_back(
-    draw: st.DataObject, api: Api, module: ModuleType, version: int
+    draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     response = draw.draw(RESPONSES[api.name])
     with contextlib.suppress(EncodeError):
@@ -51,7 +51,7 @@ def test_an_answer_reads_back(
 @settings(max_examples=3)
 @given(draw=st.data())
 def test_every_cut_and_every_leftover_is_refused(
-    draw: st.DataObject, api: Api, module: ModuleType, version: int
+    draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     with contextlib.suppress(EncodeError):
         request = module.encode_request(version, draw.draw(REQUESTS[api.name]))
@@ -71,7 +71,7 @@ def test_every_cut_and_every_leftover_is_refused(
 @settings(max_examples=10)
 @given(draw=st.data())
 def test_damage_is_read_or_refused_and_never_anything_else(
-    draw: st.DataObject, api: Api, module: ModuleType, version: int
+    draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     with contextlib.suppress(EncodeError):
         body = bytearray(module.encode_response(version, draw.draw(RESPONSES[api.name])))

@@ -10,28 +10,28 @@ from reconciler.errors import DecodeError
 from reconciler.wire import describe_client_quotas, ordinary_entries
 from reconciler.wire.apis import MAX_ENTITIES
 from reconciler.wire.describe_client_quotas import Entry
-from reconciler.wire.layout import Gathering, Layout
-from reconciler.wire.primitives import Reader
+from reconciler.wire.layout import EntryCollection, EntryLayout
+from reconciler.wire.primitives import WireReader
 from tests.wire import samples
 
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 
 
-def read(entries: Sequence[Entry], layout: Layout = samples.LAYOUT) -> tuple[Gathering, int]:
+def read(entries: Sequence[Entry], layout: EntryLayout = samples.LAYOUT) -> tuple[EntryCollection, int]:
     """What the fast reader gathers, and how many entries it handed to the slow one."""
     body = describe_client_quotas.encode_response(1, entries=entries)
     return read_body(body, layout)
 
 
-def read_body(body: bytes, layout: Layout = samples.LAYOUT) -> tuple[Gathering, int]:
-    reader = Reader(body, flexible=True, offset=7)
+def read_body(body: bytes, layout: EntryLayout = samples.LAYOUT) -> tuple[EntryCollection, int]:
+    reader = WireReader(body, flexible=True, offset=7)
     count = reader.varint() - 1
-    gathering, handed = Gathering(layout=layout, most_entities=MAX_ENTITIES), 0
+    gathering, handed = EntryCollection(layout=layout, most_entities=MAX_ENTITIES), 0
 
     def read_any(offset: int) -> int:
         nonlocal handed
         handed += 1
-        slow = Reader(body, flexible=True, offset=offset)
+        slow = WireReader(body, flexible=True, offset=offset)
         parts, values = describe_client_quotas._read_entry(slow)
         gathering.add(parts, values, offset=offset)
         return slow.offset

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
-from reconciler.wire.primitives import MAX_STRING_BYTES, Reader, Writer
+from reconciler.wire.primitives import MAX_STRING_BYTES, WireReader, WireWriter
 from reconciler.wire.varints import MAX_VARINT, encode_varint, read_varint, skip_tags
 
 both_encodings = pytest.mark.parametrize("flexible", [True, False], ids=["flexible", "classic"])
 
 
-def reader(octets: bytes, *, flexible: bool = True) -> Reader:
-    return Reader(octets, flexible=flexible)
+def reader(octets: bytes, *, flexible: bool = True) -> WireReader:
+    return WireReader(octets, flexible=flexible)
 
 
 @given(st.integers(0, MAX_VARINT))
@@ -67,7 +67,7 @@ INTEGERS = [("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64)]
 @pytest.mark.parametrize(("name", "bits"), INTEGERS)
 def test_integers_read_back_at_their_limits(name: str, bits: int) -> None:
     for value in (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1):
-        writer = Writer(flexible=True)
+        writer = WireWriter(flexible=True)
         getattr(writer, name)(value)
         assert writer.to_bytes() == value.to_bytes(bits // 8, "big", signed=True)
         again = reader(writer.to_bytes())
@@ -78,7 +78,7 @@ def test_integers_read_back_at_their_limits(name: str, bits: int) -> None:
 @pytest.mark.parametrize(("name", "bits"), INTEGERS)
 def test_an_integer_out_of_range_cannot_be_written(name: str, bits: int) -> None:
     with pytest.raises(EncodeError, match=f"does not fit in an {name}"):
-        getattr(Writer(flexible=True), name)(2 ** (bits - 1))
+        getattr(WireWriter(flexible=True), name)(2 ** (bits - 1))
 
 
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "boolean", "float64", "uuid"])
@@ -90,7 +90,7 @@ def test_a_fixed_size_value_that_is_cut_off_is_refused(name: str) -> None:
 
 @given(st.floats(allow_nan=True))
 def test_a_double_keeps_its_bits(value: float) -> None:
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.float64(value)
     assert struct.pack(">d", reader(writer.to_bytes()).float64()) == struct.pack(">d", value)
 
@@ -102,7 +102,7 @@ def test_every_byte_but_zero_is_true() -> None:
         True,
         True,
     ]
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.boolean(value=True)
     writer.boolean(value=False)
     assert writer.to_bytes() == b"\x01\x00"
@@ -111,7 +111,7 @@ def test_every_byte_but_zero_is_true() -> None:
 @both_encodings
 @given(st.one_of(st.none(), st.text(max_size=300)))
 def test_strings_read_back_in_both_encodings(flexible: bool, value: str | None) -> None:
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
     writer.nullable_string(value)
     again = reader(writer.to_bytes(), flexible=flexible)
     assert again.nullable_string() == value
@@ -120,7 +120,7 @@ def test_strings_read_back_in_both_encodings(flexible: bool, value: str | None) 
 
 @both_encodings
 def test_the_longest_string_passes_and_one_byte_more_does_not(flexible: bool) -> None:
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
     writer.string("é" * (MAX_STRING_BYTES // 2) + "x")
     assert len(reader(writer.to_bytes(), flexible=flexible).string().encode()) == MAX_STRING_BYTES
     with pytest.raises(EncodeError, match="32768 bytes cannot be sent"):
@@ -135,7 +135,7 @@ def test_a_string_above_kafkas_limit_is_refused() -> None:
 
 def test_lone_surrogates_cannot_be_written() -> None:
     with pytest.raises(EncodeError, match="UTF-8"):
-        Writer(flexible=True).string("a\ud800")
+        WireWriter(flexible=True).string("a\ud800")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_impossible_string_is_refused(octets: bytes, flexible: bool, words: s
 @both_encodings
 @given(st.binary(max_size=300))
 def test_byte_strings_read_back(flexible: bool, value: bytes) -> None:
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
     writer.binary(value)
     again = reader(writer.to_bytes(), flexible=flexible)
     assert again.binary() == value
@@ -173,7 +173,7 @@ def test_a_byte_string_may_not_be_null(flexible: bool) -> None:
 @both_encodings
 @given(st.one_of(st.none(), st.lists(st.integers(-5, 5), max_size=200)))
 def test_arrays_read_back(flexible: bool, value: list[int] | None) -> None:
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
     writer.nullable_array(value, writer.int8)
     again = reader(writer.to_bytes(), flexible=flexible)
     items = again.nullable_array(again.int8, least_size=1)
@@ -183,7 +183,7 @@ def test_arrays_read_back(flexible: bool, value: list[int] | None) -> None:
 
 @both_encodings
 def test_an_array_may_be_forbidden_to_be_null(flexible: bool) -> None:
-    writer = Writer(flexible=flexible)
+    writer = WireWriter(flexible=flexible)
     writer.nullable_array(None, writer.int8)
     again = reader(writer.to_bytes(), flexible=flexible)
     with pytest.raises(DecodeError, match="an array is null"):
@@ -197,7 +197,7 @@ def test_a_count_whose_items_cannot_fit_is_refused_before_reading_one() -> None:
 
 
 def test_tags_read_back_and_are_written_ascending() -> None:
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.tags({5: b"five", 0: b""})
     assert writer.to_bytes() == b"\x02\x00\x00\x05\x04five"
     again = reader(writer.to_bytes())
@@ -207,7 +207,7 @@ def test_tags_read_back_and_are_written_ascending() -> None:
 
 
 def test_classic_structures_have_no_tags() -> None:
-    writer = Writer(flexible=False)
+    writer = WireWriter(flexible=False)
     writer.tags({1: b"x"})
     assert writer.to_bytes() == b""
     again = reader(b"", flexible=False)
@@ -233,7 +233,7 @@ def test_a_tag_that_occurs_twice_is_refused_where_tags_matter() -> None:
 
 def test_a_uuid_has_sixteen_bytes() -> None:
     octets = bytes(range(16))
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.uuid(octets)
     assert reader(writer.to_bytes()).uuid() == octets
     with pytest.raises(EncodeError, match="16 bytes, not 3"):
@@ -249,7 +249,7 @@ def test_leftover_bytes_are_refused() -> None:
 
 
 def test_a_varint_is_written_as_it_is_read() -> None:
-    writer = Writer(flexible=True)
+    writer = WireWriter(flexible=True)
     writer.varint(300)
     writer.raw(b"x")
     assert reader(writer.to_bytes()).varint() == 300

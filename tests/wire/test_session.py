@@ -32,40 +32,40 @@ from reconciler.wire.apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from reconciler.wire.sasl import Work
-from reconciler.wire.sasl.oauthbearer import OAuthBearer
-from reconciler.wire.sasl.plain import Plain
+from reconciler.wire.sasl import DeferredStep
+from reconciler.wire.sasl.oauthbearer import OAuthBearerClient
+from reconciler.wire.sasl.plain import PlainClient
 from reconciler.wire.sasl.scram import SHA_256, ScramClient, ScramServer, make_credential
-from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, Session
+from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, BrokerSession
 from reconciler.wire.session_events import (
-    Authenticated,
-    Closed,
+    SessionAuthenticated,
+    SessionClosed,
     Event,
     Negotiated,
-    Reply,
-    State,
+    ReplyReceived,
+    SessionState,
     WorkNeeded,
 )
 from tests.wire import broker
 
 PASSWORD = "correct horse"  # noqa: S105
-PLAIN = Plain(user="alice", password=PASSWORD)
+PLAIN = PlainClient(user="alice", password=PASSWORD)
 
 
 def cluster_answer(correlation_id: int, throttle_time_ms: int = 0) -> bytes:
     body = describe_cluster.encode_response(
-        2, describe_cluster.Response(cluster_id="c", throttle_time_ms=throttle_time_ms)
+        2, describe_cluster.DescribeClusterResponse(cluster_id="c", throttle_time_ms=throttle_time_ms)
     )
     return frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
 
 
-def ask(session: Session, now: float = 0.0) -> int:
+def ask(session: BrokerSession, now: float = 0.0) -> int:
     version = session.version(DESCRIBE_CLUSTER)
-    body = describe_cluster.encode_request(version, describe_cluster.Request())
+    body = describe_cluster.encode_request(version, describe_cluster.DescribeClusterRequest())
     return session.send(DESCRIBE_CLUSTER, version, body, now=now)
 
 
-def ask_for_quotas(session: Session) -> int:
+def ask_for_quotas(session: BrokerSession) -> int:
     version = session.version(DESCRIBE_CLIENT_QUOTAS)
     return session.send(DESCRIBE_CLIENT_QUOTAS, version, b"", now=0.0)
 
@@ -75,13 +75,13 @@ def only(events: list[Event]) -> Event:
     return event
 
 
-def closed(events: list[Event]) -> Closed:
+def closed(events: list[Event]) -> SessionClosed:
     event = only(events)
-    assert isinstance(event, Closed)
+    assert isinstance(event, SessionClosed)
     return event
 
 
-def authenticating(mechanism: object = PLAIN, *, fraction: float = 0.9) -> tuple[Session, int]:
+def authenticating(mechanism: object = PLAIN, *, fraction: float = 0.9) -> tuple[BrokerSession, int]:
     """A session whose handshake is sent, and its correlation id."""
     session = broker.new_session(uses_sasl=True)
     session.start()
@@ -94,20 +94,20 @@ def authenticating(mechanism: object = PLAIN, *, fraction: float = 0.9) -> tuple
     return session, correlation_id
 
 
-def token_of(session: Session) -> tuple[int, bytes]:
+def token_of(session: BrokerSession) -> tuple[int, bytes]:
     """Correlation id and token of the one SaslAuthenticate that the session sends."""
     ((api, version, correlation_id, body),) = broker.sent(session)
     assert api is SASL_AUTHENTICATE
     return correlation_id, sasl_authenticate.decode_request(version, body).token
 
 
-def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0) -> Session:
+def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0) -> BrokerSession:
     session, correlation_id = authenticating(fraction=fraction)
     session.feed(broker.handshake_answer(correlation_id), now=now)
     correlation_id, _ = token_of(session)
-    answer = sasl_authenticate.Response(session_lifetime_ms=lifetime_ms)
+    answer = sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=lifetime_ms)
     event = only(session.feed(broker.token_answer(correlation_id, answer), now=now))
-    assert event == Authenticated(lifetime_ms=lifetime_ms)
+    assert event == SessionAuthenticated(lifetime_ms=lifetime_ms)
     return session
 
 
@@ -116,13 +116,13 @@ def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0
 
 def test_a_session_asks_first_what_the_broker_offers() -> None:
     session = broker.new_session()
-    assert session.state is State.CONNECTING
+    assert session.state is SessionState.CONNECTING
     session.start()
     ((api, version, _, body),) = broker.sent(session)
     assert (api, version) == (API_VERSIONS, FIRST_ASKED)
     request = api_versions.decode_request(version, body)
     assert (request.software_name, request.software_version) == ("kquota", "1.0")
-    assert session.state is State.API_VERSIONS
+    assert session.state is SessionState.API_VERSIONS
     assert session.bytes_to_send() == b""
 
 
@@ -132,7 +132,7 @@ def test_without_sasl_a_session_is_ready_after_negotiation() -> None:
     assert not session.can_send(0.0)
     event = only(session.feed(broker.versions_answer(3, 0), now=0.0))
     assert event == Negotiated(offered=session.offered)
-    assert session.state is State.READY
+    assert session.state is SessionState.READY
     assert session.version(DESCRIBE_CLIENT_QUOTAS) == 1
     assert session.can_send(0.0)
 
@@ -140,21 +140,21 @@ def test_without_sasl_a_session_is_ready_after_negotiation() -> None:
 def test_a_refused_version_is_asked_again_as_the_broker_says() -> None:
     session = broker.new_session()
     session.start()
-    refusal = api_versions.Response(
+    refusal = api_versions.ApiVersionsResponse(
         error_code=35, apis=(api_versions.ApiRange(api_key=18, lowest=0, highest=2),)
     )
     assert session.feed(broker.versions_answer(3, 0, refusal), now=0.0) == []
     (_, (api, version, correlation_id, body)) = broker.sent(session)
     assert (api, version, body) == (API_VERSIONS, 2, b"")
     session.feed(broker.versions_answer(2, correlation_id), now=0.0)
-    assert session.state is State.READY
+    assert session.state is SessionState.READY
 
 
 @pytest.mark.parametrize("highest", [3, 2])
 def test_a_second_refusal_is_final(highest: int) -> None:
     session = broker.new_session()
     session.start()
-    refusal = api_versions.Response(
+    refusal = api_versions.ApiVersionsResponse(
         error_code=35, apis=(api_versions.ApiRange(api_key=18, lowest=0, highest=highest),)
     )
     events = session.feed(broker.versions_answer(3, 0, refusal), now=0.0)
@@ -165,7 +165,7 @@ def test_a_second_refusal_is_final(highest: int) -> None:
 def test_another_error_in_the_negotiation_is_the_brokers() -> None:
     session = broker.new_session()
     session.start()
-    answer = api_versions.Response(error_code=129, apis=())
+    answer = api_versions.ApiVersionsResponse(error_code=129, apis=())
     error = closed(session.feed(broker.versions_answer(3, 0, answer), now=0.0)).error
     assert isinstance(error, BrokerError)
     assert (error.code, error.api) == (129, "ApiVersions")
@@ -190,7 +190,7 @@ def test_versions_are_not_known_before_the_broker_told() -> None:
 def test_an_old_broker_is_told_by_kafkas_release() -> None:
     session = broker.new_session()
     session.start()
-    old = api_versions.Response(
+    old = api_versions.ApiVersionsResponse(
         error_code=0, apis=(api_versions.ApiRange(api_key=3, lowest=0, highest=8),)
     )
     session.feed(broker.versions_answer(3, 0, old), now=0.0)
@@ -207,9 +207,9 @@ def test_replies_come_in_the_order_of_requests() -> None:
     assert [correlation_id for _, _, correlation_id, _ in broker.sent(session)] == ids
     stream = b"".join(cluster_answer(correlation_id) for correlation_id in ids)
     events = session.feed(stream, now=0.0)
-    assert [event.correlation_id for event in events if isinstance(event, Reply)] == ids
+    assert [event.correlation_id for event in events if isinstance(event, ReplyReceived)] == ids
     for event in events:
-        assert isinstance(event, Reply)
+        assert isinstance(event, ReplyReceived)
         assert describe_cluster.decode_response(event.version, event.body).cluster_id == "c"
     assert session.in_flight == 0
 
@@ -232,7 +232,7 @@ def test_an_abandoned_answer_is_dropped_in_its_turn() -> None:
     assert session.in_flight == 2
     events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
     reply = only(events)
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ReplyReceived)
     assert reply.correlation_id == second
     session.abandon(first)
     assert session.end_of_stream().unanswered == ()
@@ -245,7 +245,7 @@ def test_a_wrong_correlation_id_ends_the_session_and_all_requests() -> None:
     event = closed(session.feed(cluster_answer(third), now=0.0))
     assert isinstance(event.error, ProtocolError)
     assert event.unanswered == (first, third)
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
     assert session.is_closed
 
 
@@ -260,8 +260,8 @@ def test_replies_before_a_fault_are_given_out_and_nothing_after_it() -> None:
     first, second = ask(session), ask(session)
     stream = cluster_answer(first) + b"\xff\xff\xff\xff" + cluster_answer(second)
     reply, end = session.feed(stream, now=0.0)
-    assert isinstance(reply, Reply)
-    assert isinstance(end, Closed)
+    assert isinstance(reply, ReplyReceived)
+    assert isinstance(end, SessionClosed)
     assert (reply.correlation_id, end.unanswered) == (first, (second,))
     assert session.feed(cluster_answer(second), now=0.0) == []
     assert session.buffer_updated(4, now=0.0) == []
@@ -290,7 +290,7 @@ def test_an_answer_without_a_leading_throttle_time_is_given_as_it_is() -> None:
     body = api_versions.encode_response(0, broker.EVERYTHING)
     frame = frames.encode_response(API_VERSIONS, 0, correlation_id=correlation_id, body=body)
     reply = only(session.feed(frame, now=0.0))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ReplyReceived)
     assert (reply.body, reply.throttle_time_ms) == (body, 0)
 
 
@@ -306,12 +306,12 @@ def test_however_the_stream_is_cut_the_events_are_the_same(piece: int) -> None:
     assert len(large) > 65536
     stream = cluster_answer(first) + large + cluster_answer(third)
     events = broker.feed(session, stream, piece=piece)
-    assert [event.correlation_id for event in events if isinstance(event, Reply)] == [
+    assert [event.correlation_id for event in events if isinstance(event, ReplyReceived)] == [
         first,
         second,
         third,
     ]
-    assert isinstance(events[1], Reply)
+    assert isinstance(events[1], ReplyReceived)
     assert events[1].body == body
     assert repr(events[1]) == f"Reply(DescribeClientQuotas v1, {len(body)} bytes)"
 
@@ -321,7 +321,7 @@ def test_noise_never_raises(noise: bytes, piece: int) -> None:
     session = broker.ready()
     ask(session)
     events = broker.feed(session, noise, piece=piece)
-    assert all(isinstance(event, Reply | Closed) for event in events)
+    assert all(isinstance(event, ReplyReceived | SessionClosed) for event in events)
 
 
 # ---- throttling -----------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_noise_never_raises(noise: bytes, piece: int) -> None:
 def test_a_throttled_connection_sends_nothing_until_the_instant_has_come() -> None:
     session = broker.ready()
     reply = only(session.feed(cluster_answer(ask(session), 1500), now=10.0))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ReplyReceived)
     assert reply.throttle_time_ms == 1500
     assert session.not_before == 11.5
     assert [session.can_send(now) for now in (10.0, 11.4, 11.5)] == [False, False, True]
@@ -341,7 +341,7 @@ def test_a_throttled_connection_sends_nothing_until_the_instant_has_come() -> No
 def test_a_negative_throttle_time_counts_as_none() -> None:
     session = broker.ready()
     reply = only(session.feed(cluster_answer(ask(session), -5), now=10.0))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ReplyReceived)
     assert reply.throttle_time_ms == 0
     assert session.can_send(10.0)
 
@@ -358,7 +358,7 @@ def test_a_later_answer_does_not_shorten_the_wait_and_an_abandoned_one_counts() 
 def test_the_negotiation_itself_may_be_throttled() -> None:
     session = broker.new_session()
     session.start()
-    answer = api_versions.Response(error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000)
+    answer = api_versions.ApiVersionsResponse(error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000)
     session.feed(broker.versions_answer(3, 0, answer), now=1.0)
     assert not session.can_send(2.0)
     assert session.can_send(3.0)
@@ -369,14 +369,14 @@ def test_the_negotiation_itself_may_be_throttled() -> None:
 
 def test_plain_goes_handshake_token_ready() -> None:
     session, correlation_id = authenticating()
-    assert session.state is State.AUTHENTICATING
+    assert session.state is SessionState.AUTHENTICATING
     assert session.feed(broker.handshake_answer(correlation_id), now=0.0) == []
     correlation_id, token = token_of(session)
     assert token == f"\x00alice\x00{PASSWORD}".encode()
-    answer = sasl_authenticate.Response()
+    answer = sasl_authenticate.SaslAuthenticateResponse()
     event = only(session.feed(broker.token_answer(correlation_id, answer), now=0.0))
-    assert event == Authenticated(lifetime_ms=0)
-    assert session.state is State.READY
+    assert event == SessionAuthenticated(lifetime_ms=0)
+    assert session.state is SessionState.READY
     assert session.reauthenticate_at is None
     assert session.can_send(0.0)
 
@@ -388,16 +388,16 @@ def test_scram_hands_its_work_out_and_takes_the_result_back() -> None:
     session, correlation_id = authenticating(client)
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     correlation_id, token = token_of(session)
-    first = sasl_authenticate.Response(token=server.receive(token))
+    first = sasl_authenticate.SaslAuthenticateResponse(token=server.receive(token))
     event = only(session.feed(broker.token_answer(correlation_id, first), now=0.0))
     assert isinstance(event, WorkNeeded)
-    assert isinstance(event.work, Work)
+    assert isinstance(event.work, DeferredStep)
     assert session.bytes_to_send() == b""
     session.resume(event.work.run())
     correlation_id, token = token_of(session)
-    final = sasl_authenticate.Response(token=server.receive(token))
+    final = sasl_authenticate.SaslAuthenticateResponse(token=server.receive(token))
     assert session.feed(broker.token_answer(correlation_id, final), now=0.0) == [
-        Authenticated(lifetime_ms=0)
+        SessionAuthenticated(lifetime_ms=0)
     ]
     with pytest.raises(RuntimeError, match="no token is awaited"):
         session.resume(b"again")
@@ -411,21 +411,21 @@ def test_a_token_that_comes_after_the_end_is_ignored() -> None:
 
 
 def test_a_refused_bearer_token_is_acknowledged_and_its_reason_told() -> None:
-    session, correlation_id = authenticating(OAuthBearer(token="abc"))  # noqa: S106
+    session, correlation_id = authenticating(OAuthBearerClient(token="abc"))  # noqa: S106
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     correlation_id, token = token_of(session)
     assert token == b"n,,\x01auth=Bearer abc\x01\x01"
-    challenge = sasl_authenticate.Response(token=b'{"status":"invalid_token"}')
+    challenge = sasl_authenticate.SaslAuthenticateResponse(token=b'{"status":"invalid_token"}')
     assert session.feed(broker.token_answer(correlation_id, challenge), now=0.0) == []
     correlation_id, token = token_of(session)
     assert token == b"\x01"
-    refusal = sasl_authenticate.Response(error_code=58, error_message="no")
+    refusal = sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message="no")
     error = closed(session.feed(broker.token_answer(correlation_id, refusal), now=0.0)).error
     assert isinstance(error, AuthenticationError)
     assert error.message == "OAUTHBEARER failed: no (invalid_token)"
 
 
-def refusal_of(answer: sasl_authenticate.Response) -> ClientError:
+def refusal_of(answer: sasl_authenticate.SaslAuthenticateResponse) -> ClientError:
     session, correlation_id = authenticating()
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     correlation_id, _ = token_of(session)
@@ -434,7 +434,7 @@ def refusal_of(answer: sasl_authenticate.Response) -> ClientError:
 
 def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
     error = refusal_of(
-        sasl_authenticate.Response(error_code=58, error_message="Invalid username or password")
+        sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message="Invalid username or password")
     )
     assert isinstance(error, AuthenticationError)
     assert error.message == "PLAIN failed: Invalid username or password"
@@ -442,12 +442,12 @@ def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
 
 
 def test_a_refusal_without_words_gets_ours() -> None:
-    error = refusal_of(sasl_authenticate.Response(error_code=58))
+    error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=58))
     assert error.message == "PLAIN failed: the broker refused the credentials"
 
 
 def test_an_error_that_says_nothing_about_us_is_the_brokers() -> None:
-    error = refusal_of(sasl_authenticate.Response(error_code=-1))
+    error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=-1))
     assert isinstance(error, BrokerError)
     assert not isinstance(error, AuthenticationError)
 
@@ -478,12 +478,12 @@ def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
     session, correlation_id = authenticating(client)
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     correlation_id, _ = token_of(session)
-    first = sasl_authenticate.Response(token=b"r=clientX,s=c2FsdA==,i=4096")
+    first = sasl_authenticate.SaslAuthenticateResponse(token=b"r=clientX,s=c2FsdA==,i=4096")
     event = only(session.feed(broker.token_answer(correlation_id, first), now=0.0))
     assert isinstance(event, WorkNeeded)
     session.resume(event.work.run())
     correlation_id, _ = token_of(session)
-    final = sasl_authenticate.Response(token=b"v=AAAA")
+    final = sasl_authenticate.SaslAuthenticateResponse(token=b"v=AAAA")
     error = closed(session.feed(broker.token_answer(correlation_id, final), now=0.0)).error
     assert isinstance(error, AuthenticationError)
     assert "signature is wrong" in error.message
@@ -521,7 +521,7 @@ def test_reauthentication_holds_new_requests_drains_and_begins_again() -> None:
     first, second = ask(session), ask(session)
     assert len(broker.sent(session)) == 2
     session.reauthenticate(PLAIN, fraction=0.85)
-    assert session.state is State.REAUTHENTICATING
+    assert session.state is SessionState.REAUTHENTICATING
     assert not session.can_send(0.0)
     assert session.bytes_to_send() == b""
     assert len(session.feed(cluster_answer(first), now=150.0)) == 1
@@ -532,10 +532,10 @@ def test_reauthentication_holds_new_requests_drains_and_begins_again() -> None:
     assert api is SASL_HANDSHAKE
     session.feed(broker.handshake_answer(correlation_id), now=150.0)
     correlation_id, _ = token_of(session)
-    answer = sasl_authenticate.Response(session_lifetime_ms=100_000)
+    answer = sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=100_000)
     stream = broker.token_answer(correlation_id, answer)
-    assert session.feed(stream, now=151.0) == [Authenticated(lifetime_ms=100_000)]
-    assert session.state is State.READY
+    assert session.feed(stream, now=151.0) == [SessionAuthenticated(lifetime_ms=100_000)]
+    assert session.state is SessionState.READY
     assert session.reauthenticate_at == 236.0
     assert session.feed(cluster_answer(ask(session)), now=152.0)
 

@@ -1,17 +1,17 @@
 from reconciler.errors import ConnectError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.session_events import Closed, Reply, State
+from reconciler.wire.session_events import SessionClosed, ReplyReceived, SessionState
 
 
 def test_a_reply_shows_its_size_and_not_its_bytes() -> None:
-    reply = Reply(correlation_id=1, api=DESCRIBE_CLUSTER, version=2, body=b"secret")
+    reply = ReplyReceived(correlation_id=1, api=DESCRIBE_CLUSTER, version=2, body=b"secret")
     assert repr(reply) == "Reply(DescribeCluster v2, 6 bytes)"
 
 
 def test_states_have_names_for_people() -> None:
-    assert [state.value for state in State][-3:] == ["ready", "re-authenticating", "closed"]
+    assert [state.value for state in SessionState][-3:] == ["ready", "re-authenticating", "closed"]
 
 
 def test_an_end_says_why_and_who_waits_in_vain() -> None:
-    end = Closed(error=ConnectError("gone"), unanswered=(3, 4))
+    end = SessionClosed(error=ConnectError("gone"), unanswered=(3, 4))
     assert (str(end.error), end.unanswered) == ("gone", (3, 4))

@@ -1,7 +1,7 @@
 import pytest
 
-from reconciler.errors import ControllerAway, UnsupportedVersion
-from reconciler.wire.api_versions import ApiRange, Feature, Response
+from reconciler.errors import ControllerUnavailable, UnsupportedVersion
+from reconciler.wire.api_versions import ApiRange, Feature, ApiVersionsResponse
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -10,11 +10,11 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_HANDSHAKE,
 )
-from reconciler.wire.versions import Offered, choose, offered_by, retry_after_refusal
+from reconciler.wire.versions import OfferedVersions, choose, offered_by, retry_after_refusal
 
 
-def answer(*ranges: tuple[int, int, int], finalized: tuple[Feature, ...] = ()) -> Response:
-    return Response(
+def answer(*ranges: tuple[int, int, int], finalized: tuple[Feature, ...] = ()) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
         error_code=0,
         apis=tuple(ApiRange(api_key=key, lowest=low, highest=high) for key, low, high in ranges),
         finalized=finalized,
@@ -53,7 +53,7 @@ def test_a_broker_without_quotas_is_told_by_kafkas_release() -> None:
 
 
 def test_a_missing_alter_on_kraft_means_that_the_controller_is_away() -> None:
-    with pytest.raises(ControllerAway, match="controller is away") as caught:
+    with pytest.raises(ControllerUnavailable, match="controller is away") as caught:
         choose(ALTER_CLIENT_QUOTAS, offered_by(answer((48, 0, 1), finalized=KRAFT)))
     assert caught.value.retriable
 
@@ -65,7 +65,7 @@ def test_a_missing_alter_elsewhere_means_an_old_broker() -> None:
 
 
 def test_offers_answers_without_an_error() -> None:
-    offered = Offered(ranges={60: (0, 1)})
+    offered = OfferedVersions(ranges={60: (0, 1)})
     assert offered.offers(DESCRIBE_CLUSTER)
     assert not offered.offers(METADATA)
     assert not offered.is_kraft

@@ -8,8 +8,8 @@ as none. Templates are Ansible's to expand; they are listed.
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering
-from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.manifest.foreign.gathering import Files, ImportCollector
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -23,7 +23,7 @@ _ACTIONS: Final = ("action", "local_action")
 _TURNS: Final = ("loop", "with_items", "with_dict", "with_list", "with_subelements")
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather the entries of every task.
 
     Raises:
@@ -32,15 +32,15 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noq
     for path, text in files:
         for document in documents(path, text):
             for task, call in _tasks(document):
-                with found.entry():
-                    _read_task(task, call, found)
+                with collector.entry():
+                    _read_task(task, call, collector)
 
 
-def _tasks(tree: Tree) -> Iterator[tuple[Tree, Tree]]:
+def _tasks(tree: DocumentTree) -> Iterator[tuple[DocumentTree, DocumentTree]]:
     """Every mapping that calls the module, with what it hands over."""
     if tree.is_list:
-        for one in tree.items():
-            yield from _tasks(one)
+        for task in tree.items():
+            yield from _tasks(task)
     elif tree.is_mapping:
         for name, value in tree.fields():
             if _is_module(name) or (name in _ACTIONS and _calls(value)):
@@ -54,36 +54,36 @@ def _is_module(name: str) -> bool:
     return name.rpartition(".")[2] == MODULE
 
 
-def _calls(value: Tree) -> bool:
-    return value.is_mapping and _is_module(value.named("module") or "")
+def _calls(value: DocumentTree) -> bool:
+    return value.is_mapping and _is_module(value.text_field("module") or "")
 
 
-def _read_task(task: Tree, call: Tree, found: Gathering) -> None:
+def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollector) -> None:
     for name, value in task.fields():
         if name == "when":
-            found.note(task.path, value.line, "the task has a condition; taken as if it held")
+            collector.note(task.path, value.line, "the task has a condition; taken as if it held")
         elif name in _TURNS:
-            found.note(task.path, value.line, f"the task has {name}, which only Ansible can expand")
+            collector.note(task.path, value.line, f"the task has {name}, which only Ansible can expand")
     entries = call.need("entries")
     if not entries.is_list:
         raise entries.wrong("entries is no list; if it is a template, let Ansible expand it first")
-    for one in entries.items():
-        with found.entry():
-            entity = one.need("entity")
-            others = [name for name, _ in entity.fields() if name not in {"user", "client"}]
-            if others:
-                raise entity.wrong(f"the module knows no {others[0]} of an entity")
-            given = limits(one.get("quotas"), _KEYS)
-            found.add(
-                one.path, one.line, given, user=_slot(entity, "user"), client_id=_slot(entity, "client")
+    for entry in entries.items():
+        with collector.entry():
+            entity = entry.need("entity")
+            other_names = [name for name, _ in entity.fields() if name not in {"user", "client"}]
+            if other_names:
+                raise entity.wrong(f"the module knows no {other_names[0]} of an entity")
+            quota_limits = limits(entry.get("quotas"), _KEYS)
+            collector.add(
+                entry.path, entry.line, quota_limits, user=_slot(entity, "user"), client_id=_slot(entity, "client")
             )  # fmt: skip
 
 
-def _slot(entity: Tree, field: str) -> Slot:
-    found = entity.get(field)
-    name = found.text() if found is not None else ""
-    if found is not None and ("{{" in name or "{%" in name):
-        raise found.wrong("a template; let Ansible expand it first")
+def _slot(entity: DocumentTree, field: str) -> Slot:
+    value = entity.get(field)
+    name = value.text() if value is not None else ""
+    if value is not None and ("{{" in name or "{%" in name):
+        raise value.wrong("a template; let Ansible expand it first")
     if not name:
         return ABSENT
     return DEFAULT if name == _DEFAULT else name

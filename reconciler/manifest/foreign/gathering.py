@@ -26,7 +26,7 @@ NO_KEY: Final = "a key that manifests do not know"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class ImportRemark:
     """One thing to tell about a foreign file.
 
     Attributes:
@@ -47,7 +47,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ImportedLimit:
     """One limit as the tool has it.
 
     Attributes:
@@ -55,14 +55,14 @@ class Given:
         text: The value as written.
         line: Where.
         live: Whether it is a printed float64 (as brokers hold it) and not a number that a person wrote.
-        known: Whether the tool has such a limit; what it has not, it never set.
+        is_known: Whether the tool has such a limit; what it has not, it never set.
     """
 
     key: str
     text: str
     line: int
     live: bool = False
-    known: bool = True
+    is_known: bool = True
 
     def value(self) -> float:
         """The number.
@@ -73,15 +73,15 @@ class Given:
         Raises:
             QuotaValueError: It is none, or has a spelling that readers take for different numbers (``017``).
         """
-        found = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
-        if found is None:
+        match = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
+        if match is None:
             raise QuotaValueError("not a decimal number")
-        whole = found.group(1) is None and found.group(2) is None
-        return int(self.text) if whole and not self.live else float(self.text)
+        is_integer = match.group(1) is None and match.group(2) is None
+        return int(self.text) if is_integer and not self.live else float(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportResult:
     """Foreign files as declarations.
 
     Attributes:
@@ -91,11 +91,11 @@ class Imported:
     """
 
     declarations: tuple[Declaration, ...]
-    losses: tuple[Remark, ...]
-    notes: tuple[Remark, ...]
+    losses: tuple[ImportRemark, ...]
+    notes: tuple[ImportRemark, ...]
 
 
-class Gathering:
+class ImportCollector:
     """Where readers put what they find. Its state is what was found so far.
 
     Args:
@@ -105,24 +105,24 @@ class Gathering:
     def __init__(self, *, namespace: str) -> None:
         self._namespace = namespace
         self._found: dict[Entity, Declaration] = {}
-        self._losses: list[Remark] = []
-        self._notes: list[Remark] = []
+        self._losses: list[ImportRemark] = []
+        self._notes: list[ImportRemark] = []
 
-    def result(self) -> Imported:
+    def result(self) -> ImportResult:
         """Everything so far, sorted."""
-        return Imported(
-            declarations=tuple(self._found[one] for one in sorted(self._found, key=sort_key)),
+        return ImportResult(
+            declarations=tuple(self._found[entity] for entity in sorted(self._found, key=sort_key)),
             losses=tuple(sorted(self._losses, key=_place)),
             notes=tuple(sorted(self._notes, key=_place)),
         )
 
-    def lose(self, path: str, line: int, text: str, about: Parts = ()) -> None:
+    def lose(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
         """Something cannot be carried."""
-        self._losses.append(Remark(path=path, line=line, text=text, about=about))
+        self._losses.append(ImportRemark(path=path, line=line, text=text, about=subject))
 
-    def note(self, path: str, line: int, text: str, about: Parts = ()) -> None:
+    def note(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
         """Something was carried, and there is a thing to know about it."""
-        self._notes.append(Remark(path=path, line=line, text=text, about=about))
+        self._notes.append(ImportRemark(path=path, line=line, text=text, about=subject))
 
     @contextmanager
     def entry(self) -> Iterator[None]:
@@ -130,47 +130,47 @@ class Gathering:
         try:
             yield
         except ManifestErrors as errors:
-            for one in errors.problems:
-                self.lose(one.path, one.line, one.message)
+            for problem in errors.problems:
+                self.lose(problem.path, problem.line, problem.message)
 
     def add(
         self,
         path: str,
         line: int,
-        given: Iterable[Given],
+        quota_limits: Iterable[ImportedLimit],
         *,
         user: Slot = ABSENT,
         client_id: Slot = ABSENT,
         ip: Slot = ABSENT,
     ) -> None:
         """The limits of one entity. What a manifest cannot declare is listed instead."""
-        about = parts(Entity((user, client_id, ip)))
-        given = tuple(given)
+        entity_parts = parts(Entity((user, client_id, ip)))
+        quota_limits = tuple(quota_limits)
         try:
             subject = entity(user=user, client_id=client_id, ip=ip)
         except QuotaValueError as error:
-            self.lose(path, line, error.message, about)
+            self.lose(path, line, error.message, entity_parts)
             return
-        why = unwritable_entity(subject)
-        if why:
-            self.lose(path, line, why, about)
+        reason = unwritable_entity(subject)
+        if reason:
+            self.lose(path, line, reason, entity_parts)
             return
-        if not given:
-            self.note(path, line, "no limits, so there is nothing to declare", about)
+        if not quota_limits:
+            self.note(path, line, "no limits, so there is nothing to declare", entity_parts)
             return
         values: dict[Key, float] = {}
         lines: dict[Key, int] = {}
-        for one in given:
+        for limit in quota_limits:
             try:
-                key, value = _checked(subject, one)
+                key, value = _checked(subject, limit)
                 if key in values:
                     raise QuotaValueError("given twice")  # noqa: TRY301 - one way out of the loop
             except QuotaValueError as error:
                 self._losses.append(
-                    Remark(path=path, line=one.line, text=error.message, about=about, key=one.key, value=one.text)
+                    ImportRemark(path=path, line=limit.line, text=error.message, about=entity_parts, key=limit.key, value=limit.text)
                 )  # fmt: skip
             else:
-                values[key], lines[key] = value, one.line
+                values[key], lines[key] = value, limit.line
         if values:
             self._declare(subject, limits_of(values), path, line, _lines_of(lines))
 
@@ -190,17 +190,17 @@ class Gathering:
             self.lose(path, line, f"other limits for the same entity stand at {place}; they were taken", parts(subject))  # fmt: skip
 
 
-def _checked(subject: Entity, one: Given) -> tuple[Key, float]:
-    if not one.known:
+def _checked(subject: Entity, limit: ImportedLimit) -> tuple[Key, float]:
+    if not limit.is_known:
         raise QuotaValueError("the tool has no such limit")
     try:
-        key = Key(one.key)
+        key = Key(limit.key)
     except ValueError:
         raise QuotaValueError(NO_KEY) from None
-    value = check_value(key, one.value())
-    why = unwritable_value(subject, key, value)
-    if why:
-        raise QuotaValueError(why)
+    value = check_value(key, limit.value())
+    reason = unwritable_value(subject, key, value)
+    if reason:
+        raise QuotaValueError(reason)
     return key, value
 
 
@@ -212,5 +212,5 @@ def _lines_of(lines: dict[Key, int]) -> Lines:
     return producer, consumer, request, mutation, connection
 
 
-def _place(one: Remark) -> tuple[str, int, str, str]:
-    return one.path, one.line, one.key, one.text
+def _place(remark: ImportRemark) -> tuple[str, int, str, str]:
+    return remark.path, remark.line, remark.key, remark.text

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifest.foreign.hcl_tokens import Token, not_hcl, tokens
+from reconciler.manifest.foreign.hcl_tokens import HclToken, not_hcl, tokens
 
 _CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Literal:
+class HclLiteral:
     """A string or number that is written out."""
 
     text: str
@@ -22,26 +22,26 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapping:
-    """An object whose keys and values are written out, in the order of the file; other values are ``Unread``."""
+class HclObject:
+    """An object whose keys and values are written out, in the order of the file; other values are ``HclExpression``."""
 
     entries: tuple[tuple[str, "Value"], ...]
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class HclExpression:
     """An expression that would have to be evaluated."""
 
-    words: str
+    text: str
     line: int
 
 
-Value: TypeAlias = Literal | Mapping | Unread
+Value: TypeAlias = HclLiteral | HclObject | HclExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ResourceBlock:
     """One resource block.
 
     Attributes:
@@ -65,27 +65,27 @@ MOST_DEPTH: Final = 100
 """Levels of objects in one value. Terraform's own modules have fewer than ten."""
 
 
-def resources(text: str, path: str) -> list[Resource]:
+def resources(text: str, path: str) -> list[ResourceBlock]:
     """Every top-level ``resource`` block.
 
     Raises:
         ManifestErrors: The text is not HCL as far as it has to be read.
     """
-    return _Reading(list(tokens(text.removeprefix("\ufeff"), path)), path).resources()
+    return _HclParser(list(tokens(text.removeprefix("\ufeff"), path)), path).resources()
 
 
-class _Reading:
+class _HclParser:
     """Tokens of one file and how far they were read."""
 
-    def __init__(self, found: list[Token], path: str) -> None:
-        last = found[-1].line if found else 1
-        self._tokens = [*found, Token("end", "", last)]
+    def __init__(self, token_list: list[HclToken], path: str) -> None:
+        last = token_list[-1].line if token_list else 1
+        self._tokens = [*token_list, HclToken("end", "", last)]
         self._path = path
         self._at = 0
         self._depth = 0
 
-    def resources(self) -> list[Resource]:
-        found: list[Resource] = []
+    def resources(self) -> list[ResourceBlock]:
+        resource_list: list[ResourceBlock] = []
         while self._peek().kind != "end":
             if self._peek().kind == "line":
                 self._at += 1
@@ -97,15 +97,15 @@ class _Reading:
             elif name.text == "resource" and len(labels) == 2:
                 entities: list[dict[str, Value]] = []
                 attributes, blocks = self._body(entities)
-                found.append(
-                    Resource(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks,
+                resource_list.append(
+                    ResourceBlock(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks,
                              entities=tuple(entities))
                 )  # fmt: skip
             else:
                 self._skip()
-        return found
+        return resource_list
 
-    def _peek(self) -> Token:
+    def _peek(self) -> HclToken:
         """The next token; behind the last one it is the end again, however often it is asked for."""
         return self._tokens[min(self._at, len(self._tokens) - 1)]
 
@@ -119,7 +119,7 @@ class _Reading:
         while self._peek().kind == "line" or self._is(","):
             self._at += 1
 
-    def _header(self) -> tuple[Token, list[str]]:
+    def _header(self) -> tuple[HclToken, list[str]]:
         """A name with its labels, up to the brace or the equals sign."""
         name = self._peek()
         if name.kind != "word":
@@ -179,26 +179,26 @@ class _Reading:
         """One expression: literal, object of literals, or stepped over."""
         start = self._at
         token = self._peek()
-        made: Value | None = None
+        value: Value | None = None
         if token.kind in {"string", "number"}:
             self._at += 1
-            made = Literal(text=token.text, line=token.line)
+            value = HclLiteral(text=token.text, line=token.line)
         elif self._is("-") and self._tokens[start + 1].kind == "number":
             self._at += 2
-            made = Literal(text=f"-{self._tokens[start + 1].text}", line=token.line)
+            value = HclLiteral(text=f"-{self._tokens[start + 1].text}", line=token.line)
         elif self._is("{"):
             if self._depth >= MOST_DEPTH:
                 raise self._wrong(f"objects are nested deeper than {MOST_DEPTH} levels")
             self._depth += 1
-            made = self._mapping()
+            value = self._mapping()
             self._depth -= 1
         after = self._peek()
-        if made is not None and (after.kind in {"line", "end"} or self._is(",") or self._is("}")):
-            return made
+        if value is not None and (after.kind in {"line", "end"} or self._is(",") or self._is("}")):
+            return value
         self._at = start
         return self._unread()
 
-    def _unread(self) -> Unread:
+    def _unread(self) -> HclExpression:
         first = self._at
         while not (self._peek().kind in {"line", "end"} or self._is(",") or self._is("}")):
             if self._peek().kind == "mark" and self._peek().text in _CLOSING:
@@ -209,10 +209,10 @@ class _Reading:
                 self._at += 1
         if self._at == first:
             raise self._wrong("a value is missing")
-        words = " ".join(one.text or one.kind for one in self._tokens[first : self._at] if one.kind != "line")  # fmt: skip
-        return Unread(words=words, line=self._tokens[first].line)
+        words = " ".join(token.text or token.kind for token in self._tokens[first : self._at] if token.kind != "line")  # fmt: skip
+        return HclExpression(text=words, line=self._tokens[first].line)
 
-    def _mapping(self) -> Mapping | None:
+    def _mapping(self) -> HclObject | None:
         """An object; ``None`` if it is a ``for`` expression or has keys that would have to be evaluated."""
         line = self._peek().line
         entries: list[tuple[str, Value]] = []
@@ -221,7 +221,7 @@ class _Reading:
             self._lines()
             if self._is("}"):
                 self._at += 1
-                return Mapping(entries=tuple(entries), line=line)
+                return HclObject(entries=tuple(entries), line=line)
             key = self._peek()
             self._at += 1
             if key.kind not in {"string", "word"} or not (self._is("=") or self._is(":")):

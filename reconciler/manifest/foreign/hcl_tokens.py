@@ -22,7 +22,7 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class HclToken:
     """One token.
 
     Attributes:
@@ -46,7 +46,7 @@ def not_hcl(path: str, line: int, message: str) -> ManifestErrors:
     return ManifestErrors([Problem(path, line, 0, f"not HCL: {message}")])
 
 
-def tokens(text: str, path: str) -> Iterator[Token]:
+def tokens(text: str, path: str) -> Iterator[HclToken]:
     """Every token.
 
     Raises:
@@ -54,18 +54,18 @@ def tokens(text: str, path: str) -> Iterator[Token]:
     """
     at, line = 0, 1
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise not_hcl(path, line, f"{text[at]!r} does not belong here")
-        kind, end = found.lastgroup or "", found.end()
+        kind, end = match.lastgroup or "", match.end()
         if kind == "quote":
             content, end = _string(text, end, path, line)
-            yield Token("template" if content is None else "string", content or "", line)
+            yield HclToken("template" if content is None else "string", content or "", line)
         elif kind == "heredoc":
-            end = _heredoc(text, end, found["stop"], path, line)
-            yield Token("heredoc", "", line)
+            end = _heredoc(text, end, match["stop"], path, line)
+            yield HclToken("heredoc", "", line)
         elif kind != "blank":
-            yield Token(kind, found.group(), line)
+            yield HclToken(kind, match.group(), line)
         line += text.count("\n", at, end)
         at = end
 
@@ -75,10 +75,10 @@ def _string(text: str, at: int, path: str, line: int, depth: int = 0) -> tuple[s
     parts: list[str] = []
     template = False
     while True:
-        one = text[at : at + 1]
-        if one in {"", "\n"}:
+        character = text[at : at + 1]
+        if character in {"", "\n"}:
             raise not_hcl(path, line, "a string does not end")
-        if one == '"':
+        if character == '"':
             return None if template else "".join(parts), at + 1
         if text[at : at + 3] in {"$${", "%%{"}:
             parts.append(text[at + 1 : at + 3])
@@ -86,25 +86,25 @@ def _string(text: str, at: int, path: str, line: int, depth: int = 0) -> tuple[s
         elif text[at : at + 2] in {"${", "%{"}:
             template = True
             at = _template_end(text, at + 2, path, line, depth + 1)
-        elif one == "\\":
+        elif character == "\\":
             content, at = _escape(text, at + 1, path, line)
             parts.append(content)
         else:
-            parts.append(one)
+            parts.append(character)
             at += 1
 
 
 def _escape(text: str, at: int, path: str, line: int) -> tuple[str, int]:
-    one = text[at : at + 1]
-    if one in _ESCAPES:
-        return _ESCAPES[one], at + 1
-    width = {"u": 4, "U": 8}.get(one, 0)
+    character = text[at : at + 1]
+    if character in _ESCAPES:
+        return _ESCAPES[character], at + 1
+    width = {"u": 4, "U": 8}.get(character, 0)
     digits = text[at + 1 : at + 1 + width]
     if width and len(digits) == width and re.fullmatch("[0-9a-fA-F]+", digits):
         code = int(digits, 16)
         if code < 0x110000:
             return chr(code), at + 1 + width
-    raise not_hcl(path, line, f"\\{one} is no escape")
+    raise not_hcl(path, line, f"\\{character} is no escape")
 
 
 def _template_end(text: str, at: int, path: str, line: int, depth: int) -> int:
@@ -112,14 +112,14 @@ def _template_end(text: str, at: int, path: str, line: int, depth: int) -> int:
         raise not_hcl(path, line, f"templates are nested deeper than {MOST_TEMPLATES} levels")
     braces = 1
     while braces:
-        one = text[at : at + 1]
-        if not one:
+        character = text[at : at + 1]
+        if not character:
             raise not_hcl(path, line, "a template does not end")
         at += 1
-        if one == '"':
+        if character == '"':
             _, at = _string(text, at, path, line, depth)
-        elif one in "{}":
-            braces += 1 if one == "{" else -1
+        elif character in "{}":
+            braces += 1 if character == "{" else -1
     return at
 
 

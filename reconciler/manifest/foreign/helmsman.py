@@ -9,8 +9,8 @@ the quota's override for the cluster.
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering
-from reconciler.manifest.foreign.trees import Tree, documents, given, only_cluster
+from reconciler.manifest.foreign.gathering import Files, ImportCollector
+from reconciler.manifest.foreign.trees import DocumentTree, documents, read_limit, only_cluster
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -24,20 +24,20 @@ _KEYS: Final = {
 }
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Gather every quota.
 
     Args:
         files: The configuration, the list that it names, or both.
-        found: Where the quotas go.
+        collector: Where the quotas go.
         cluster: Whose overrides count; ``None`` = these are not files for several clusters.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, there is more than one configuration, its list is missing, or
             the files are for several clusters and none is chosen.
     """
-    lists: list[Tree] = []
-    configuration: Tree | None = None
+    lists: list[DocumentTree] = []
+    configuration: DocumentTree | None = None
     for path, text in files:
         for document in documents(path, text):
             if document.is_list:
@@ -53,53 +53,53 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:
         if quotas is not None:
             lists.append(quotas)
         elif not lists:
-            named = configuration.need("quotasFile")
-            raise named.wrong("the quotas stand in a file of their own; hand that in, too")
-    quotas_of = [one for several in lists for one in several.items()]
+            quotas_file = configuration.need("quotasFile")
+            raise quotas_file.wrong("the quotas stand in a file of their own; hand that in, too")
+    quotas_of = [quota for quota_list in lists for quota in quota_list.items()]
     _check_cluster(quotas_of, defaults, cluster)
-    for one in quotas_of:
-        with found.entry():
-            _read_quota(one, defaults, cluster, found)
+    for quota in quotas_of:
+        with collector.entry():
+            _read_quota(quota, defaults, cluster, collector)
 
 
-def _check_cluster(quotas: Iterable[Tree], defaults: Tree | None, chosen: str | None) -> None:
+def _check_cluster(quotas: Iterable[DocumentTree], defaults: DocumentTree | None, cluster: str | None) -> None:
     places: dict[str, str] = {}
-    for one in (*quotas, *([defaults] if defaults is not None else ())):
-        clusters = one.get(_CLUSTERS) if one.is_mapping else None
+    for quota in (*quotas, *([defaults] if defaults is not None else ())):
+        clusters = quota.get(_CLUSTERS) if quota.is_mapping else None
         for name, _ in clusters.fields() if clusters is not None else ():
-            _ = places.setdefault(name, f"{one.path}:{one.line}")
-    if chosen is not None or places:
-        only_cluster(places, chosen, "cluster of the enforcer", must_choose=True)
+            _ = places.setdefault(name, f"{quota.path}:{quota.line}")
+    if cluster is not None or places:
+        only_cluster(places, cluster, "cluster of the enforcer", must_choose=True)
 
 
-def _read_quota(one: Tree, defaults: Tree | None, cluster: str | None, found: Gathering) -> None:
-    layers = [defaults, _of_cluster(defaults, cluster), one]
+def _read_quota(quota: DocumentTree, defaults: DocumentTree | None, cluster: str | None, collector: ImportCollector) -> None:
+    layers = [defaults, _of_cluster(defaults, cluster), quota]
     if cluster is not None:
-        clusters = one.get(_CLUSTERS)
+        clusters = quota.get(_CLUSTERS)
         if clusters is None:
-            raise one.wrong("has no clusters, which the enforcer refuses")
-        named = dict(clusters.fields())
-        if cluster not in named:
+            raise quota.wrong("has no clusters, which the enforcer refuses")
+        quotas_by_cluster = dict(clusters.fields())
+        if cluster not in quotas_by_cluster:
             return
-        layers.append(named[cluster])
-    fields: dict[str, Tree] = {}
+        layers.append(quotas_by_cluster[cluster])
+    fields: dict[str, DocumentTree] = {}
     for layer in layers:
         if layer is not None and not layer.is_null:
             fields.update(layer.fields())
     _ = fields.pop(_CLUSTERS, None)
     user, client_id = (_slot(fields.pop(name, None)) for name in _SLOTS)
     if user is ABSENT and client_id is ABSENT:
-        raise one.wrong("neither principal nor client")
-    rates = [given(name, value, _KEYS) for name, value in fields.items() if not value.is_null]
-    found.add(one.path, one.line, rates, user=user, client_id=client_id)
+        raise quota.wrong("neither principal nor client")
+    rates = [read_limit(name, value, _KEYS) for name, value in fields.items() if not value.is_null]
+    collector.add(quota.path, quota.line, rates, user=user, client_id=client_id)
 
 
-def _of_cluster(defaults: Tree | None, cluster: str | None) -> Tree | None:
+def _of_cluster(defaults: DocumentTree | None, cluster: str | None) -> DocumentTree | None:
     return None if defaults is None or cluster is None else defaults.dig(_CLUSTERS, cluster)
 
 
-def _slot(found: Tree | None) -> Slot:
-    if found is None or found.is_null:
+def _slot(value: DocumentTree | None) -> Slot:
+    if value is None or value.is_null:
         return ABSENT
-    name = found.text()
+    name = value.text()
     return DEFAULT if name == _DEFAULT else name

@@ -6,8 +6,8 @@ which slots count and which are defaults; the names of the other slots are ignor
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering
-from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.manifest.foreign.gathering import Files, ImportCollector
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -31,7 +31,7 @@ _TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
 """Type to what user and client-id are."""
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather every quota; resources of other kinds are passed over.
 
     Raises:
@@ -39,24 +39,24 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noq
     """
     for path, text in files:
         for document in documents(path, text):
-            with found.entry():
-                kind = document.named("kind") or ""
-                if not (document.named("apiVersion") or "").startswith(API):
+            with collector.entry():
+                kind = document.text_field("kind") or ""
+                if not (document.text_field("apiVersion") or "").startswith(API):
                     continue
                 if kind == f"{KIND}List":
-                    for one in document.need("items").items():
-                        with found.entry():
-                            _read_resource(one, found)
+                    for resource in document.need("items").items():
+                        with collector.entry():
+                            _read_resource(resource, collector)
                 elif kind == KIND:
-                    _read_resource(document, found)
+                    _read_resource(document, collector)
 
 
-def _read_resource(one: Tree, found: Gathering) -> None:
-    mark = one.dig("metadata", "annotations", _DELETE)
-    if mark is not None and mark.spelled() == "true":
-        found.note(one.path, one.line, f"marked with {_DELETE}, so it is not declared")
+def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
+    mark = resource.dig("metadata", "annotations", _DELETE)
+    if mark is not None and mark.scalar_text() == "true":
+        collector.note(resource.path, resource.line, f"marked with {_DELETE}, so it is not declared")
         return
-    spec = one.need("spec")
+    spec = resource.need("spec")
     kind = spec.need("type")
     forms = _TYPES.get(kind.text())
     if forms is None:
@@ -67,26 +67,26 @@ def _read_resource(one: Tree, found: Gathering) -> None:
     ignored = [
         field
         for field, form in zip(("user", "clientId"), forms, strict=True)
-        if form is not _NAMED and entity is not None and entity.named(field)
+        if form is not _NAMED and entity is not None and entity.text_field(field)
     ]
     if ignored:
-        found.note(
-            one.path, spec.line, f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}"
+        collector.note(
+            resource.path, spec.line, f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}"
         )
-    found.add(
-        one.path, spec.line, limits(spec.get("configs"), _KEYS), user=user, client_id=client_id
+    collector.add(
+        resource.path, spec.line, limits(spec.get("configs"), _KEYS), user=user, client_id=client_id
     )
 
 
-def _slot(entity: Tree | None, spec: Tree, field: str, form: bool | None) -> Slot:  # noqa: FBT001 - a row of the table
+def _slot(entity: DocumentTree | None, spec: DocumentTree, field: str, form: bool | None) -> Slot:  # noqa: FBT001 - a row of the table
     if form is None:
         return DEFAULT
     if form is False:
         return ABSENT
-    found = entity.get(field) if entity is not None else None
-    if found is None:
+    value = entity.get(field) if entity is not None else None
+    if value is None:
         raise (spec if entity is None else entity).wrong(f"entity.{field} is missing")
-    name = found.text()
+    name = value.text()
     if "{{" in name or "{%" in name:
-        raise found.wrong("a template; let Jikkou render it first")
+        raise value.wrong("a template; let Jikkou render it first")
     return name

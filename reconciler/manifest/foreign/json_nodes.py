@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
-from reconciler.manifest.nodes import Block, Entry, Items, Node, Scalar
+from reconciler.manifest.nodes import MappingNode, MappingEntry, SequenceNode, Node, ScalarNode
 
 MAX_DEPTH: Final = 200
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
@@ -28,7 +28,7 @@ def read(text: str, path: str) -> Node:
     Raises:
         ManifestErrors: It is not JSON, a key stands twice, or it is nested too deep.
     """
-    reading = _Reading(text.removeprefix("\ufeff"), path)
+    reading = _JsonParser(text.removeprefix("\ufeff"), path)
     root, at = reading.value(0, 0)
     at = reading.skip(at)
     if at != len(reading.text):
@@ -36,13 +36,13 @@ def read(text: str, path: str) -> Node:
     return root
 
 
-class _Reading:
+class _JsonParser:
     """One text; positions are offsets into it."""
 
     def __init__(self, text: str, path: str) -> None:
         self.text = text
         self._path = path
-        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def wrong(self, at: int, message: str) -> ManifestErrors:
         line, column = self._place(at)
@@ -53,8 +53,8 @@ class _Reading:
         return line, at - self._lines[line - 1] + 1
 
     def skip(self, at: int) -> int:
-        found = _BLANK.match(self.text, at)
-        return found.end() if found else at
+        match = _BLANK.match(self.text, at)
+        return match.end() if match else at
 
     def value(self, at: int, depth: int) -> tuple[Node, int]:
         at = self.skip(at)
@@ -68,23 +68,23 @@ class _Reading:
             case '"':
                 return self._string(at)
             case _:
-                found = _ATOM.match(self.text, at)
-                if found is None:
+                match = _ATOM.match(self.text, at)
+                if match is None:
                     raise self.wrong(at, "a value is missing" if at < len(self.text) else "it ends too early")  # fmt: skip
-                return Scalar(found.group(), True, *self._place(at)), found.end()  # noqa: FBT003 - a named tuple
+                return ScalarNode(match.group(), True, *self._place(at)), match.end()  # noqa: FBT003 - a named tuple
 
-    def _string(self, at: int) -> tuple[Scalar, int]:
-        found = _STRING.match(self.text, at)
-        if found is None:
+    def _string(self, at: int) -> tuple[ScalarNode, int]:
+        match = _STRING.match(self.text, at)
+        if match is None:
             raise self.wrong(at, "a string does not end on its line")
         try:
-            content: str = json.loads(found.group())
+            content: str = json.loads(match.group())
         except json.JSONDecodeError as error:
             raise self.wrong(at + error.pos, error.msg) from None
-        return Scalar(content, False, *self._place(at)), found.end()  # noqa: FBT003 - a named tuple
+        return ScalarNode(content, False, *self._place(at)), match.end()  # noqa: FBT003 - a named tuple
 
-    def _block(self, start: int, depth: int) -> tuple[Block, int]:
-        entries: dict[str, Entry] = {}
+    def _block(self, start: int, depth: int) -> tuple[MappingNode, int]:
+        entries: dict[str, MappingEntry] = {}
         at = self.skip(start + 1)
         if self.text[at : at + 1] != "}":
             while True:
@@ -98,14 +98,14 @@ class _Reading:
                 if self.text[end : end + 1] != ":":
                     raise self.wrong(end, "a colon is missing")
                 node, at = self.value(end + 1, depth + 1)
-                entries[key.text] = Entry(key, node)
+                entries[key.text] = MappingEntry(key, node)
                 at = self.skip(at)
                 if self.text[at : at + 1] != ",":
                     break
                 at += 1
-        return Block(entries, *self._place(start)), self._closed(at, "}")
+        return MappingNode(entries, *self._place(start)), self._closed(at, "}")
 
-    def _items(self, start: int, depth: int) -> tuple[Items, int]:
+    def _items(self, start: int, depth: int) -> tuple[SequenceNode, int]:
         nodes: list[Node] = []
         at = self.skip(start + 1)
         if self.text[at : at + 1] != "]":
@@ -116,7 +116,7 @@ class _Reading:
                 if self.text[at : at + 1] != ",":
                     break
                 at += 1
-        return Items(tuple(nodes), *self._place(start)), self._closed(at, "]")
+        return SequenceNode(tuple(nodes), *self._place(start)), self._closed(at, "]")
 
     def _closed(self, at: int, mark: str) -> int:
         if self.text[at : at + 1] != mark:

@@ -7,8 +7,8 @@ live, and that is said. An empty principal is the default user.
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering
-from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.manifest.foreign.gathering import Files, ImportCollector
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 
@@ -20,7 +20,7 @@ _KEYS: Final = {
 }
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather the quotas of every descriptor.
 
     Raises:
@@ -28,25 +28,25 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noq
     """
     for path, text in files:
         for document in documents(path, text):
-            with found.entry():
+            with collector.entry():
                 quotas = document.dig("platform", "kafka", "quotas")
-                for one in quotas.items() if quotas is not None else ():
-                    with found.entry():
-                        _read_quota(one, found)
+                for quota in quotas.items() if quotas is not None else ():
+                    with collector.entry():
+                        _read_quota(quota, collector)
 
 
-def _read_quota(one: Tree, found: Gathering) -> None:
-    principal = one.need(_PRINCIPAL)
+def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
+    principal = quota.need(_PRINCIPAL)
     name = principal.text()
     if "${" in name:
         raise principal.wrong("a placeholder; put its value in first")
-    given = [limit for limit in limits(one, _KEYS) if limit.key != _PRINCIPAL]
+    quota_limits = [limit for limit in limits(quota, _KEYS) if limit.key != _PRINCIPAL]
     if name.startswith(_PREFIX):
-        found.note(
-            one.path,
+        collector.note(
+            quota.path,
             principal.line,
             f"JulieOps takes {_PREFIX} for a part of the name, so this limits nobody; "
             "carried as it is, take the prefix away if the user was meant",
             (("user", name),),
         )
-    found.add(one.path, one.line, given, user=name or DEFAULT)
+    collector.add(quota.path, quota.line, quota_limits, user=name or DEFAULT)

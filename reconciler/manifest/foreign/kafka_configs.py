@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering, Given
+from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
@@ -26,19 +26,19 @@ _IP: Final = "ip"
 _Slots = tuple[Slot, Slot, Slot]
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather the limits of every line."""
     for path, text in files:
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-            _read_line(path, number, line.removesuffix("\r"), found)
+            _read_line(path, number, line.removesuffix("\r"), collector)
 
 
-def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
+def _read_line(path: str, number: int, line: str, collector: ImportCollector) -> None:
     match = _LINE.fullmatch(line)
     if match is None:
         if _NO_QUOTA.fullmatch(line) is None:
             # The line itself is not repeated: it may hold anything, credentials too.
-            found.lose(
+            collector.lose(
                 path,
                 number,
                 "not a line about quotas; a name with a line break looks like this, too",
@@ -46,11 +46,11 @@ def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
         return
     readings = list(_readings(match.group(1)))
     pairs = len(readings)
-    unquoted = [one for one in readings if not any("'" in slot for slot in one[0] if slot)]
+    unquoted = [candidate for candidate in readings if not any("'" in slot for slot in candidate[0] if slot)]
     if len(readings) > 1 and unquoted:
         readings = unquoted
     if len(readings) != 1:
-        found.lose(
+        collector.lose(
             path,
             number,
             "a quote inside a name makes this line readable in several ways"
@@ -60,18 +60,18 @@ def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
         return
     (user, client_id, ip), limits = readings[0]
     if pairs > 1:
-        found.note(
+        collector.note(
             path,
             number,
             "read as a pair of user and client-id; one user with this whole text as its name is printed the same way."
             " The live quotas show which it is: kquota describe",
             parts(Entity((user, client_id, ip))),
         )
-    given = [
-        Given(key=key, text=value, line=number, live=True)
-        for key, _, value in (one.partition("=") for one in limits.split(", ") if one)
+    quota_limits = [
+        ImportedLimit(key=key, text=value, line=number, live=True)
+        for key, _, value in (assignment.partition("=") for assignment in limits.split(", ") if assignment)
     ]
-    found.add(path, number, given, user=user, client_id=client_id, ip=ip)
+    collector.add(path, number, quota_limits, user=user, client_id=client_id, ip=ip)
 
 
 def _readings(text: str) -> Iterator[tuple[_Slots, str]]:
@@ -104,5 +104,5 @@ def _slot(words: str, text: str) -> Slot:
     if text == f"the default {words}":
         return DEFAULT
     before = f"{words} '"
-    named = len(text) > len(before) and text.startswith(before) and text.endswith("'")
-    return text[len(before) : -1] if named else ABSENT
+    is_named = len(text) > len(before) and text.startswith(before) and text.endswith("'")
+    return text[len(before) : -1] if is_named else ABSENT

@@ -8,59 +8,59 @@ look alike; one that names only a user or only a client-id is taken for exactly 
 from collections import Counter
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering, Parts
-from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.manifest.foreign.gathering import Files, ImportCollector, Parts
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
 from reconciler.quota.entity import ABSENT
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather every record.
 
     Raises:
         ManifestErrors: A text is neither JSON nor YAML, or no list.
     """
     for path, text in files:
-        records: list[tuple[Tree, Parts]] = []
+        records: list[tuple[DocumentTree, Parts]] = []
         for document in documents(path, text):
-            for one in document.items():
-                with found.entry():
-                    records.append((one, _named(one)))
-        seen = Counter(named for _, named in records)
-        for one, named in records:
-            with found.entry():
-                _read_record(one, named, found, alike=seen[named] > 1)
+            for record in document.items():
+                with collector.entry():
+                    records.append((record, _entity_parts(record)))
+        entity_counts = Counter(entity_parts for _, entity_parts in records)
+        for record, entity_parts in records:
+            with collector.entry():
+                _read_record(record, entity_parts, collector, alike=entity_counts[entity_parts] > 1)
 
 
-def _named(one: Tree) -> Parts:
-    return tuple((kind, name) for field, kind in _FIELDS if (name := one.named(field)) is not None)
+def _entity_parts(record: DocumentTree) -> Parts:
+    return tuple((kind, name) for field, kind in _FIELDS if (name := record.text_field(field)) is not None)
 
 
-def _read_record(one: Tree, named: Parts, found: Gathering, *, alike: bool) -> None:
-    if not named:
-        found.lose(one.path, one.line, "a default of some type; the answer does not say of which")
+def _read_record(record: DocumentTree, entity_parts: Parts, collector: ImportCollector, *, alike: bool) -> None:
+    if not entity_parts:
+        collector.lose(record.path, record.line, "a default of some type; the answer does not say of which")
         return
     if alike:
-        found.lose(
-            one.path,
-            one.line,
+        collector.lose(
+            record.path,
+            record.line,
             "several records look alike, because the answer does not show defaults",
-            named,
+            entity_parts,
         )
         return
-    if {kind for kind, _ in named} in ({"user"}, {"client-id"}):
-        found.note(
-            one.path,
-            one.line,
+    if {kind for kind, _ in entity_parts} in ({"user"}, {"client-id"}):
+        collector.note(
+            record.path,
+            record.line,
             "taken as it stands; kafka-ui shows the same where the other part is a default",
-            named,
+            entity_parts,
         )
-    slots = dict(named)
-    found.add(
-        one.path,
-        one.line,
-        limits(one.get("quotas"), live=True),
+    slots = dict(entity_parts)
+    collector.add(
+        record.path,
+        record.line,
+        limits(record.get("quotas"), live=True),
         user=slots.get("user", ABSENT),
         client_id=slots.get("client-id", ABSENT),
         ip=slots.get("ip", ABSENT),

@@ -6,14 +6,14 @@ Read in src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20)
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering, Given
-from reconciler.manifest.foreign.trees import Tree, documents
+from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.trees import DocumentTree, documents
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Slot
 
 _DEFAULT: Final = "<default>"
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
     """Gather every quota.
 
     Raises:
@@ -23,50 +23,50 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noq
         for document in documents(path, text):
             if document.is_mapping and not list(document.fields()):
                 continue  # what rpk prints where there is none
-            for one in document.need("quotas").items():
-                with found.entry():
-                    _read_quota(one, found)
+            for quota in document.need("quotas").items():
+                with collector.entry():
+                    _read_quota(quota, collector)
 
 
-def _read_quota(one: Tree, found: Gathering) -> None:
-    named = tuple((part.need("type").text(), _name(part)) for part in one.need("entity").items())
-    values = one.get("values")
-    given = [
-        Given(
+def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
+    entity_parts = tuple((part.need("type").text(), _name(part)) for part in quota.need("entity").items())
+    values = quota.get("values")
+    quota_limits = [
+        ImportedLimit(
             key=value.need("key").text(),
-            text=value.need("value").spelled(),
+            text=value.need("value").scalar_text(),
             line=value.need("value").line,
             live=True,
         )
         for value in (values.items() if values is not None else ())
     ]
-    foreign = sorted({kind for kind, _ in named} - set(ENTITY_TYPES))
+    foreign = sorted({kind for kind, _ in entity_parts} - set(ENTITY_TYPES))
     if foreign:
-        found.lose(
-            one.path, one.line, f"{foreign[0]} is an entity type that manifests do not know", named
+        collector.lose(
+            quota.path, quota.line, f"{foreign[0]} is an entity type that manifests do not know", entity_parts
         )
         return
-    slots: dict[str, Slot] = dict(named)
-    if len(slots) < len(named):
-        found.lose(one.path, one.line, "an entity type stands twice", named)
+    slots: dict[str, Slot] = dict(entity_parts)
+    if len(slots) < len(entity_parts):
+        collector.lose(quota.path, quota.line, "an entity type stands twice", entity_parts)
         return
     if None in slots.values():
-        found.note(
-            one.path,
-            one.line,
+        collector.note(
+            quota.path,
+            quota.line,
             f"rpk prints a default and the name {_DEFAULT} alike; taken for the default",
-            named,
+            entity_parts,
         )
-    found.add(
-        one.path,
-        one.line,
-        given,
+    collector.add(
+        quota.path,
+        quota.line,
+        quota_limits,
         user=slots.get("user", ABSENT),
         client_id=slots.get("client-id", ABSENT),
         ip=slots.get("ip", ABSENT),
     )
 
 
-def _name(part: Tree) -> str | None:
+def _name(part: DocumentTree) -> str | None:
     name = part.need("name").text()
     return DEFAULT if name == _DEFAULT else name

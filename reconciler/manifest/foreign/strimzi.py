@@ -8,8 +8,8 @@ its own name) says which cluster a resource is for.
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, Gathering
-from reconciler.manifest.foreign.trees import Tree, documents, limits, only_cluster
+from reconciler.manifest.foreign.gathering import Files, ImportCollector
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits, only_cluster
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 
@@ -25,81 +25,81 @@ _KEYS: Final = {
 }
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Gather the quotas of every KafkaUser and Kafka; other resources are passed over.
 
     Args:
         files: The files.
-        found: Where the quotas go.
+        collector: Where the quotas go.
         cluster: Only what is for this Strimzi cluster; ``None`` = there must be only one.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, or there are several clusters and none is chosen.
     """
-    chosen: list[tuple[str, Tree]] = []
+    cluster_resources: list[tuple[str, DocumentTree]] = []
     places: dict[str, str] = {}
     for path, text in files:
         for document in documents(path, text):
-            for one in _resources(document):
-                with found.entry():
-                    of = _cluster(one)
-                    if _quotas(one) is None:
+            for resource in _resources(document):
+                with collector.entry():
+                    of = _cluster(resource)
+                    if _quotas(resource) is None:
                         continue
-                    chosen.append((of, one))
+                    cluster_resources.append((of, resource))
                     if of:
-                        _ = places.setdefault(of, f"{path}:{one.line}")
+                        _ = places.setdefault(of, f"{path}:{resource.line}")
     only_cluster(places, cluster, "Strimzi cluster")
-    for of, one in chosen:
+    for of, resource in cluster_resources:
         if cluster is None or of == cluster:
-            with found.entry():
-                _read_resource(one, found)
+            with collector.entry():
+                _read_resource(resource, collector)
 
 
-def _resources(document: Tree) -> Iterator[Tree]:
+def _resources(document: DocumentTree) -> Iterator[DocumentTree]:
     if not document.is_mapping:
         return
     items = document.get("items")
-    if document.named("kind") in _LISTS and items is not None:
-        for one in items.items():
-            yield from _resources(one)
-    elif (document.named("apiVersion") or "").startswith(API) and document.named(
+    if document.text_field("kind") in _LISTS and items is not None:
+        for item in items.items():
+            yield from _resources(item)
+    elif (document.text_field("apiVersion") or "").startswith(API) and document.text_field(
         "kind"
     ) in _READERS:
         yield document
 
 
-def _cluster(one: Tree) -> str:
-    if one.named("kind") == "Kafka":
-        return one.need("metadata").need("name").text()
-    label = one.dig("metadata", "labels", LABEL)
+def _cluster(resource: DocumentTree) -> str:
+    if resource.text_field("kind") == "Kafka":
+        return resource.need("metadata").need("name").text()
+    label = resource.dig("metadata", "labels", LABEL)
     return "" if label is None else label.text()
 
 
-def _quotas(one: Tree) -> Tree | None:
-    return one.dig("spec", "quotas") if one.named("kind") == "KafkaUser" else one.dig("spec", "kafka", "quotas")  # fmt: skip
+def _quotas(resource: DocumentTree) -> DocumentTree | None:
+    return resource.dig("spec", "quotas") if resource.text_field("kind") == "KafkaUser" else resource.dig("spec", "kafka", "quotas")  # fmt: skip
 
 
-def _read_resource(one: Tree, found: Gathering) -> None:
-    quotas = _quotas(one)
+def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
+    quotas = _quotas(resource)
     assert quotas is not None  # noqa: S101 - read() keeps only those that have them
-    _READERS[one.named("kind") or ""](one, quotas, found)
+    _READERS[resource.text_field("kind") or ""](resource, quotas, collector)
 
 
-def _read_user(one: Tree, quotas: Tree, found: Gathering) -> None:
-    name = one.need("metadata").need("name").text()
-    kind = one.dig("spec", "authentication", "type")
+def _read_user(user: DocumentTree, quotas: DocumentTree, collector: ImportCollector) -> None:
+    name = user.need("metadata").need("name").text()
+    kind = user.dig("spec", "authentication", "type")
     tls = kind is not None and kind.text() in _TLS
-    found.add(one.path, quotas.line, limits(quotas, _KEYS), user=f"CN={name}" if tls else name)
+    collector.add(user.path, quotas.line, limits(quotas, _KEYS), user=f"CN={name}" if tls else name)
 
 
-def _read_kafka(one: Tree, quotas: Tree, found: Gathering) -> None:
+def _read_kafka(kafka: DocumentTree, quotas: DocumentTree, collector: ImportCollector) -> None:
     kind = quotas.need("type")
     if kind.text() != "kafka":
         raise kind.wrong(
             f"quotas of type {kind.text()!r} belong to a plugin of the broker; Kafka has no such limits"
         )
-    given = [one for one in limits(quotas, _KEYS) if one.key != "type"]
-    found.add(one.path, quotas.line, given, user=DEFAULT)
+    quota_limits = [limit for limit in limits(quotas, _KEYS) if limit.key != "type"]
+    collector.add(kafka.path, quotas.line, quota_limits, user=DEFAULT)
 
 
 _READERS: Final = {"KafkaUser": _read_user, "Kafka": _read_kafka}

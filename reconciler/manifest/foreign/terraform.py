@@ -12,9 +12,9 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import hcl
-from reconciler.manifest.foreign.gathering import Files, Gathering, Given
+from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
 from reconciler.manifest.foreign.json_nodes import looks_like_json
-from reconciler.manifest.foreign.trees import Tree, documents, limits, only_cluster
+from reconciler.manifest.foreign.trees import DocumentTree, documents, limits, only_cluster
 from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 
 TYPE: Final = "kafka_quota"
@@ -25,91 +25,91 @@ _SHOW: Final = "terraform show -json has it expanded"
 _UNALIASED: Final = "kafka"
 
 
-def read(files: Files, found: Gathering, *, cluster: str | None) -> None:
+def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Gather every resource; those of other types are passed over.
 
     Args:
         files: HCL, or the JSON of a state or plan.
-        found: Where the quotas go.
+        collector: Where the quotas go.
         cluster: Only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
 
     Raises:
         ManifestErrors: A text is neither HCL nor such a JSON, or there are several providers and none is chosen.
     """
-    written: list[tuple[str, hcl.Resource]] = []
+    located_resources: list[tuple[str, hcl.ResourceBlock]] = []
     providers: dict[str, str] = {}
     for path, text in files:
         if looks_like_json(text):
-            _read_shown(path, text, found)
+            _read_shown(path, text, collector)
             continue
-        for one in hcl.resources(text, path):
-            if one.type.startswith(TYPE):
-                written.append((path, one))
-                _ = providers.setdefault(_provider(one), f"{path}:{one.line}")
-    if written or cluster is not None:
+        for resource in hcl.resources(text, path):
+            if resource.type.startswith(TYPE):
+                located_resources.append((path, resource))
+                _ = providers.setdefault(_provider(resource), f"{path}:{resource.line}")
+    if located_resources or cluster is not None:
         only_cluster(providers, cluster, "provider")
-    for path, one in written:
-        if cluster is None or _provider(one) == cluster:
-            with found.entry():
-                _read_written(path, one, found)
+    for path, resource in located_resources:
+        if cluster is None or _provider(resource) == cluster:
+            with collector.entry():
+                _read_written(path, resource, collector)
 
 
-def _provider(one: hcl.Resource) -> str:
-    named = one.attributes.get("provider")
-    return _UNALIASED if named is None else _words(named)
+def _provider(resource: hcl.ResourceBlock) -> str:
+    provider = resource.attributes.get("provider")
+    return _UNALIASED if provider is None else _value_text(provider)
 
 
-def _words(value: hcl.Value) -> str:
+def _value_text(value: hcl.Value) -> str:
     match value:
-        case hcl.Literal(text=text):
+        case hcl.HclLiteral(text=text):
             return text
-        case hcl.Unread(words=words):
+        case hcl.HclExpression(text=words):
             return words.replace(" . ", ".")
-        case hcl.Mapping():
+        case hcl.HclObject():
             return "{…}"
 
 
 # ---- HCL ------------------------------------------------------------------------------------
 
 
-def _read_written(path: str, one: hcl.Resource, found: Gathering) -> None:
-    expands = [name for name in _EXPANDS if name in one.attributes]
+def _read_written(path: str, resource: hcl.ResourceBlock, collector: ImportCollector) -> None:
+    expands = [name for name in _EXPANDS if name in resource.attributes]
     if expands:
-        line = one.attributes[expands[0]].line
-        raise _wrong(path, line, f"{one.type}.{one.name} is made by {expands[0]}; {_SHOW}")
-    if any(block.startswith("dynamic") for block in one.blocks):
-        raise _wrong(path, one.line, f"{one.type}.{one.name} has a dynamic block; {_SHOW}")
-    if one.type == COMPOSITE:
-        pairs = [_written_slot(path, one, entity, "type", "name") for entity in one.entities]
-        slots = _composite(path, one.line, pairs)
-    elif one.type == TYPE:
+        line = resource.attributes[expands[0]].line
+        raise _wrong(path, line, f"{resource.type}.{resource.name} is made by {expands[0]}; {_SHOW}")
+    if any(block.startswith("dynamic") for block in resource.blocks):
+        raise _wrong(path, resource.line, f"{resource.type}.{resource.name} has a dynamic block; {_SHOW}")
+    if resource.type == COMPOSITE:
+        pairs = [_written_slot(path, resource, entity, "type", "name") for entity in resource.entities]
+        slots = _composite(path, resource.line, pairs)
+    elif resource.type == TYPE:
         slots = _slots(
-            path, *_written_slot(path, one, one.attributes, "entity_type", "entity_name")
+            path, *_written_slot(path, resource, resource.attributes, "entity_type", "entity_name")
         )
     else:
-        raise _unknown(path, one.line, one.type, one.name)
-    config = one.attributes.get("config")
-    if config is not None and not isinstance(config, hcl.Mapping):
+        raise _unknown(path, resource.line, resource.type, resource.name)
+    config = resource.attributes.get("config")
+    if config is not None and not isinstance(config, hcl.HclObject):
         raise _wrong(path, config.line, f"config would have to be evaluated; {_SHOW}")
-    given: list[Given] = []
+    quota_limits: list[ImportedLimit] = []
     for key, value in config.entries if config is not None else ():
-        if isinstance(value, hcl.Literal):
-            given.append(Given(key=key, text=value.text, line=value.line))
-        elif _words(value) != "null":
-            with found.entry():
+        if isinstance(value, hcl.HclLiteral):
+            quota_limits.append(ImportedLimit(key=key, text=value.text, line=value.line))
+        elif _value_text(value) != "null":
+            with collector.entry():
                 _ = _literal(path, value)
-    if given or config is None or not config.entries:
-        _add(path, one.line, given, slots, found)
+    if quota_limits or config is None or not config.entries:
+        _add(path, resource.line, quota_limits, slots, collector)
 
 
 def _written_slot(
-    path: str, one: hcl.Resource, attributes: Mapping[str, hcl.Value], kind_key: str, name_key: str
+    path: str, resource: hcl.ResourceBlock, attributes: Mapping[str, hcl.Value], kind_key: str, name_key: str
 ) -> tuple[int, str, str]:
     """Line, type and name of an entity; "" is the default."""
     kind, name = attributes.get(kind_key), attributes.get(name_key)
     if kind is None:
-        raise _wrong(path, one.line, f"{one.type}.{one.name} has no {kind_key}")
-    if isinstance(name, hcl.Unread) and name.words == "null":
+        raise _wrong(path, resource.line, f"{resource.type}.{resource.name} has no {kind_key}")
+    if isinstance(name, hcl.HclExpression) and name.text == "null":
         name = None
     return kind.line, _literal(path, kind), "" if name is None else _literal(path, name)
 
@@ -127,8 +127,8 @@ def _unknown(path: str, line: int, kind: str, name: str) -> ManifestErrors:
 
 
 def _literal(path: str, value: hcl.Value) -> str:
-    if not isinstance(value, hcl.Literal):
-        raise _wrong(path, value.line, f"{_words(value)} would have to be evaluated; {_SHOW}")
+    if not isinstance(value, hcl.HclLiteral):
+        raise _wrong(path, value.line, f"{_value_text(value)} would have to be evaluated; {_SHOW}")
     return value.text
 
 
@@ -143,48 +143,48 @@ def _wrong(path: str, line: int, message: str) -> ManifestErrors:
 
 
 def _add(
-    path: str, line: int, given: list[Given], slots: Mapping[str, Slot], found: Gathering
+    path: str, line: int, quota_limits: list[ImportedLimit], slots: Mapping[str, Slot], collector: ImportCollector
 ) -> None:
-    named = {kind.replace("-", "_"): slot for kind, slot in slots.items()}
-    found.add(path, line, given, **named)
+    slots_by_field = {kind.replace("-", "_"): slot for kind, slot in slots.items()}
+    collector.add(path, line, quota_limits, **slots_by_field)
 
 
 # ---- terraform show -json -------------------------------------------------------------------
 
 
-def _read_shown(path: str, text: str, found: Gathering) -> None:
+def _read_shown(path: str, text: str, collector: ImportCollector) -> None:
     for document in documents(path, text):
         values = document.get("values") or document.get("planned_values")
         if values is None:
             raise document.wrong("not what terraform show -json prints: it has no values")
         root = values.get("root_module")
-        for one in _shown(root) if root is not None else ():
-            with found.entry():
-                attributes = one.need("values")
-                slots = _shown_slots(path, one, attributes)
-                given = limits(attributes.get("config"), live=True)
-                _add(path, one.line, given, slots, found)
+        for resource in _managed_resources(root) if root is not None else ():
+            with collector.entry():
+                attributes = resource.need("values")
+                slots = _shown_slots(path, resource, attributes)
+                quota_limits = limits(attributes.get("config"), live=True)
+                _add(path, resource.line, quota_limits, slots, collector)
 
 
-def _shown_slots(path: str, one: Tree, attributes: Tree) -> Mapping[str, Slot]:
-    type_ = one.named("type") or ""
+def _shown_slots(path: str, resource: DocumentTree, attributes: DocumentTree) -> Mapping[str, Slot]:
+    type_ = resource.text_field("type") or ""
     if type_ == COMPOSITE:
         pairs = []
         for entity in attributes.need("entity").items():
             kind = entity.need("type")
-            pairs.append((kind.line, kind.text(), entity.named("name") or ""))
-        return _composite(path, one.line, pairs)
+            pairs.append((kind.line, kind.text(), entity.text_field("name") or ""))
+        return _composite(path, resource.line, pairs)
     if type_ != TYPE:
-        raise _unknown(path, one.line, type_, one.named("name") or "")
+        raise _unknown(path, resource.line, type_, resource.text_field("name") or "")
     kind = attributes.need("entity_type")
-    return _slots(path, kind.line, kind.text(), attributes.named("entity_name") or "")
+    return _slots(path, kind.line, kind.text(), attributes.text_field("entity_name") or "")
 
 
-def _shown(module: Tree) -> Iterator[Tree]:
+def _managed_resources(module: DocumentTree) -> Iterator[DocumentTree]:
     """The managed resources of a module and of those in it."""
     resources, modules = module.get("resources"), module.get("child_modules")
-    for one in resources.items() if resources is not None else ():
-        if (one.named("type") or "").startswith(TYPE) and one.named("mode") == "managed":
-            yield one
+    for resource in resources.items() if resources is not None else ():
+        if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field("mode") == "managed":
+            yield resource
     for inner in modules.items() if modules is not None else ():
-        yield from _shown(inner)
+        yield from _managed_resources(inner)

@@ -17,18 +17,18 @@ from reconciler.manifest.foreign import (
     strimzi,
     terraform,
 )
-from reconciler.manifest.foreign.gathering import Files, Gathering, Imported
+from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportResult
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """Reads a tool's files into a gathering; ``cluster`` is the tool's own name of a cluster."""
 
-    def __call__(self, files: Files, found: Gathering, *, cluster: str | None) -> None:
+    def __call__(self, files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
         """Gather what the files say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ForeignTool:
     """One tool.
 
     Attributes:
@@ -36,20 +36,20 @@ class Tool:
         cluster: What a cluster is in its files; "" where they are always for one.
     """
 
-    read: Reader
+    read: FormatReader
     cluster: str = ""
 
 
-TOOLS: Final[Mapping[str, Tool]] = {
-    "kafka-configs": Tool(read=kafka_configs.read),
-    "rpk": Tool(read=rpk.read),
-    "jikkou": Tool(read=jikkou.read),
-    "strimzi": Tool(read=strimzi.read, cluster="the label strimzi.io/cluster"),
-    "terraform": Tool(read=terraform.read, cluster="the provider, as kafka.prod"),
-    "ansible": Tool(read=ansible.read),
-    "helmsman": Tool(read=helmsman.read, cluster="its --cluster"),
-    "julie": Tool(read=julie.read),
-    "kafka-ui": Tool(read=kafka_ui.read),
+TOOLS: Final[Mapping[str, ForeignTool]] = {
+    "kafka-configs": ForeignTool(read=kafka_configs.read),
+    "rpk": ForeignTool(read=rpk.read),
+    "jikkou": ForeignTool(read=jikkou.read),
+    "strimzi": ForeignTool(read=strimzi.read, cluster="the label strimzi.io/cluster"),
+    "terraform": ForeignTool(read=terraform.read, cluster="the provider, as kafka.prod"),
+    "ansible": ForeignTool(read=ansible.read),
+    "helmsman": ForeignTool(read=helmsman.read, cluster="its --cluster"),
+    "julie": ForeignTool(read=julie.read),
+    "kafka-ui": ForeignTool(read=kafka_ui.read),
 }
 
 
@@ -59,7 +59,7 @@ def read_files(
     *,
     namespace: str = DEFAULT_NAMESPACE,
     source_cluster: str | None = None,
-) -> Imported:
+) -> ImportResult:
     """What files of a tool declare.
 
     Args:
@@ -72,15 +72,15 @@ def read_files(
         ManifestErrors: A text is not what the tool writes or reads.
         UsageError: The tool keeps no clusters apart.
     """
-    chosen = TOOLS[tool]
-    if source_cluster is not None and not chosen.cluster:
+    foreign_tool = TOOLS[tool]
+    if source_cluster is not None and not foreign_tool.cluster:
         raise UsageError(
             f"files of {tool} are for one cluster; --source-cluster says nothing there"
         )
-    found = Gathering(namespace=namespace)
-    chosen.read(files, found, cluster=source_cluster)
-    made = found.result()
-    if not (made.declarations or made.losses or made.notes):
+    collector = ImportCollector(namespace=namespace)
+    foreign_tool.read(files, collector, cluster=source_cluster)
+    imported = collector.result()
+    if not (imported.declarations or imported.losses or imported.notes):
         problems = [Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files]  # fmt: skip
         raise ManifestErrors(problems)
-    return made
+    return imported

@@ -20,7 +20,7 @@ SUMMARIES: Final[dict[str, str]] = {
 """In the order of the work; ``name`` lives in ``reconciler.spark.jobs.name``."""
 
 
-def named(name: str) -> Job[Any]:
+def load_job(name: str) -> Job[Any]:
     """A job, its module imported now.
 
     Raises:
@@ -28,6 +28,6 @@ def named(name: str) -> Job[Any]:
     """
     if name not in SUMMARIES:
         raise UsageError(f"there is no job {name!r}", hint=f"there are {', '.join(SUMMARIES)}")
-    found = importlib.import_module(f"reconciler.spark.jobs.{name}").JOB
-    assert isinstance(found, Job), name  # noqa: S101 - the table is ours
-    return found
+    job = importlib.import_module(f"reconciler.spark.jobs.{name}").JOB
+    assert isinstance(job, Job), name  # noqa: S101 - the table is ours
+    return job

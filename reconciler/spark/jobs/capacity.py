@@ -12,17 +12,17 @@ from reconciler.lake import pace
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.spark import bounded, facts, load, reading, report_rows, results
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.jobs import rollup
 from reconciler.spark.last_looks import MOST_CLUSTERS, last_looks
 from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.rollup import INTERVAL_MS
-from reconciler.spark.span import Span
+from reconciler.spark.span import TimeWindow
 from reconciler.spark.use import SERIES
 from reconciler.spark.wide import tried
 from reconciler.usage.capacity import HEADROOM_PPM
-from reconciler.usage.reports import CapacityRow, Direction, NoisyRow, UsageReport
+from reconciler.usage.reports import CapacityRow, TrafficDirection, NoisyRow, UsageReport
 from reconciler.usage.samples import MAX_GAP_MS, Cadence
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
@@ -44,27 +44,27 @@ FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CapacitySettings:
     """What to look at, and what brokers can carry; a capacity that is not of its form cannot be built."""
 
-    from_ms: int = asked("begin of the window", metavar="MS")
-    to_ms: int = asked("end of the window, not included", metavar="MS")
-    capacity: tuple[str, ...] = asked(
+    from_ms: int = job_option("begin of the window", metavar="MS")
+    to_ms: int = job_option("end of the window, not included", metavar="MS")
+    capacity: tuple[str, ...] = job_option(
         "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated", default=(), metavar=FORM
     )  # fmt: skip
-    replication_factor: int | None = asked(
+    replication_factor: int | None = job_option(
         "stands for replication where it was not recorded", default=None, metavar="N"
     )
-    cluster: tuple[str, ...] = asked(
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = asked("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+    most: int = job_option("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
 
     def __post_init__(self) -> None:
         _ = capacity_rows(self.capacity, self.replication_factor)
 
 
-def capacity_rows(given: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
+def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
     """Rows of :data:`reconciler.spark.load.CAPACITIES` from arguments.
 
     Raises:
@@ -72,33 +72,33 @@ def capacity_rows(given: Iterable[str], factor: int | None) -> list[tuple[object
     """
     if factor is not None and factor < 1:
         raise UsageError("--replication-factor is at least 1")
-    found: list[tuple[object, ...]] = []
-    for text in given:
+    capacities: list[tuple[object, ...]] = []
+    for text in options:
         cluster, equals, numbers = text.rpartition("=")
         parts = numbers.split(":")
         try:
-            values = [None if one == "-" else int(one) for one in parts[:2]]
+            values = [None if part == "-" else int(part) for part in parts[:2]]
             headroom = int(parts[2]) if len(parts) == 3 else HEADROOM_PPM
         except ValueError:
             values, headroom = [], 0
-        known = [one for one in values if one is not None]
-        if not cluster or not equals or len(values) != 2 or len(parts) > 3 or not 0 < headroom <= 1_000_000 or min(known, default=1) < 1:  # fmt: skip
+        known_values = [value for value in values if value is not None]
+        if not cluster or not equals or len(values) != 2 or len(parts) > 3 or not 0 < headroom <= 1_000_000 or min(known_values, default=1) < 1:  # fmt: skip
             raise UsageError(
                 f"--capacity {text}: not of the form {FORM}",
                 hint="for example --capacity 'abc=125000000:-:800000'",
             )
-        for way, value in zip((Direction.INGRESS, Direction.EGRESS), values, strict=True):
-            found.append((cluster, str(way), value, headroom, factor))
-    return found
+        for way, value in zip((TrafficDirection.INGRESS, TrafficDirection.EGRESS), values, strict=True):
+            capacities.append((cluster, str(way), value, headroom, factor))
+    return capacities
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, settings: CapacitySettings, progress: Progress) -> UsageReport:
     """Work out both tables, keep all rows and tell the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
     """
-    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     clusters = settings.cluster or None
     capacities = spark.createDataFrame(
         capacity_rows(settings.capacity, settings.replication_factor), load.CAPACITIES
@@ -106,90 +106,90 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     _ = rollup.run(
         spark,
         lake,
-        rollup.Settings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
+        rollup.RollupSettings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
         progress,
     )
     looks = last_looks(spark, lake, clusters, span.to_ms)
     notes = facts.evidence(spark, lake, clusters, span, looks)
-    samples, brokers, five = (
+    samples, brokers, five_minutes = (
         reading.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
         for table, name in ((USAGE_SAMPLE, "ts_ms"), (BROKER_SAMPLE, "ts_ms"), (USAGE_5M, "bucket_ms"))
     )  # fmt: skip
     entries = limits_seen(spark, lake, looks)
-    limits = facts.limits_of(five.select(*BUCKET).distinct(), entries).cache()
+    limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(
-        [(one, found.max_gap_ms) for one, found in _paces(lake, settings, span).items()],
+        [(cluster_id, cadence.max_gap_ms) for cluster_id, cadence in _paces(lake, settings, span).items()],
         "cluster_id string, max_gap_ms bigint",
     )
-    known = samples.join(fn.broadcast(gaps), "cluster_id", "left")
+    samples_with_gaps = samples.join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
     # A broker may have been read although no bucket was: its rows are told, so they are kept.
     answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
-    names = sorted({one.cluster_id for one in notes} | {one.unit.cluster_id for one in answered})
+    names = sorted({note.cluster_id for note in notes} | {manifest.unit.cluster_id for manifest in answered})
 
     def attempt(*, wide: bool) -> _Told:
         progress("served at each moment", 0, 0)
-        served = load.moments(known, limits, brokers, longest, wide=wide)
+        served = load.moments(samples_with_gaps, limits, brokers, longest, wide=wide)
         at = load.budgeted(served, capacities).cache()
-        found = load.capacity(at, limits, five.select(*SERIES), span.last_day).cache()
-        over = load.beyond(five, at, INTERVAL_MS).cache()
-        noisy = load.noisy(load.hot(five, over, HOT), limits, span.last_day).cache()
+        capacity_frame = load.capacity(at, limits, five_minutes.select(*SERIES), span.last_day).cache()
+        over = load.beyond(five_minutes, at, INTERVAL_MS).cache()
+        noisy = load.noisy(load.hot(five_minutes, over, HOT), limits, span.last_day).cache()
         try:
-            _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
+            _ = results.commit_results(lake, capacity_frame, CAPACITY_ROW, names, span=span, progress=progress)
             progress("fair shares", 0, 0)
-            beside = bounded.rows(load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
-            _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
+            omitted_rows = bounded.rows(load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
+            _ = results.commit_results(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
             return (
-                report_rows.capacity_rows(found, settings.most),
+                report_rows.capacity_rows(capacity_frame, settings.most),
                 report_rows.noisy_rows(noisy, settings.most),
-                {one["cluster_id"]: one["intervals"] for one in beside},
+                {row["cluster_id"]: row["intervals"] for row in omitted_rows},
             )
         finally:
-            for one in (at, found, over, noisy):
-                _ = one.unpersist()
+            for frame in (at, capacity_frame, over, noisy):
+                _ = frame.unpersist()
 
     try:
-        (capacity, more_capacity), (excess, more_excess), beside = tried(attempt, progress)
+        (capacity, more_capacity), (excess, more_excess), uncounted_by_cluster = tried(attempt, progress)
     finally:
         _ = limits.unpersist()
-    more = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
+    remaining_rows = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
     return UsageReport(
         evidence=notes,
         capacity=capacity,
         noisy=excess,
-        left_out={name: amount for name, amount in more.items() if amount},
-        notes=(*_notes(names, settings), *_left_out(beside)),
+        left_out={name: amount for name, amount in remaining_rows.items() if amount},
+        notes=(*_notes(names, settings), *_left_out(uncounted_by_cluster)),
     )
 
 
-def _inside(span: Span, name: str) -> Column:
+def _inside(span: TimeWindow, name: str) -> Column:
     return (fn.col(name) >= span.from_ms) & (fn.col(name) < span.to_ms)
 
 
-def _paces(lake: Lake, settings: Settings, span: Span) -> dict[str, Cadence]:
+def _paces(lake: Lake, settings: CapacitySettings, span: TimeWindow) -> dict[str, Cadence]:
     return pace.of(lake.manifests(USAGE_SAMPLE, settings.cluster or None, **facts.days(span)))
 
 
-def _notes(names: Iterable[str], settings: Settings) -> tuple[str, ...]:
-    given = {one.rpartition("=")[0] for one in settings.capacity}
+def _notes(names: Iterable[str], settings: CapacitySettings) -> tuple[str, ...]:
+    declared_brokers = {option.rpartition("=")[0] for option in settings.capacity}
     return tuple(
-        f"{one}: no capacity is configured (spec.brokerCapacity), so there is no budget"
-        for one in names
-        if one not in given
+        f"{cluster_id}: no capacity is configured (spec.brokerCapacity), so there is no budget"
+        for cluster_id in names
+        if cluster_id not in declared_brokers
     )
 
 
 def _left_out(intervals: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
-        f"{one}: fair shares are those of the {HOT} intervals furthest beyond the budget; {amount} more are left out"
-        for one, amount in sorted(intervals.items())
+        f"{cluster_id}: fair shares are those of the {HOT} intervals furthest beyond the budget; {amount} more are left out"
+        for cluster_id, amount in sorted(intervals.items())
     )
 
 
 JOB: Final = Job(
     name="capacity",
     summary="Budgets of brokers, what is promised and served at one time, excess over fair shares.",
-    settings=Settings,
+    settings=CapacitySettings,
     run=run,
     example="--from-ms 1795000000000 --to-ms 1796209600000 --capacity abc=125000000:125000000",
 )

@@ -9,26 +9,26 @@ from pyspark.sql import functions as fn
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.spark import fleet_told, history, reading, report_rows, results, validity
-from reconciler.spark.job import Job, asked
-from reconciler.spark.span import Span
-from reconciler.usage.fleet import ChangedRow, ClusterSum, FleetReport
+from reconciler.spark.job import Job, job_option
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.fleet import LimitChangeRow, ClusterTotals, FleetReport
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class HistorySettings:
     """Which changes."""
 
-    from_ms: int = asked("changes since this moment", metavar="MS")
-    to_ms: int = asked("changes until this moment", metavar="MS")
-    cluster: tuple[str, ...] = asked(
+    from_ms: int = job_option("changes since this moment", metavar="MS")
+    to_ms: int = job_option("changes until this moment", metavar="MS")
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = asked("rows to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows to tell; all are kept", default=200, metavar="N")
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> FleetReport:
+def run(spark: SparkSession, lake: Lake, settings: HistorySettings, progress: Progress) -> FleetReport:
     """Read every look up to the end, keep the changes of the window, tell the newest.
 
     Looks before the window are read, too: a change is known by the look before it, and "first seen" by there being none.
@@ -37,56 +37,56 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         UsageError: There is no complete look at any cluster, or the window is empty.
         LakeError: The lake cannot be read or written.
     """
-    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     snapshots = fleet_told.snapshots_of(spark, lake, settings.cluster, span)
-    looks = fleet_told.looks(snapshots, span)
+    looks = fleet_told.snapshot_times(snapshots, span)
     names, notes = fleet_told.looked_at(looks, settings.cluster)
     progress("reading looks", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries = reading.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
-    held = validity.quota_validity(entries.where(before), snapshots.where(before)).cache()
+    validity_periods = validity.quota_validity(entries.where(before), snapshots.where(before)).cache()
     log = reading.frame(spark, lake, APPLY_LOG, names, to_day=span.last_day)
-    changed = history.changes(held, log).where(
+    changed = history.changes(validity_periods, log).where(
         (fn.col("from_ms") >= span.from_ms) & (fn.col("from_ms") < span.to_ms)
     )
     last = spark.createDataFrame(
-        [(one, looks[one]) for one in names], "cluster_id string, look_ms bigint"
+        [(cluster_id, looks[cluster_id]) for cluster_id in names], "cluster_id string, look_ms bigint"
     )
-    ahead = history.ahead(held, _desired(spark, lake, names, span), last)
+    ahead = history.ahead(validity_periods, _desired(spark, lake, names, span), last)
     # Kept by the end of the window, whose result it is.
     rows = changed.unionByName(ahead).withColumn("day", fn.lit(span.last_day)).cache()
-    _ = results.kept(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
-    causes = fleet_told.counted(rows, "cause")
+    _ = results.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
+    causes = fleet_told.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
-    told, more = report_rows.first(rows, ChangedRow, newest, settings.most)
-    for frame in (rows, held):
+    shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, settings.most)
+    for frame in (rows, validity_periods):
         _ = frame.unpersist()
     return FleetReport(
         about="history",
         clusters=tuple(
-            ClusterSum(
-                cluster_id=one,
-                look_ms=looks[one],
-                counts=dict(sorted(causes.get(one, {}).items())),
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=looks[cluster_id],
+                counts=dict(sorted(causes.get(cluster_id, {}).items())),
             )
-            for one in names
+            for cluster_id in names
         ),
-        changed=told,
-        left_out={QUOTA_CHANGE.name: more} if more else {},
+        changed=shown_changes,
+        left_out={QUOTA_CHANGE.name: remaining_rows} if remaining_rows else {},
         notes=notes,
     )
 
 
-def _desired(spark: SparkSession, lake: Lake, names: tuple[str, ...], span: Span) -> DataFrame:
+def _desired(spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow) -> DataFrame:
     """What documents asked for at the end of the window, as ``kquota spark plan`` kept it; nothing where it never ran."""
-    newest = {one.unit.cluster_id: one for one in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)}  # fmt: skip
+    newest = {manifest.unit.cluster_id: manifest for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)}  # fmt: skip
     return reading.of(spark, lake, DESIRED_ENTRY, newest.values())
 
 
 JOB: Final = Job(
     name="history",
     summary="What changed, when, and whether we did it.",
-    settings=Settings,
+    settings=HistorySettings,
     run=run,
     example=f"--from-ms {1_796_209_600_000 - 7 * DAY_MS} --to-ms 1796209600000",
 )

@@ -24,12 +24,12 @@ from reconciler.spark import (
     report_rows,
     results,
 )
-from reconciler.spark.job import Job, Run, asked
+from reconciler.spark.job import Job, JobFunction, job_option
 from reconciler.spark.last_looks import last_looks
 from reconciler.spark.last_looks import limits as limits_seen
-from reconciler.spark.sides import ORDERS, Intended, Sides, order_row, sides
-from reconciler.spark.span import Span
-from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport, PlannedRow
+from reconciler.spark.sides import ORDERS, ClusterPlanInput, PlanFrames, order_row, sides
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.fleet import ClusterTotals, ConflictRow, FleetReport, PlannedRow
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import (
     DESIRED_DOCUMENT,
@@ -48,19 +48,19 @@ OLDEST_DAYS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class PlanSettings:
     """What to plan."""
 
-    to_ms: int = asked("limits as of this moment", metavar="MS")
-    project: str = asked("project file: clusters, policies, guards", metavar="FILE")
-    cluster: tuple[str, ...] = asked(
+    to_ms: int = job_option("limits as of this moment", metavar="MS")
+    project: str = job_option("project file: clusters, policies, guards", metavar="FILE")
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = asked("rows of each kind to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ordered:
+class PlanConstraints:
     """What one cluster's plan may do.
 
     Attributes:
@@ -72,7 +72,7 @@ class Ordered:
     guards: Guards
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> FleetReport:
+def run(spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress) -> FleetReport:
     """Plan from the sides that ``kquota spark plan`` or others keep in the lake, by rules of a project file.
 
     Raises:
@@ -84,27 +84,27 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         text = Path(settings.project).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{settings.project} cannot be read: {error}") from error
-    ordered: dict[str, Ordered] = {}
-    for one in parse(text, settings.project).clusters:
-        cluster_id = one.cluster.expected_cluster_id
+    ordered: dict[str, PlanConstraints] = {}
+    for cluster in parse(text, settings.project).clusters:
+        cluster_id = cluster.cluster.expected_cluster_id
         if cluster_id is not None and (not settings.cluster or cluster_id in settings.cluster):
-            ordered[cluster_id] = Ordered(
-                rules=one.cluster.rules(complete=True, removals_known=True),
-                guards=one.cluster.guards,
+            ordered[cluster_id] = PlanConstraints(
+                rules=cluster.cluster.rules(complete=True, removals_known=True),
+                guards=cluster.cluster.guards,
             )
-    view = _View(spark, lake, tuple(ordered), settings.to_ms)
-    days = {name: _kept_days(lake, name, view.span) for name in view.names}
+    view = _ObservedFleet(spark, lake, tuple(ordered), settings.to_ms)
+    days = {name: _last_document_day(lake, name, view.span) for name in view.names}
     return _planned(view, _from_lake(view, ordered, days), ordered, settings.most, progress)
 
 
-def of_fleet(fleet: Mapping[str, Intended], guards: Mapping[str, Guards]) -> Run[Settings]:
+def of_fleet(fleet: Mapping[str, ClusterPlanInput], guards: Mapping[str, Guards]) -> JobFunction[PlanSettings]:
     """The same job from sides that were read already; of its settings only the moment and ``most`` count."""
 
     def work(
-        spark: SparkSession, lake: Lake, settings: Settings, progress: Progress
+        spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress
     ) -> FleetReport:
         return planned(
-            spark, lake, fleet, guards, to_ms=settings.to_ms, most=settings.most, progress=progress
+            spark, lake, fleet, guards, to_ms=settings.to_ms, max_rows=settings.most, progress=progress
         )
 
     return work
@@ -113,11 +113,11 @@ def of_fleet(fleet: Mapping[str, Intended], guards: Mapping[str, Guards]) -> Run
 def planned(
     spark: SparkSession,
     lake: Lake,
-    fleet: Mapping[str, Intended],
+    fleet: Mapping[str, ClusterPlanInput],
     guards: Mapping[str, Guards],
     *,
     to_ms: int,
-    most: int,
+    max_rows: int,
     progress: Progress,
 ) -> FleetReport:
     """Plan from sides that were read here, which are kept in the lake, too.
@@ -128,28 +128,28 @@ def planned(
         fleet: By cluster id.
         guards: By cluster id.
         to_ms: Limits as of this moment.
-        most: Rows of each kind to tell.
+        max_rows: Rows of each kind to tell.
         progress: Told of each phase.
 
     Raises:
         UsageError: There is no complete look at any of the clusters.
         LakeError: The lake cannot be read or written.
     """
-    view = _View(spark, lake, tuple(fleet), to_ms)
+    view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
     progress("reading sides", 0, 0)
-    given = sides(spark, view.live(), {one: fleet[one] for one in view.names}, now=to_ms / 1000)
+    frames = sides(spark, view.live(), {cluster_id: fleet[cluster_id] for cluster_id in view.names}, now=to_ms / 1000)
     for frame, table in (
-        (given.desired, DESIRED_ENTRY), (given.documents, DESIRED_DOCUMENT), (given.owned, OWNED_ENTRY),
+        (frames.desired, DESIRED_ENTRY), (frames.documents, DESIRED_DOCUMENT), (frames.owned, OWNED_ENTRY),
     ):  # fmt: skip
-        own = frame.withColumn("day", fn.lit(view.span.last_day))
-        _ = results.kept(lake, own, table, view.names, span=view.span, progress=progress)
+        day_rows = frame.withColumn("day", fn.lit(view.span.last_day))
+        _ = results.commit_results(lake, day_rows, table, view.names, span=view.span, progress=progress)
     ordered = {
-        one: Ordered(rules=fleet[one].rules, guards=guards.get(one, Guards())) for one in fleet
+        cluster_id: PlanConstraints(rules=fleet[cluster_id].rules, guards=guards.get(cluster_id, Guards())) for cluster_id in fleet
     }
-    return _planned(view, given, ordered, most, progress)
+    return _planned(view, frames, ordered, max_rows, progress)
 
 
-class _View:
+class _ObservedFleet:
     """The clusters that can be planned: those of which the lake has a complete look."""
 
     def __init__(
@@ -160,28 +160,28 @@ class _View:
                 "no cluster to plan for", hint="clusters of a project need expectedClusterId"
             )
         self.spark, self.lake = spark, lake
-        self.span = Span(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
+        self.span = TimeWindow(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
         self.seen = last_looks(spark, lake, clusters, to_ms)
-        self.looks = {name: one.observed_at_ms for name, one in self.seen.items()}
+        self.looks = {name: snapshot.observed_at_ms for name, snapshot in self.seen.items()}
         self.names, self.notes = fleet_told.looked_at(self.looks, clusters)
 
     def live(self) -> DataFrame:
         """The limits of the last complete looks."""
-        return limits_seen(self.spark, self.lake, {one: self.seen[one] for one in self.names})
+        return limits_seen(self.spark, self.lake, {cluster_id: self.seen[cluster_id] for cluster_id in self.names})
 
 
-def _kept_days(lake: Lake, cluster_id: str, span: Span) -> dt.date:
+def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date:
     """The last day for which documents of a cluster are in the lake."""
-    found = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
-    if not found:
+    manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
+    if not manifests:
         raise LakeError(
             f"nobody kept the documents of {cluster_id}, so everything of ours would look undeclared",
             hint="kquota spark plan reads manifests and records, and keeps them",
         )
-    return max(one.unit.day for one in found)
+    return max(manifest.unit.day for manifest in manifests)
 
 
-def _from_lake(view: _View, ordered: Mapping[str, Ordered], days: Mapping[str, dt.date]) -> Sides:
+def _from_lake(view: _ObservedFleet, ordered: Mapping[str, PlanConstraints], days: Mapping[str, dt.date]) -> PlanFrames:
     def side(table: Table) -> DataFrame:
         units = [
             unit
@@ -191,8 +191,8 @@ def _from_lake(view: _View, ordered: Mapping[str, Ordered], days: Mapping[str, d
         return reading.of(view.spark, view.lake, table, units)
 
     now = view.span.to_ms / 1000
-    orders = [order_row(one, ordered[one].rules, view.span.last_day, now=now) for one in view.names]
-    return Sides(
+    orders = [order_row(cluster_id, ordered[cluster_id].rules, view.span.last_day, now=now) for cluster_id in view.names]
+    return PlanFrames(
         live=view.live(),
         desired=side(DESIRED_ENTRY),
         documents=side(DESIRED_DOCUMENT),
@@ -202,76 +202,76 @@ def _from_lake(view: _View, ordered: Mapping[str, Ordered], days: Mapping[str, d
 
 
 def _planned(
-    view: _View, given: Sides, ordered: Mapping[str, Ordered], most: int, progress: Progress
+    view: _ObservedFleet, frames: PlanFrames, ordered: Mapping[str, PlanConstraints], max_rows: int, progress: Progress
 ) -> FleetReport:
     progress("comparing", 0, 0)
     day = fn.lit(view.span.last_day)
-    given = Sides(
-        live=given.live, desired=given.desired, documents=given.documents, owned=given.owned,
-        orders=given.orders.withColumn("day", day),
+    frames = PlanFrames(
+        live=frames.live, desired=frames.desired, documents=frames.documents, owned=frames.owned,
+        orders=frames.orders.withColumn("day", day),
     )  # fmt: skip
-    different = plan.differences(given).cache()
+    different = plan.differences(frames).cache()
     _ = different.count()  # from here on Spark knows how small it is
-    laid = plan.laid_out(different, given).cache()
+    laid = plan.laid_out(different, frames).cache()
     _ = laid.count()
-    found = plan.described(laid, given).cache()
-    occurring = bounded.rows(plan.patterns(found), MOST_PATTERNS, "patterns of pairs")
+    described_pairs = plan.described(laid, frames).cache()
+    occurring = bounded.rows(plan.patterns(described_pairs), MOST_PATTERNS, "patterns of pairs")
     progress("asking the core", 0, 0)
-    decided = plan.decided(found, plan.verdicts(found, (row["pattern"] for row in occurring)))
+    decided = plan.decided(described_pairs, plan.verdicts(described_pairs, (row["pattern"] for row in occurring)))
     decided = decided.cache()
     rows = plan.rows(decided).cache()
-    doubted = plan.conflicts(different, given).withColumn("day", day).cache()
+    doubted = plan.conflicts(different, frames).withColumn("day", day).cache()
     for frame, table in ((rows, PLAN_ROW), (doubted, PLAN_CONFLICT)):
-        _ = results.kept(view.lake, frame, table, view.names, span=view.span, progress=progress)
-    sums = _sums(given, different, decided)
-    report = _told(view, ordered, sums, rows=rows, doubted=doubted, most=most)
-    for frame in (rows, doubted, decided, found, laid, different):
+        _ = results.commit_results(view.lake, frame, table, view.names, span=view.span, progress=progress)
+    sums = _sums(frames, different, decided)
+    report = _build_report(view, ordered, sums, rows=rows, doubted=doubted, max_rows=max_rows)
+    for frame in (rows, doubted, decided, described_pairs, laid, different):
         _ = frame.unpersist()
     return report
 
 
-def _sums(given: Sides, different: DataFrame, decided: DataFrame) -> dict[str, dict[str, int]]:
+def _sums(frames: PlanFrames, different: DataFrame, decided: DataFrame) -> dict[str, dict[str, int]]:
     """Numbers of each cluster, those of the verdicts by their words."""
-    totals = fleet_told.sums(plan_sums.totals(given, different, decided))
-    found = {
+    totals = fleet_told.sums(plan_sums.totals(frames, different, decided))
+    totals_by_cluster = {
         name: {total: int(row[total]) for total in plan_sums.TOTALS} for name, row in totals.items()
     }
-    most = 200 * fleet_told.MOST_CLUSTERS
-    for row in bounded.rows(plan_sums.verdict_counts(decided), most, "sums"):
+    max_groups = 200 * fleet_told.MOST_CLUSTERS
+    for row in bounded.rows(plan_sums.verdict_counts(decided), max_groups, "sums"):
         word = f"{row['cause']} {row['action']}{' (ignored)' if row['ignored'] else ''}"
-        found[row["cluster_id"]][word] = row["pairs"]
-    return found
+        totals_by_cluster[row["cluster_id"]][word] = row["pairs"]
+    return totals_by_cluster
 
 
-def _told(
-    view: _View,
-    ordered: Mapping[str, Ordered],
+def _build_report(
+    view: _ObservedFleet,
+    ordered: Mapping[str, PlanConstraints],
     sums: Mapping[str, Mapping[str, int]],
     *,
     rows: DataFrame,
     doubted: DataFrame,
-    most: int,
+    max_rows: int,
 ) -> FleetReport:
     order = ("cluster_id", "level", "entity_json", "quota_key")
-    planned_rows, more = report_rows.first(rows, PlannedRow, order, most)
+    planned_rows, remaining_rows = report_rows.first(rows, PlannedRow, order, max_rows)
     conflicts, more_conflicts = report_rows.first(
-        doubted, ConflictRow, ("cluster_id", "entity_json", "quota_key", "path", "line"), most
+        doubted, ConflictRow, ("cluster_id", "entity_json", "quota_key", "path", "line"), max_rows
     )
-    left = {PLAN_ROW.name: more, PLAN_CONFLICT.name: more_conflicts}
+    remaining_by_table = {PLAN_ROW.name: remaining_rows, PLAN_CONFLICT.name: more_conflicts}
     return FleetReport(
         about="plan",
         clusters=tuple(
-            ClusterSum(
-                cluster_id=one,
-                look_ms=view.looks[one],
-                counts=sums[one],
-                violations=violations(sums[one], ordered[one].guards),
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=view.looks[cluster_id],
+                counts=sums[cluster_id],
+                violations=violations(sums[cluster_id], ordered[cluster_id].guards),
             )
-            for one in view.names
+            for cluster_id in view.names
         ),
         planned=planned_rows,
         conflicts=conflicts,
-        left_out={name: amount for name, amount in left.items() if amount},
+        left_out={name: amount for name, amount in remaining_by_table.items() if amount},
         notes=view.notes,
     )
 
@@ -279,25 +279,25 @@ def _told(
 def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
     """What the guards that count say, in the core's own sentences; others need every client's limit (``kquota plan``)."""
     owned = sums["owned_pairs"]
-    found = [
+    guard_violations = [
         *nothing_declared(sums["documents"], sums["desired_pairs"], owned, guards),
         *too_many_removals(sums["removals"], owned, guards),
     ]
-    told = [f"{one.message}; {one.allow_with} allows it" for one in found]
+    sentences = [f"{violation.message}; {violation.allow_with} allows it" for violation in guard_violations]
     if guards.protect_defaults and sums["on_defaults"]:
-        told.append(
+        sentences.append(
             f"{sums['on_defaults']} changes on default entities reach clients that nobody named;"
             " guards.protectDefaults: false allows it"
         )
     if sums["conflicts"]:
-        told.append(f"{sums['conflicts']} pairs are claimed by several documents")
-    return tuple(told)
+        sentences.append(f"{sums['conflicts']} pairs are claimed by several documents")
+    return tuple(sentences)
 
 
 JOB: Final = Job(
     name="plan",
     summary="What would change on all clusters, as kquota plan says of one.",
-    settings=Settings,
+    settings=PlanSettings,
     run=run,
     example="--to-ms 1796209600000 --project kquota.yaml",
 )

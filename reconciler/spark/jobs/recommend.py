@@ -16,19 +16,19 @@ from reconciler.lake import replay
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of, state_of
 from reconciler.lake.manifest import Unit
-from reconciler.lake.replay import Replay
+from reconciler.lake.replay import RecordedWindow
 from reconciler.manifest.project import parse
 from reconciler.manifest.whatif_policy import policy_of
 from reconciler.ports import Progress
 from reconciler.quota.entity import Entity
 from reconciler.spark import bounded, question, reading, recommend, windows, writing
 from reconciler.spark.candidates import inputs_of, text_of
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.question import BUCKET, bucket_of_row
-from reconciler.spark.recommend import BUMPED, CASES, PINNED, Sizing
+from reconciler.spark.recommend import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.spark.wide import tried
 from reconciler.usage.findings import RecommendationRow
-from reconciler.usage.reports import Direction, UsageReport
+from reconciler.usage.reports import TrafficDirection, UsageReport
 from reconciler.usage.samples import (
     DAY_MS,
     KEY_OF,
@@ -37,7 +37,7 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.sizing import Advice, Rule
+from reconciler.usage.sizing import Advice, SizingRule
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, entity_text
 from reconciler.usage.tags import book, limit_of
 from reconciler.usage.tiers import WhatIfPolicy, own_entity
@@ -57,11 +57,11 @@ NO_LABELS: Final = (
 )
 """Told by spark-submit, where there are no documents."""
 
-_DIRECTION: Final = {QuotaType.PRODUCE: Direction.INGRESS, QuotaType.FETCH: Direction.EGRESS}
+_DIRECTION: Final = {QuotaType.PRODUCE: TrafficDirection.INGRESS, QuotaType.FETCH: TrafficDirection.EGRESS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class RecommendationRequest:
     """A job, understood.
 
     Attributes:
@@ -87,18 +87,18 @@ class Work:
     now_ms: int = 0
 
     @property
-    def sizing(self) -> Sizing:
+    def sizing(self) -> SizingParameters:
         """Window and tiers as the transform wants them."""
         tiers = {
             f"{rule.name}:{kind}": rule.sized(kind)
             for rule in (*self.policy.rules, self.policy.usual)
             for kind in QuotaType
         }
-        return Sizing(from_ms=self.from_ms, to_ms=self.to_ms, tiers=tiers)
+        return SizingParameters(from_ms=self.from_ms, to_ms=self.to_ms, tiers=tiers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advised:
+class RecommendationResult:
     """What came of it.
 
     Attributes:
@@ -111,7 +111,7 @@ class Advised:
     changes: tuple[RecommendationRow, ...]
 
 
-def advised(spark: SparkSession, lake: Lake, settings: Work, progress: Progress) -> Advised:
+def advised(spark: SparkSession, lake: Lake, settings: RecommendationRequest, progress: Progress) -> RecommendationResult:
     """Size every bucket, commit all rows, and tell the most telling.
 
     Raises:
@@ -120,74 +120,74 @@ def advised(spark: SparkSession, lake: Lake, settings: Work, progress: Progress)
     """
     work = settings
     progress("looking at the lake", 0, 0)
-    seen = [replay.opened(lake, one, work.from_ms, work.to_ms) for one in work.clusters]
-    notes = windows.evidence(spark, lake, seen, source=work.source, now_ms=work.now_ms)
-    counting = [one for one in seen if not one.why]
+    recorded_windows = [replay.opened(lake, cluster_id, work.from_ms, work.to_ms) for cluster_id in work.clusters]
+    notes = windows.evidence(spark, lake, recorded_windows, source=work.source, now_ms=work.now_ms)
+    counting = [window for window in recorded_windows if not window.reason]
     if not counting:
-        return Advised(report=UsageReport(evidence=notes), changes=())
+        return RecommendationResult(report=UsageReport(evidence=notes), changes=())
     samples = windows.samples(spark, lake, counting)
     cases = _cases(spark, lake, samples, counting, work).persist()
     try:
-        done = _committed(lake, samples, cases, counting, work, progress=progress)
-        if done.lost:
+        commit_result = _committed(lake, samples, cases, counting, work, progress=progress)
+        if commit_result.conflicts:
             raise LakeConflict(
                 f"another run wrote {RECOMMENDATION.name} of {work.sizing.day} meanwhile",
                 hint="run it again",
             )
-        return _told(reading.of(spark, lake, RECOMMENDATION, done.made), notes, work)
+        return _build_result(reading.of(spark, lake, RECOMMENDATION, commit_result.manifests), notes, work)
     finally:
         cases.unpersist()
 
 
 def _cases(
-    spark: SparkSession, lake: Lake, samples: DataFrame, seen: Sequence[Replay], work: Work
+    spark: SparkSession, lake: Lake, samples: DataFrame, windows: Sequence[RecordedWindow], work: RecommendationRequest
 ) -> DataFrame:
     """What is to be sized: distinct buckets with limit, tier and marks."""
-    told = [
+    fact_rows = [
         row
-        for one in seen
-        for row in question.told(one.cluster_id, one.cadence, states={question.BEFORE: one.state})
+        for window in windows
+        for row in question.cluster_facts(window.cluster_id, window.cadence, states={question.BEFORE: window.state})
     ]
-    facts = question.seen(samples).unionByName(spark.createDataFrame(told, question.FACTS))
-    budgets = {one.cluster_id: _budgets(lake, one) for one in seen}
-    made = facts.groupBy("cluster_id").applyInArrow(
+    facts = question.bucket_facts(samples).unionByName(spark.createDataFrame(fact_rows, question.FACTS))
+    budgets = {window.cluster_id: _budgets(lake, window) for window in windows}
+    sizing_cases = facts.groupBy("cluster_id").applyInArrow(
         _sizable(work.policy, work.pinned, budgets), CASES
     )
-    clusters = [one.cluster_id for one in seen]
+    clusters = [window.cluster_id for window in windows]
     bumped = _bumped(spark, lake, clusters, work)
     key = ["cluster_id", "quota_type", *BUCKET]
     # A proposal that nobody merged raised nothing, and is made again.
-    taken = fn.col("current_units") >= fn.col("raised_units")
-    marks = fn.when(taken, fn.array_append("marks", fn.lit(BUMPED)))
+    is_adopted = fn.col("current_units") >= fn.col("raised_units")
+    marks = fn.when(is_adopted, fn.array_append("marks", fn.lit(BUMPED)))
     return (
-        made.join(bumped, key, "left")
+        sizing_cases.join(bumped, key, "left")
         .withColumn("marks", marks.otherwise(fn.col("marks")))
         .select(*CASES.names)
     )
 
 
-def _bumped(spark: SparkSession, lake: Lake, clusters: Sequence[str], work: Work) -> DataFrame:
+def _bumped(spark: SparkSession, lake: Lake, clusters: Sequence[str], work: RecommendationRequest) -> DataFrame:
     """Buckets that earlier runs on this window proposed to raise for censored demand, and to what at least: ``raised_units``."""
     yesterday = work.sizing.day - dt.timedelta(days=1)
     rows = reading.frame(
         spark, lake, RECOMMENDATION, clusters, from_day=day_of(work.from_ms), to_day=yesterday
     )
-    raised = fn.array_contains("rules", str(Rule.BUMP)) & (fn.col("advice") == str(Advice.CHANGE))
+    raised = fn.array_contains("rules", str(SizingRule.BUMP)) & (fn.col("advice") == str(Advice.CHANGE))
     key = ("cluster_id", "quota_type", *BUCKET)
     return rows.where(raised).groupBy(*key).agg(fn.min("target_units").alias("raised_units"))
 
 
-def _budgets(lake: Lake, one: Replay) -> dict[str, int]:
+def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
     """What the weakest broker can give clients, by direction, as the last capacity report of the window says."""
     days = lake.manifests(
-        CAPACITY_ROW, [one.cluster_id], day_of(one.from_ms), day_of(one.to_ms - 1)
+        CAPACITY_ROW, [window.cluster_id], day_of(window.from_ms), day_of(window.to_ms - 1)
     )
-    found: dict[str, int] = {}
+    budgets: dict[str, int] = {}
     for row in lake.read(days[-1:], ["direction", "budget_units"], table=CAPACITY_ROW).to_pylist():
         if row["budget_units"] is not None:
-            known = found.get(row["direction"], row["budget_units"])
-            found[row["direction"]] = min(known, row["budget_units"])
-    return found
+            known_budget = budgets.get(row["direction"], row["budget_units"])
+            budgets[row["direction"]] = min(known_budget, row["budget_units"])
+    return budgets
 
 
 def _sizable(
@@ -207,43 +207,43 @@ def _sizable(
         before = [row for row in rows if row["role"] == question.BEFORE]
         state = state_of(pa.Table.from_pylist(before, schema=facts.schema))
         books = {kind: book(state, key) for kind, key in KEY_OF.items()}
-        seen = {
+        observed_buckets = {
             (QuotaType(row["quota_type"]), bucket_of_row(row))
             for row in rows
             if row["role"] == question.SEEN
         }
-        made: list[dict[str, Any]] = []
-        for kind, bucket in sorted(seen):
-            own = own_entity(bucket)
-            if own is None:
+        case_rows: list[dict[str, Any]] = []
+        for kind, bucket in sorted(observed_buckets):
+            bucket_entity = own_entity(bucket)
+            if bucket_entity is None:
                 continue  # nothing can limit clients without any name
-            found = limit_of(books[kind], bucket)
-            current = found[1] if found else None
+            effective_limit = limit_of(books[kind], bucket)
+            current = effective_limit[1] if effective_limit else None
             if current is not None and limit_state(kind, current) is ValueState.INVALID:
                 current = None
-            made.append(
+            case_rows.append(
                 {
                     "cluster_id": cluster_id,
                     "quota_type": str(kind),
-                    "n": len(made),
+                    "n": len(case_rows),
                     "group_kind": str(bucket.kind),
                     "user": bucket.user,
                     "client_id": bucket.client_id,
                     "ip": bucket.ip,
-                    "source_entity": entity_text(found[0] if found else None),
+                    "source_entity": entity_text(effective_limit[0] if effective_limit else None),
                     "tier": policy.tier_of(cluster_id, bucket).name,
                     "current_units": limit_units(kind, current),
                     "budget_units": budgets.get(cluster_id, {}).get(_DIRECTION.get(kind, "")),
-                    "marks": [PINNED] if (cluster_id, own) in pinned else [],
+                    "marks": [PINNED] if (cluster_id, bucket_entity) in pinned else [],
                     "max_gap_ms": pace["gap"],
                 }
             )
-        return pa.Table.from_pylist(made, schema=schema)
+        return pa.Table.from_pylist(case_rows, schema=schema)
 
     return cases
 
 
-def fits(cases: DataFrame, sizing: Sizing) -> bool:
+def fits(cases: DataFrame, sizing: SizingParameters) -> bool:
     """Whether what is joined to samples fits every executor: limits to try are of each case and span."""
     return cases.count() * sizing.spans <= MOST_BROADCAST
 
@@ -252,33 +252,33 @@ def _committed(
     lake: Lake,
     samples: DataFrame,
     cases: DataFrame,
-    seen: Sequence[Replay],
-    work: Work,
+    windows: Sequence[RecordedWindow],
+    work: RecommendationRequest,
     *,
     progress: Progress,
-) -> writing.Committed:
+) -> writing.CommitResult:
     """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
     progress("buckets to size", 0, 0)
     broadcast = fits(cases, work.sizing)
-    wanted: list[writing.Next] = []
-    for one in seen:
-        unit = Unit(table=RECOMMENDATION, cluster_id=one.cluster_id, day=work.sizing.day)
-        wanted.append(writing.Next(unit=unit, after=lake.manifest(unit), inputs=inputs_of(one)))
+    generations: list[writing.NextGeneration] = []
+    for window in windows:
+        unit = Unit(table=RECOMMENDATION, cluster_id=window.cluster_id, day=work.sizing.day)
+        generations.append(writing.NextGeneration(unit=unit, after=lake.manifest(unit), inputs=inputs_of(window)))
 
-    def attempt(*, wide: bool) -> writing.Committed:
-        kept: list[DataFrame] = []
+    def attempt(*, wide: bool) -> writing.CommitResult:
+        cached_frames: list[DataFrame] = []
 
         def keep(frame: DataFrame) -> DataFrame:
-            kept.append(frame.persist())
-            return kept[-1]
+            cached_frames.append(frame.persist())
+            return cached_frames[-1]
 
         try:
             rows = recommend.recommendations(
                 samples, cases, replace(work.sizing, wide=wide), keep=keep, broadcast=broadcast
             )
-            return writing.committed(lake, rows, wanted, progress)
+            return writing.committed(lake, rows, generations, progress)
         finally:
-            for frame in kept:
+            for frame in cached_frames:
                 frame.unpersist()
 
     return tried(attempt, progress)
@@ -287,52 +287,52 @@ def _committed(
 _FIRST: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
-def _told(rows: DataFrame, notes: tuple[Any, ...], work: Work) -> Advised:
-    order = fn.array_position(fn.array(*(fn.lit(str(one)) for one in _FIRST)), fn.col("advice"))
-    moved = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
-    first = rows.orderBy(order, fn.desc(moved), *RECOMMENDATION.key).limit(work.most)
-    shown = [recommendation_row(one.asDict()) for one in bounded.rows(first, work.most, "rows")]
+def _build_result(rows: DataFrame, notes: tuple[Any, ...], work: RecommendationRequest) -> RecommendationResult:
+    order = fn.array_position(fn.array(*(fn.lit(str(advice)) for advice in _FIRST)), fn.col("advice"))
+    change_amount = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
+    first = rows.orderBy(order, fn.desc(change_amount), *RECOMMENDATION.key).limit(work.most)
+    shown_rows = [recommendation_row(row.asDict()) for row in bounded.rows(first, work.most, "rows")]
     change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
     # No bound on what is only counted: a fleet may need more changes than anybody writes documents of.
     changes = bounded.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
-    left = rows.count() - len(shown)
+    remaining_count = rows.count() - len(shown_rows)
     report = UsageReport(
         evidence=notes,
-        recommendations=tuple(shown),
-        left_out={RECOMMENDATION.name: left} if left else {},
+        recommendations=tuple(shown_rows),
+        left_out={RECOMMENDATION.name: remaining_count} if remaining_count else {},
         notes=("nothing is applied: documents are for people to read and to merge",),
     )
-    return Advised(
-        report=report, changes=tuple(recommendation_row(one.asDict()) for one in changes)
+    return RecommendationResult(
+        report=report, changes=tuple(recommendation_row(row.asDict()) for row in changes)
     )
 
 
 def recommendation_row(row: dict[str, Any]) -> RecommendationRow:
     """A row of ``recommendation`` as the value that renderers know."""
-    kept = {name: row[name] for name in RECOMMENDATION.names if name not in (*BUCKET, "day")}
+    values_by_column = {name: row[name] for name in RECOMMENDATION.names if name not in (*BUCKET, "day")}
     return RecommendationRow(
-        **kept
+        **values_by_column
         | {
             "quota_type": QuotaType(row["quota_type"]),
             "bucket": bucket_of_row(row),
             "advice": Advice(row["advice"]),
-            "rules": tuple(Rule(one) for one in row["rules"]),
+            "rules": tuple(SizingRule(rule) for rule in row["rules"]),
         }
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RecommendSettings:
     """What to size, as words."""
 
-    cluster: tuple[str, ...] = asked("this cluster id; may be repeated", metavar="ID")
-    project: str | None = asked("project file with the tiers", default=None, metavar="FILE")
-    to_day: dt.date = asked("last day of the window, included", metavar="DAY")
-    days: int = asked("length of the window in days", default=DAYS, metavar="N")
-    most: int = asked("so many rows are shown", default=200, metavar="N")
+    cluster: tuple[str, ...] = job_option("this cluster id; may be repeated", metavar="ID")
+    project: str | None = job_option("project file with the tiers", default=None, metavar="FILE")
+    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
+    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
+    most: int = job_option("so many rows are shown", default=200, metavar="N")
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, settings: RecommendSettings, progress: Progress) -> UsageReport:
     """The job of spark-submit. Of documents it knows nothing (:data:`NO_LABELS`).
 
     Raises:
@@ -344,13 +344,13 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     if not settings.cluster:
         raise UsageError("no cluster was named", hint="--cluster ID")
     to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
-    work = Work(
+    work = RecommendationRequest(
         clusters=tuple(sorted(set(settings.cluster))),
         from_ms=to_ms - settings.days * DAY_MS,
         to_ms=to_ms,
         policy=policy,
         most=settings.most,
-        source=lake.store.shown,
+        source=lake.store.redacted_address,
         now_ms=lake.now_ms,
     )
     report = advised(spark, lake, work, progress).report
@@ -360,7 +360,7 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
 JOB: Final = Job(
     name="recommend",
     summary="A limit for every bucket, with its evidence; nothing is applied.",
-    settings=Settings,
+    settings=RecommendSettings,
     run=run,
     example="--cluster ID --to-day 2026-11-30",
 )

@@ -11,15 +11,15 @@ from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.quota.precedence import Principal
 from reconciler.spark import bounded, clients, fleet_told, reading, report_rows, resolve, results
-from reconciler.spark.dead import Seen, dated, dead
-from reconciler.spark.job import Job, asked
+from reconciler.spark.dead import ObservedClients, dated, dead
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.jobs import rollup
 from reconciler.spark.last_looks import MOST_CLUSTERS, last_looks
 from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import CLIENT
 from reconciler.spark.schemas import conforming
-from reconciler.spark.span import Span
-from reconciler.usage.fleet import ClusterSum, DeadRow, EffectiveRow, FleetReport
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.fleet import ClusterTotals, UnusedLimitRow, EffectiveRow, FleetReport
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M, USAGE_HIST_D
 
@@ -28,20 +28,20 @@ LOOK_BACK_DAYS: Final = 35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ResolveSettings:
     """Whom to ask about."""
 
-    to_ms: int = asked("limits as of this moment, and end of the look-back", metavar="MS")
-    days: int = asked("length of the look-back", default=LOOK_BACK_DAYS, metavar="N")
-    cluster: tuple[str, ...] = asked(
+    to_ms: int = job_option("limits as of this moment, and end of the look-back", metavar="MS")
+    days: int = job_option("length of the look-back", default=LOOK_BACK_DAYS, metavar="N")
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    principals: str | None = asked(
+    principals: str | None = job_option(
         "a CSV of clients (cluster_id, user, client_id, ip); without it, the tags of recorded use",
         default=None,
         metavar="URI",
     )
-    most: int = asked("rows of each kind to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
 
 
 NO_LIST: Final = (
@@ -53,7 +53,7 @@ Listed = Callable[[SparkSession, tuple[str, ...]], DataFrame]
 """Makes the clients of some clusters."""
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> FleetReport:
+def run(spark: SparkSession, lake: Lake, settings: ResolveSettings, progress: Progress) -> FleetReport:
     """The job as words ask for it."""
     path = settings.principals
     listed: Listed | None = None
@@ -65,13 +65,13 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     return resolved(spark, lake, settings, listed, progress)
 
 
-def of_principals(known: tuple[Principal, ...]) -> Listed:
+def of_principals(principals: tuple[Principal, ...]) -> Listed:
     """Clients that were read already, in every cluster."""
-    return lambda spark, names: clients.of_list(spark, known, names)
+    return lambda spark, names: clients.of_list(spark, principals, names)
 
 
 def resolved(
-    spark: SparkSession, lake: Lake, settings: Settings, listed: Listed | None, progress: Progress
+    spark: SparkSession, lake: Lake, settings: ResolveSettings, client_list: Listed | None, progress: Progress
 ) -> FleetReport:
     """Resolve, keep all rows, tell the first.
 
@@ -79,54 +79,54 @@ def resolved(
         UsageError: There is no complete look at any cluster, or the list cannot be used.
         LakeError: The lake cannot be read or written.
     """
-    span = Span(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
+    span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
     last = last_looks(spark, lake, settings.cluster or None, span.to_ms)
-    looks = {name: one.observed_at_ms for name, one in last.items()}
+    looks = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
     names, notes = fleet_told.looked_at(looks, settings.cluster)
     limits = limits_seen(spark, lake, {name: last[name] for name in names}).cache()
-    five = _five(spark, lake, names, span, progress)
+    five_minutes = _five(spark, lake, names, span, progress)
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)
-    buckets = clients.tags_seen(five)
-    if listed is not None:
-        who = listed(spark, names).cache()
-        made = resolve.principals(who.withColumn("day", day), limits)
-        seen = who.withColumn("last_seen_ms", fn.lit(None).cast("bigint"))
+    buckets = clients.tags_seen(five_minutes)
+    if client_list is not None:
+        listed_clients = client_list(spark, names).cache()
+        client_limits = resolve.principals(listed_clients.withColumn("day", day), limits)
+        observed_clients = listed_clients.withColumn("last_seen_ms", fn.lit(None).cast("bigint"))
     else:
-        who, seen = buckets.cache(), None
-        made = of_tags(who, limits, day)
+        listed_clients, observed_clients = buckets.cache(), None
+        client_limits = of_tags(listed_clients, limits, day)
         notes += (NO_LIST,)
-        buckets = who
-    found = dead(
+        buckets = listed_clients
+    unused_limits = dead(
         limits,
-        Seen(clients=seen, buckets=buckets, measured=clients.types_heard(five), since_ms=span.from_ms),
+        ObservedClients(clients=observed_clients, buckets=buckets, measured=clients.types_heard(five_minutes), since_ms=span.from_ms),
     )  # fmt: skip
-    effective, begun = made.cache(), found.withColumn("day", day).cache()
+    effective, begun = client_limits.cache(), unused_limits.withColumn("day", day).cache()
     unheld = _dated(spark, lake, begun, limits, span).cache()
     for frame, table in ((effective, EFFECTIVE_QUOTA), (unheld, DEAD_QUOTA)):
-        _ = results.kept(lake, frame, table, names, span=span, progress=progress)
-    report = _told(effective, unheld, {one: looks[one] for one in names}, notes, most=settings.most)
-    for frame in (effective, unheld, begun, who, limits):
+        _ = results.commit_results(lake, frame, table, names, span=span, progress=progress)
+    report = _build_report(effective, unheld, {cluster_id: looks[cluster_id] for cluster_id in names}, notes, max_rows=settings.most)
+    for frame in (effective, unheld, begun, listed_clients, limits):
         _ = frame.unpersist()
     return report
 
 
 def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
     """``effective_quota`` of tags: what a bucket is held to."""
-    held = resolve.tags(buckets, limits).withColumn(
+    bucket_limits = resolve.tags(buckets, limits).withColumn(
         "quota_key", resolve.key_of(fn.col("quota_type"))
     )
-    return conforming(held.withColumn("day", day), EFFECTIVE_QUOTA)  # type: ignore[arg-type]  # a column
+    return conforming(bucket_limits.withColumn("day", day), EFFECTIVE_QUOTA)  # type: ignore[arg-type]  # a column
 
 
 def _five(
-    spark: SparkSession, lake: Lake, names: tuple[str, ...], span: Span, progress: Progress
+    spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow, progress: Progress
 ) -> DataFrame:
     """Five minutes of the look-back; days that are not rolled up yet are, so that each is read once."""
     _ = rollup.run(
         spark,
         lake,
-        rollup.Settings(cluster=names, from_day=span.first_day, to_day=span.last_day),
+        rollup.RollupSettings(cluster=names, from_day=span.first_day, to_day=span.last_day),
         progress,
     )
     return reading.frame(
@@ -135,7 +135,7 @@ def _five(
 
 
 def _dated(
-    spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: Span
+    spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: TimeWindow
 ) -> DataFrame:
     """With the last day of use of limits that nobody was held by in the look-back.
 
@@ -150,40 +150,40 @@ def _dated(
     return dated(unheld, clients.tags_used(days), limits)
 
 
-def _told(
+def _build_report(
     effective: DataFrame,
     unheld: DataFrame,
     looks: dict[str, int],
     notes: tuple[str, ...],
     *,
-    most: int,
+    max_rows: int,
 ) -> FleetReport:
-    reasons = fleet_told.counted(unheld, "reason")
+    reasons = fleet_told.count_by_cluster(unheld, "reason")
     limited = effective.groupBy("cluster_id").agg(
         fn.count(fn.lit(1)).alias("resolved"), fn.count("level").alias("limited")
     )
     sums = fleet_told.sums(limited)
-    rows, more = report_rows.first(effective, EffectiveRow, (*CLIENT, "quota_key"), most)
-    gone, more_gone = report_rows.first(
-        unheld, DeadRow, ("cluster_id", "reason", "entity_json", "quota_key"), most
+    rows, remaining_rows = report_rows.first(effective, EffectiveRow, (*CLIENT, "quota_key"), max_rows)
+    unused_rows, more_gone = report_rows.first(
+        unheld, UnusedLimitRow, ("cluster_id", "reason", "entity_json", "quota_key"), max_rows
     )
-    left = {EFFECTIVE_QUOTA.name: more, DEAD_QUOTA.name: more_gone}
+    remaining_by_table = {EFFECTIVE_QUOTA.name: remaining_rows, DEAD_QUOTA.name: more_gone}
     return FleetReport(
         about="resolve",
         clusters=tuple(
-            ClusterSum(
-                cluster_id=one,
-                look_ms=looks[one],
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=looks[cluster_id],
                 counts={
-                    **{name: int(sums.get(one, {}).get(name, 0)) for name in ("resolved", "limited")},
-                    **dict(sorted(reasons.get(one, {}).items())),
+                    **{name: int(sums.get(cluster_id, {}).get(name, 0)) for name in ("resolved", "limited")},
+                    **dict(sorted(reasons.get(cluster_id, {}).items())),
                 },
             )
-            for one in looks
+            for cluster_id in looks
         ),
         effective=rows,
-        dead=gone,
-        left_out={name: amount for name, amount in left.items() if amount},
+        dead=unused_rows,
+        left_out={name: amount for name, amount in remaining_by_table.items() if amount},
         notes=notes,
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _told(
 JOB: Final = Job(
     name="resolve",
     summary="Which limit each client gets, and which limits hold for nobody.",
-    settings=Settings,
+    settings=ResolveSettings,
     run=run,
     example="--to-ms 1796209600000 --principals s3://metrics/clients.csv",
 )

@@ -13,7 +13,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.ports import Progress
 from reconciler.spark import reading, rollup, writing
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, job_option
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 
 TRIES: Final = 5
@@ -29,19 +29,19 @@ _MADE: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RollupSettings:
     """What to roll up."""
 
-    cluster: tuple[str, ...] = asked(
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    from_day: dt.date | None = asked("first day", default=None, metavar="DAY")
-    to_day: dt.date | None = asked("last day, included", default=None, metavar="DAY")
-    rebuild: bool = asked("make all units anew, changed or not", default=False)
+    from_day: dt.date | None = job_option("first day", default=None, metavar="DAY")
+    to_day: dt.date | None = job_option("last day, included", default=None, metavar="DAY")
+    rebuild: bool = job_option("make all units anew, changed or not", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableDone:
+class TableRollup:
     """What was done for one table.
 
     Attributes:
@@ -60,92 +60,92 @@ class TableDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class RollupReport:
     """What was done."""
 
-    tables: tuple[TableDone, ...]
+    tables: tuple[TableRollup, ...]
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> Done:
+def run(spark: SparkSession, lake: Lake, settings: RollupSettings, progress: Progress) -> RollupReport:
     """Make what is missing or out of date.
 
     Raises:
         LakeConflict: Another writer was quicker :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
-    return Done(tables=tuple(_table(spark, lake, settings, progress, made=made) for made in _MADE))
+    return RollupReport(tables=tuple(_table(spark, lake, settings, progress, rollup_definition=rollup_definition) for rollup_definition in _MADE))
 
 
 def _table(
     spark: SparkSession,
     lake: Lake,
-    settings: Settings,
+    settings: RollupSettings,
     progress: Progress,
     *,
-    made: tuple[Table, Callable[[DataFrame], DataFrame]],
-) -> TableDone:
-    table, make = made
-    samples = _found(lake, USAGE_SAMPLE, settings)
-    known = _found(lake, table, settings)
-    todo = stale(samples.values(), known, table, anew=settings.rebuild)
-    done = TableDone(table=table.name, unchanged=len(samples) - len(todo))
+    rollup_definition: tuple[Table, Callable[[DataFrame], DataFrame]],
+) -> TableRollup:
+    table, make = rollup_definition
+    samples = _manifests_by_day(lake, USAGE_SAMPLE, settings)
+    manifests_by_day = _manifests_by_day(lake, table, settings)
+    generations = stale(samples.values(), manifests_by_day, table, anew=settings.rebuild)
+    table_rollup = TableRollup(table=table.name, unchanged=len(samples) - len(generations))
     for _ in range(TRIES):
-        lost: list[Unit] = []
-        for first in range(0, len(todo), AT_ONCE):
-            part = todo[first : first + AT_ONCE]
-            from_ = [samples[_key(one.unit)] for one in part]
+        conflicts: list[Unit] = []
+        for first in range(0, len(generations), AT_ONCE):
+            part = generations[first : first + AT_ONCE]
+            from_ = [samples[_key(generation.unit)] for generation in part]
             result = writing.committed(
                 lake, make(reading.of(spark, lake, USAGE_SAMPLE, from_)), part, progress
             )
-            done = replace(done, units=done.units + len(result.made), rows=done.rows + result.rows)
-            lost += result.lost
-        if not lost:
-            return done
-        done = replace(done, again=done.again + len(lost))
+            table_rollup = replace(table_rollup, units=table_rollup.units + len(result.manifests), rows=table_rollup.rows + result.rows)
+            conflicts += result.conflicts
+        if not conflicts:
+            return table_rollup
+        table_rollup = replace(table_rollup, again=table_rollup.again + len(conflicts))
         # The other writer may have had the same samples: then its rows are ours, and nothing is left to do.
-        wanted = set(map(_key, lost))
+        conflicting_keys = set(map(_key, conflicts))
         samples = {
-            key: one for key, one in _found(lake, USAGE_SAMPLE, settings).items() if key in wanted
+            key: manifest for key, manifest in _manifests_by_day(lake, USAGE_SAMPLE, settings).items() if key in conflicting_keys
         }
-        todo = stale(samples.values(), _found(lake, table, settings), table)
-        if not todo:
-            return done
+        generations = stale(samples.values(), _manifests_by_day(lake, table, settings), table)
+        if not generations:
+            return table_rollup
     raise LakeConflict(
         f"others were quicker {TRIES} times with {table.name}",
         hint="one rollup at a time is enough; run it again",
     )
 
 
-def _found(lake: Lake, table: Table, settings: Settings) -> dict[tuple[str, dt.date], Manifest]:
+def _manifests_by_day(lake: Lake, table: Table, settings: RollupSettings) -> dict[tuple[str, dt.date], Manifest]:
     manifests = lake.manifests(table, settings.cluster or None, settings.from_day, settings.to_day)
-    return {_key(one.unit): one for one in manifests}
+    return {_key(manifest.unit): manifest for manifest in manifests}
 
 
 def stale(
     samples: Iterable[Manifest],
-    known: "dict[tuple[str, dt.date], Manifest]",
+    manifests_by_day: "dict[tuple[str, dt.date], Manifest]",
     table: Table,
     *,
     anew: bool = False,
-) -> list[writing.Next]:
+) -> list[writing.NextGeneration]:
     """The units of a table that samples changed under, or that are not there; ``anew`` = all."""
-    found: list[writing.Next] = []
-    for one in samples:
-        inputs = {USAGE_SAMPLE.name: told(one), "rule": rollup.RULE}
-        before = known.get(_key(one.unit))
+    generations: list[writing.NextGeneration] = []
+    for manifest in samples:
+        inputs = {USAGE_SAMPLE.name: generation_digest(manifest), "rule": rollup.RULE}
+        before = manifests_by_day.get(_key(manifest.unit))
         if anew or before is None or dict(before.inputs) != inputs:
-            found.append(
-                writing.Next(
-                    unit=Unit(table=table, cluster_id=one.unit.cluster_id, day=one.unit.day),
+            generations.append(
+                writing.NextGeneration(
+                    unit=Unit(table=table, cluster_id=manifest.unit.cluster_id, day=manifest.unit.day),
                     after=before,
                     inputs=inputs,
-                    partial=one.partial,
+                    partial=manifest.partial,
                 )
             )
-    return found
+    return generations
 
 
-def told(samples: Manifest) -> str:
+def generation_digest(samples: Manifest) -> str:
     """A generation by its number and its files: a lake that was emptied and filled again counts from one, too."""
     content = "".join(file.sha256 for file in samples.files)
     return f"{samples.generation} {hashlib.sha256(content.encode()).hexdigest()[:16]}"
@@ -158,7 +158,7 @@ def _key(unit: Unit) -> tuple[str, dt.date]:
 JOB: Final = Job(
     name="rollup",
     summary="Five-minute sums and daily histograms of what changed.",
-    settings=Settings,
+    settings=RollupSettings,
     run=run,
     example="--from-day 2026-11-01 --to-day 2026-11-14",
 )

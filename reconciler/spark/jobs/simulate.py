@@ -12,14 +12,14 @@ from reconciler.errors import LakeConflict, UsageError
 from reconciler.lake import replay
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
-from reconciler.lake.replay import Replay
+from reconciler.lake.replay import RecordedWindow
 from reconciler.manifest.project import parse
 from reconciler.manifest.whatif_policy import policy_of
 from reconciler.ports import Progress
 from reconciler.spark import question, reading, simulate, told, writing
 from reconciler.spark import windows as windows_
-from reconciler.spark.candidates import Candidate, Work, inputs_of, read, text_of
-from reconciler.spark.job import Job, asked
+from reconciler.spark.candidates import CandidateLimits, SimulationRequest, inputs_of, read, text_of
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.wide import tried
 from reconciler.usage.findings import Simulation
 from reconciler.usage.samples import DAY_MS
@@ -37,7 +37,7 @@ NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those o
 """Told by spark-submit, where there are plans and snapshots and no documents."""
 
 
-def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progress) -> Simulation:
+def simulated(spark: SparkSession, lake: Lake, settings: SimulationRequest, progress: Progress) -> Simulation:
     """Simulate, commit all rows, and tell the worst.
 
     Raises:
@@ -47,34 +47,34 @@ def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progres
     work = settings
     progress("looking at the lake", 0, 0)
     windows = [
-        replay.opened(lake, one.cluster_id, work.from_ms, work.to_ms) for one in work.candidates
+        replay.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms) for candidate in work.candidates
     ]
     notes = windows_.evidence(spark, lake, windows, source=work.source, now_ms=work.now_ms)
-    counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].why]
+    counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].reason]
     if not counting:
         return Simulation(evidence=notes, rows=())
     samples = windows_.samples(spark, lake, [window for _, window in counting])
-    rows = question.seen(samples).unionByName(
+    rows = question.bucket_facts(samples).unionByName(
         spark.createDataFrame([row for pair in counting for row in _facts(*pair)], question.FACTS)
     )
     asked_rows = question.questions(rows).persist()
     try:
         progress("what the change asks for", 0, 0)
         broadcast = fits(asked_rows)
-        before = {one.cluster_id: _next(lake, one, work) for _, one in counting}
-        done = _committed(
+        before = {window.cluster_id: _next(lake, window, work) for _, window in counting}
+        commit_result = _committed(
             lake, samples, asked_rows, work, before, broadcast=broadcast, progress=progress
         )
-        if done.lost:
+        if commit_result.conflicts:
             raise LakeConflict(
                 f"another run wrote {IMPACT_ROW.name} of {work.day} meanwhile", hint="run it again"
             )
         progress("what is worst", 0, 0)
-        kept = reading.of(spark, lake, IMPACT_ROW, done.made).persist()
+        impact_rows = reading.of(spark, lake, IMPACT_ROW, commit_result.manifests).persist()
         try:
-            return told.simulation(kept, asked_rows, notes, work.policy, most=work.most)
+            return told.simulation(impact_rows, asked_rows, notes, work.policy, max_rows=work.most)
         finally:
-            kept.unpersist()
+            impact_rows.unpersist()
     finally:
         asked_rows.unpersist()
 
@@ -88,16 +88,16 @@ def _committed(
     lake: Lake,
     samples: DataFrame,
     questions: DataFrame,
-    work: Work,
-    wanted: Mapping[str, writing.Next],
+    work: SimulationRequest,
+    generations_by_cluster: Mapping[str, writing.NextGeneration],
     *,
     broadcast: bool,
     progress: Progress,
-) -> writing.Committed:
+) -> writing.CommitResult:
     """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
 
-    def attempt(*, wide: bool) -> writing.Committed:
-        made = simulate.impacts(
+    def attempt(*, wide: bool) -> writing.CommitResult:
+        impact_rows = simulate.impacts(
             samples,
             questions,
             work.day,
@@ -105,13 +105,13 @@ def _committed(
             wide=wide,
             broadcast=broadcast,
         )
-        return writing.committed(lake, made, wanted.values(), progress)
+        return writing.committed(lake, impact_rows, generations_by_cluster.values(), progress)
 
     return tried(attempt, progress)
 
 
-def _facts(candidate: Candidate, window: Replay) -> list[question.FactRow]:
-    return question.told(
+def _facts(candidate: CandidateLimits, window: RecordedWindow) -> list[question.FactRow]:
+    return question.cluster_facts(
         window.cluster_id,
         window.cadence,
         callback=candidate.callback,
@@ -120,9 +120,9 @@ def _facts(candidate: Candidate, window: Replay) -> list[question.FactRow]:
     )
 
 
-def _next(lake: Lake, window: Replay, work: Work) -> writing.Next:
+def _next(lake: Lake, window: RecordedWindow, work: SimulationRequest) -> writing.NextGeneration:
     unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=work.day)
-    return writing.Next(
+    return writing.NextGeneration(
         unit=unit,
         after=lake.manifest(unit),
         inputs=inputs_of(window),
@@ -130,55 +130,55 @@ def _next(lake: Lake, window: Replay, work: Work) -> writing.Next:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SimulateSettings:
     """What to simulate, as words."""
 
-    plan: tuple[str, ...] = asked(
+    plan: tuple[str, ...] = job_option(
         "a plan saved by kquota plan --out; may be repeated", default=(), metavar="FILE"
     )
-    after: tuple[str, ...] = asked(
+    after: tuple[str, ...] = job_option(
         "a snapshot of the limits to come; may be repeated", default=(), metavar="FILE"
     )
-    project: str | None = asked(
+    project: str | None = job_option(
         "project file with the what-if policy", default=None, metavar="FILE"
     )
-    to_day: dt.date = asked("last day of the window, included", metavar="DAY")
-    days: int = asked("length of the window in days", default=DAYS, metavar="N")
-    most: int = asked(
+    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
+    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
+    most: int = job_option(
         "rows to show, of whole tenants; all are kept in the lake", default=MOST_ROWS, metavar="N"
     )
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> Simulation:
+def run(spark: SparkSession, lake: Lake, settings: SimulateSettings, progress: Progress) -> Simulation:
     """The job of spark-submit: files are read where it begins. Of documents it knows nothing (:data:`NO_LABELS`).
 
     Raises:
         UsageError: There is nothing to simulate, or a file cannot be read.
     """
-    found = read([Path(one) for one in settings.plan], [Path(one) for one in settings.after])
-    if not found:
+    candidates = read([Path(path) for path in settings.plan], [Path(path) for path in settings.after])
+    if not candidates:
         raise UsageError("there is nothing to simulate", hint="give --plan or --after")
     policy = WhatIfPolicy()
     if settings.project is not None:
         policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
     to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
-    work = Work(
-        candidates=found,
+    work = SimulationRequest(
+        candidates=candidates,
         from_ms=to_ms - settings.days * DAY_MS,
         to_ms=to_ms,
         policy=policy,
         most=settings.most,
-        source=lake.store.shown,
+        source=lake.store.redacted_address,
         now_ms=lake.now_ms,
     )
-    made = simulated(spark, lake, work, progress)
-    return replace(made, notes=(*made.notes, NO_LABELS))
+    simulation_result = simulated(spark, lake, work, progress)
+    return replace(simulation_result, notes=(*simulation_result.notes, NO_LABELS))
 
 
 JOB: Final = Job(
     name="simulate",
     summary="What changes of limits would have done to recorded use.",
-    settings=Settings,
+    settings=SimulateSettings,
     run=run,
     example="--plan prod.json --to-day 2026-11-14",
 )

@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.spark import facts, reading, report_rows, results, use
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, job_option
 from reconciler.spark.jobs import rollup
 from reconciler.spark.last_looks import last_looks
 from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.rollup import INTERVAL_MS
-from reconciler.spark.span import Span
-from reconciler.usage.reports import Curve, UsageReport, UsageRow
+from reconciler.spark.span import TimeWindow
+from reconciler.usage.reports import UsageCurve, UsageReport, UsageRow
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
 
 MOST_POINTS: Final = 400
@@ -24,53 +24,53 @@ MOST_POINTS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class UsageSettings:
     """What to look at."""
 
-    from_ms: int = asked("begin of the window; its whole day counts", metavar="MS")
-    to_ms: int = asked("end of the window; its whole day counts", metavar="MS")
-    cluster: tuple[str, ...] = asked(
+    from_ms: int = job_option("begin of the window; its whole day counts", metavar="MS")
+    to_ms: int = job_option("end of the window; its whole day counts", metavar="MS")
+    cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = asked("rows to tell; all are kept in the lake", default=200, metavar="N")
-    curves: int = asked("curves of what is told first", default=12, metavar="N")
+    most: int = job_option("rows to tell; all are kept in the lake", default=200, metavar="N")
+    curves: int = job_option("curves of what is told first", default=12, metavar="N")
 
 
-def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, settings: UsageSettings, progress: Progress) -> UsageReport:
     """Bring the rollups up to date, profile every bucket on every broker, keep all rows and tell the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
     """
-    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
     clusters = settings.cluster or None
     _ = rollup.run(
         spark,
         lake,
-        rollup.Settings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
+        rollup.RollupSettings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
         progress,
     )
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but what has not happened yet is no gap.
-    seen_span = Span(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
+    seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
     looks = last_looks(spark, lake, clusters, span.to_ms)
     notes = facts.evidence(spark, lake, clusters, seen_span, looks)
-    five = reading.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
+    five_minutes = reading.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reading.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
     entries = limits_seen(spark, lake, looks).cache()
-    limits = facts.limits_of(five.select(*BUCKET).distinct(), entries)
-    seen = use.use(five, hist, limits, span.last_day)
-    unused = use.unused(seen, facts.named_limits(entries), five, span.last_day)
-    rows = seen.unionByName(unused).cache()
+    limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)
+    usage_frame = use.use(five_minutes, hist, limits, span.last_day)
+    unused = use.unused(usage_frame, facts.named_limits(entries), five_minutes, span.last_day)
+    rows = usage_frame.unionByName(unused).cache()
     progress("profiles", 0, 0)
     # Of a cluster with limits and without samples, too, rows are told: that nobody used them.
-    names = sorted(looks.keys() | {one.cluster_id for one in notes})
-    _ = results.kept(lake, rows, USAGE_ROW, names, span=span, progress=progress)
+    names = sorted(looks.keys() | {note.cluster_id for note in notes})
+    _ = results.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)
     report = UsageReport(
         evidence=notes,
         usage=first,
-        curves=curves(spark, five, first, span, settings.curves),
+        curves=curves(spark, five_minutes, first, span, settings.curves),
         left_out={USAGE_ROW.name: left_out} if left_out else {},
     )
     _ = rows.unpersist()
@@ -79,29 +79,29 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
 
 
 def curves(
-    spark: SparkSession, five: DataFrame, rows: Sequence[UsageRow], span: Span, most: int
-) -> tuple[Curve, ...]:
+    spark: SparkSession, five_minutes: DataFrame, rows: Sequence[UsageRow], span: TimeWindow, max_rows: int
+) -> tuple[UsageCurve, ...]:
     """Curves of the first rows that a broker saw.
 
     Args:
         spark: The session.
-        five: ``usage_5m`` of the window.
+        five_minutes: ``usage_5m`` of the window.
         rows: What is report_rows.
         span: The window.
-        most: How many curves.
+        max_rows: How many curves.
     """
-    chosen = [one for one in rows if one.broker_id][:most]
-    if not chosen:
+    drawn_rows = [usage_row for usage_row in rows if usage_row.broker_id][:max_rows]
+    if not drawn_rows:
         return ()
     limits: report_rows.Limits = {
-        (one.cluster_id, one.quota_type, one.bucket, one.broker_id): (
-            one.limit_units,
-            one.limit_units,
+        (usage_row.cluster_id, usage_row.quota_type, usage_row.bucket, usage_row.broker_id): (
+            usage_row.limit_units,
+            usage_row.limit_units,
         )
-        for one in chosen
+        for usage_row in drawn_rows
     }
     return report_rows.curves(
-        use.curves(five, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
+        use.curves(five_minutes, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
     )  # fmt: skip
 
 
@@ -114,16 +114,16 @@ def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
     return spark.createDataFrame(names, ", ".join(f"{name} string" for name in use.SERIES))
 
 
-def span_of(span: Span) -> int:
+def span_of(span: TimeWindow) -> int:
     """The length of a point of a curve: five minutes, or as many of them as keep a curve below :data:`MOST_POINTS` points."""
-    whole = span.to_ms - span.from_ms
-    return -(-whole // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
+    window_ms = span.to_ms - span.from_ms
+    return -(-window_ms // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
 
 
 JOB: Final = Job(
     name="usage",
     summary="Use against limits: percentiles, throttled, near their limit, unused.",
-    settings=Settings,
+    settings=UsageSettings,
     run=run,
     example="--from-ms 1795000000000 --to-ms 1796209600000",
 )

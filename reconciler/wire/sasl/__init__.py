@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DeferredStep:
     """A step that takes long (PBKDF2: some milliseconds): ``run`` gives the token to send.
 
     Run it where it stops nobody else; it touches nothing but its stepper.
@@ -36,11 +36,11 @@ class Mechanism(Protocol):
         """The first token."""
         ...
 
-    def receive(self, challenge: bytes) -> bytes | Work | None:
+    def receive(self, challenge: bytes) -> bytes | DeferredStep | None:
         """The answer to a challenge that came without an error.
 
         Returns:
-            The next token, or ``Work`` that makes it, or None if the exchange is complete: the server
+            The next token, or ``DeferredStep`` that makes it, or None if the exchange is complete: the server
             has shown what the mechanism demands of it.
 
         Raises:

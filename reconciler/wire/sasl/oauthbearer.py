@@ -17,7 +17,7 @@ _LONGEST_COMPLAINT: Final = 100
 _NOT_PLAIN: Final = re.compile(r"[^\x20-\x7E]")
 
 
-class OAuthBearer:
+class OAuthBearerClient:
     """The client's side.
 
     A server that refuses the token says why in a challenge; the client must answer it with a single 0x01

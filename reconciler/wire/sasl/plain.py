@@ -5,7 +5,7 @@ from reconciler.errors import AuthenticationError, EncodeError
 NAME = "PLAIN"
 
 
-class Plain:
+class PlainClient:
     """The client's side."""
 
     __slots__ = ("_password", "_user")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import AuthenticationError, EncodeError
-from reconciler.wire.sasl import Work
+from reconciler.wire.sasl import DeferredStep
 
 SHA_256: Final = "SCRAM-SHA-256"
 SHA_512: Final = "SCRAM-SHA-512"
@@ -36,7 +36,7 @@ _CHALLENGE: Final = re.compile(r"r=([^,]+),s=([^,]+),i=([0-9]{1,10})(?:,.*)?", r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credential:
+class ServerCredential:
     """What a server keeps of a password."""
 
     salt: bytes = field(repr=False)
@@ -45,12 +45,12 @@ class Credential:
     server_key: bytes = field(repr=False)
 
 
-def make_credential(mechanism: str, *, password: str, salt: bytes, iterations: int) -> Credential:
+def make_credential(mechanism: str, *, password: str, salt: bytes, iterations: int) -> ServerCredential:
     """A server's credential for ``password``; takes as long as PBKDF2 with ``iterations`` does."""
     digest = _digest(mechanism)
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", digest)
-    return Credential(
+    return ServerCredential(
         salt=salt,
         iterations=iterations,
         stored_key=hashlib.new(digest, client_key).digest(),
@@ -100,7 +100,7 @@ class ScramClient:
         self._nonce = nonce
         self._bare = f"n={escape(user)},r={nonce}"
         self._signature = b""
-        self._step: Callable[[str], Work | None] = self._prove
+        self._step: Callable[[str], DeferredStep | None] = self._prove
 
     def __repr__(self) -> str:
         return f"ScramClient({self.name!r}, ...)"
@@ -109,14 +109,14 @@ class ScramClient:
         """No channel binding, user, nonce."""
         return (_NO_BINDING + self._bare).encode()
 
-    def receive(self, challenge: bytes) -> Work | None:
+    def receive(self, challenge: bytes) -> DeferredStep | None:
         """The proof, as work to be done elsewhere; then None once the server's signature is right."""
         text = _text(challenge)
         if text.startswith("e="):
             raise AuthenticationError(f"the broker refused {self.name}: {text[2:][:100]!a}")
         return self._step(text)
 
-    def _prove(self, challenge: str) -> Work:
+    def _prove(self, challenge: str) -> DeferredStep:
         match = _CHALLENGE.fullmatch(challenge)
         if match is None:
             raise AuthenticationError(f"the broker's first {self.name} message cannot be read")
@@ -142,7 +142,7 @@ class ScramClient:
             self._step = self._verify
             return f"{without_proof},p={_to_base64(proof)}".encode()
 
-        return Work(run)
+        return DeferredStep(run)
 
     def _verify(self, answer: str) -> None:
         self._step = self._refuse
@@ -169,7 +169,7 @@ class ScramServer:
     __slots__ = ("_expected", "_first", "_lookup", "_mechanism", "_nonce", "is_complete", "user")
 
     def __init__(
-        self, mechanism: str, *, lookup: Callable[[str], Credential | None], nonce: str
+        self, mechanism: str, *, lookup: Callable[[str], ServerCredential | None], nonce: str
     ) -> None:
         """Begins.
 
@@ -230,7 +230,7 @@ class ScramServer:
         self.is_complete = True
         return b"v=" + _to_base64(hmac.digest(credential.server_key, message, digest)).encode()
 
-    def _credential(self) -> Credential:
+    def _credential(self) -> ServerCredential:
         credential = self._lookup(self.user)
         if credential is None:
             raise self._refusal()
@@ -267,5 +267,5 @@ def _to_base64(octets: bytes) -> str:
     return base64.b64encode(octets).decode()
 
 
-def _xor(left: bytes, right: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(left, right, strict=False))
+def _xor(first: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(first, right, strict=False))

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import explain, verdict
-from reconciler.manifest.document import Declined, from_resource
+from reconciler.manifest.document import DocumentDeclined, from_resource
 from reconciler.manifest.nodes import from_json
 from reconciler.manifest.rules import rate
 from reconciler.quota.keys import FIELDS, RULES
@@ -39,7 +39,7 @@ def ours(document: Mapping[str, Any]) -> bool:
     if kind == "ClientQuota":
         try:
             from_resource(document)
-        except Declined:
+        except DocumentDeclined:
             assert not accepted
         else:
             assert accepted
@@ -75,7 +75,7 @@ def lost(document: Mapping[str, Any]) -> bool:
     spec = document.get("spec")
     limits = spec.get("limits") if isinstance(spec, dict) else None
     return isinstance(limits, dict) and any(
-        type(value) is int and abs(value) > EXACT and not RULES[key].whole and not _held(key, value)
+        type(value) is int and abs(value) > EXACT and not RULES[key].is_integer and not _held(key, value)
         for field, key in FIELDS.items()
         if (value := limits.get(field)) is not None
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from reconciler.kube import shards
-from reconciler.quota.owned import Owned
+from reconciler.quota.owned import OwnershipRecords
 from reconciler.render.names import entity_text
 from tests.kube.e2e.world import Operator, World
 from tests.servers import ping, raw_quotas
@@ -54,7 +54,7 @@ def has_finalizer(obj: dict[str, Any]) -> bool:
     return FINALIZER in obj["metadata"].get("finalizers", [])
 
 
-def records(world: World) -> Owned:
+def records(world: World) -> OwnershipRecords:
     """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     said = world.kube.kubectl(
@@ -62,7 +62,7 @@ def records(world: World) -> Owned:
         "-o", "json",
     )  # fmt: skip
     found = json.loads(said.stdout)["items"]
-    return shards.read(cluster_id, found).rest
+    return shards.read(cluster_id, found).remainder
 
 
 def orphans(world: World) -> set[str]:

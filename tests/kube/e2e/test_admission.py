@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from reconciler.sandbox.faults import FOREVER, Fault, Refuse
-from reconciler.sandbox.rules import Failure
+from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.brokers import SandboxThread
 from tests.kube.e2e.world import Obj, Operator, World, eventually
 from tests.servers.ports import free_ports
@@ -103,7 +103,7 @@ def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: 
             assert "configured (server dry run)" in said
             assert kubectl(world, "diff", larger)[0] == 1, "there is a difference, and no refusal"
 
-        failure = Failure(code=42, message=WORDS)
+        failure = BrokerFailure(code=42, message=WORDS)
         broker.fail(Fault(effect=Refuse(failure=failure), api=ALTER_CLIENT_QUOTAS, times=FOREVER))
         for port in (leading, standing):
             call(world, port)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifest.foreign.gathering import Imported
+from reconciler.manifest.foreign.gathering import ImportResult
 from reconciler.manifest.foreign.tools import read_files
 from reconciler.manifest.load import load_files
 from reconciler.manifest.write import documents_text
@@ -19,13 +19,13 @@ def sample(name: str) -> tuple[str, str]:
     return name, (GOLDEN / name).read_text(encoding="utf-8")
 
 
-def read(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> Imported:
+def read(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> ImportResult:
     """Files of a tool; a bare text is called ``f``."""
     files = [("f", one) if isinstance(one, str) else one for one in texts]
     return read_files(tool, files, source_cluster=cluster)
 
 
-def limits(made: Imported) -> dict[str, dict[str, float]]:
+def limits(made: ImportResult) -> dict[str, dict[str, float]]:
     """What the manifests say, read back from their text: entity to its limits."""
     loaded = load_files(
         [("made.yaml", documents_text(made.declarations, cluster="prod"))]
@@ -39,14 +39,14 @@ def limits(made: Imported) -> dict[str, dict[str, float]]:
     }
 
 
-def losses(made: Imported) -> list[tuple[int, str, str]]:
+def losses(made: ImportResult) -> list[tuple[int, str, str]]:
     """Line, limit, sentence."""
     return [
         (one.line, f"{one.key}={one.value}" if one.key else "", one.text) for one in made.losses
     ]
 
 
-def notes(made: Imported) -> list[tuple[int, str]]:
+def notes(made: ImportResult) -> list[tuple[int, str]]:
     return [(one.line, one.text) for one in made.notes]
 
 

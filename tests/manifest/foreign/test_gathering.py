@@ -3,13 +3,13 @@
 import pytest
 
 from reconciler.errors import ManifestErrors, QuotaValueError, UsageError
-from reconciler.manifest.foreign.gathering import Gathering, Given
+from reconciler.manifest.foreign.gathering import ImportCollector, ImportedLimit
 from reconciler.manifest.foreign.tools import TOOLS, read_files
 from reconciler.manifest.foreign.trees import documents
 
 
-def given(text: str, *, live: bool = False) -> Given:
-    return Given(key="producer_byte_rate", text=text, line=1, live=live)
+def given(text: str, *, live: bool = False) -> ImportedLimit:
+    return ImportedLimit(key="producer_byte_rate", text=text, line=1, live=live)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64
 
 
 def test_declarations_know_the_place_of_each_limit_and_their_namespace():
-    found = Gathering(namespace="platform")
-    found.add("f", 3, [Given(key="request_percentage", text="5", line=4)], user="a")
+    found = ImportCollector(namespace="platform")
+    found.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
     (one,) = found.result().declarations
     assert (one.document, one.path, one.line, one.lines) == ("platform/user.a", "f", 3, (0, 0, 4, 0, 0))  # fmt: skip
 
 
 def test_declarations_are_sorted_by_entity_and_remarks_by_place():
-    found = Gathering(namespace="default")
+    found = ImportCollector(namespace="default")
     for name in ("b", "a"):
         found.add("f", 1, [given("1")], user=name)
         found.lose(name, 1, "x")

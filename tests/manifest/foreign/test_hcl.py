@@ -29,7 +29,7 @@ def attributes(body: str) -> dict[str, hcl.Value]:
     ],
 )
 def test_literals_mean_what_terraform_takes_them_for(written, meant):
-    assert attributes(f"a = {written}") == {"a": hcl.Literal(text=meant, line=2)}
+    assert attributes(f"a = {written}") == {"a": hcl.HclLiteral(text=meant, line=2)}
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def test_literals_mean_what_terraform_takes_them_for(written, meant):
 )  # fmt: skip
 def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(written):
     found = attributes(f"a = {written}\nb = 2")
-    assert isinstance(found["a"], hcl.Unread)
-    assert isinstance(found["b"], hcl.Literal)
+    assert isinstance(found["a"], hcl.HclExpression)
+    assert isinstance(found["b"], hcl.HclLiteral)
 
 
 def test_an_object_keeps_literals_beside_what_is_none():
     (found,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
-    assert isinstance(found, hcl.Mapping)
+    assert isinstance(found, hcl.HclObject)
     assert [key for key, _ in found.entries] == ["a", "b", "c"]
-    assert [type(value) for _, value in found.entries] == [hcl.Literal, hcl.Literal, hcl.Unread]
+    assert [type(value) for _, value in found.entries] == [hcl.HclLiteral, hcl.HclLiteral, hcl.HclExpression]
 
 
 def test_blocks_inside_are_named_and_stepped_over():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.nodes import Block, Items, Node, Scalar, find
+from reconciler.manifest.nodes import MappingNode, SequenceNode, Node, ScalarNode, find
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,11 +19,11 @@ values = st.recursive(
 
 def plain(node: Node) -> object:
     match node:
-        case Block(entries):
+        case MappingNode(entries):
             return {key: plain(entry.value) for key, entry in entries.items()}
-        case Items(nodes):
+        case SequenceNode(nodes):
             return [plain(one) for one in nodes]
-        case Scalar(text, is_plain):
+        case ScalarNode(text, is_plain):
             return json.loads(text) if is_plain else text
 
 
@@ -36,7 +36,7 @@ def test_whatever_pythons_own_writer_writes_is_read_as_it_was(value, indent, asc
 def test_every_value_knows_its_line_and_column():
     root = json_nodes.read('\ufeff{\n  "a": [1,\n    "x"]\n}', "f")
     found = find(root, ("a", 1))
-    assert found == Scalar("x", False, 3, 5)
+    assert found == ScalarNode("x", False, 3, 5)
 
 
 @pytest.mark.parametrize(

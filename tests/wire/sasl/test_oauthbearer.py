@@ -1,13 +1,13 @@
 import pytest
 
 from reconciler.errors import AuthenticationError, EncodeError
-from reconciler.wire.sasl.oauthbearer import OAuthBearer
+from reconciler.wire.sasl.oauthbearer import OAuthBearerClient
 
 TOKEN = "eyJhbGciOiJub25lIn0.e30."  # noqa: S105
 
 
 def test_the_token_goes_with_its_extensions() -> None:
-    client = OAuthBearer(token=TOKEN, extensions={"logicalCluster": "lkc-1", "pool": "a b"})
+    client = OAuthBearerClient(token=TOKEN, extensions={"logicalCluster": "lkc-1", "pool": "a b"})
     assert client.start() == (
         f"n,,\x01auth=Bearer {TOKEN}\x01logicalCluster=lkc-1\x01pool=a b\x01\x01".encode()
     )
@@ -16,13 +16,13 @@ def test_the_token_goes_with_its_extensions() -> None:
 
 
 def test_extensions_are_optional() -> None:
-    assert OAuthBearer(token="a").start() == b"n,,\x01auth=Bearer a\x01\x01"  # noqa: S106
+    assert OAuthBearerClient(token="a").start() == b"n,,\x01auth=Bearer a\x01\x01"  # noqa: S106
 
 
 @pytest.mark.parametrize("token", ["", "x y", "x\x01y", "é", "=x"])
 def test_a_token_that_no_header_could_carry_is_refused(token: str) -> None:
     with pytest.raises(EncodeError, match="bearer token") as caught:
-        OAuthBearer(token=token)
+        OAuthBearerClient(token=token)
     assert not token or token not in caught.value.message
 
 
@@ -31,11 +31,11 @@ def test_a_token_that_no_header_could_carry_is_refused(token: str) -> None:
 )
 def test_an_extension_that_breaks_the_syntax_is_refused(key: str, value: str) -> None:
     with pytest.raises(EncodeError, match="extension"):
-        OAuthBearer(token=TOKEN, extensions={key: value})
+        OAuthBearerClient(token=TOKEN, extensions={key: value})
 
 
 def test_a_complaint_is_acknowledged_and_kept() -> None:
-    client = OAuthBearer(token=TOKEN)
+    client = OAuthBearerClient(token=TOKEN)
     assert client.receive(b'{"status":"invalid_token","scope":"s"}') == b"\x01"
     assert client.complaint == "invalid_token"
     with pytest.raises(AuthenticationError, match="refused the token: invalid_token"):
@@ -46,12 +46,12 @@ def test_a_complaint_is_acknowledged_and_kept() -> None:
     "challenge", [b"not json", b"[]", b"{}", b'{"status":1}', b'{"status":""}', b"\xff"]
 )
 def test_a_complaint_that_cannot_be_read_is_a_complaint(challenge: bytes) -> None:
-    client = OAuthBearer(token=TOKEN)
+    client = OAuthBearerClient(token=TOKEN)
     assert client.receive(challenge) == b"\x01"
     assert client.complaint == "no reason given"
 
 
 def test_a_complaint_is_shortened_and_made_printable() -> None:
-    client = OAuthBearer(token=TOKEN)
+    client = OAuthBearerClient(token=TOKEN)
     client.receive(b'{"status":"a\\u001b\\n\xc3\xa9' + b"x" * 500 + b'"}')
     assert client.complaint == "a???" + "x" * 96

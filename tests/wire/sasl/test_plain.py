@@ -3,14 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import AuthenticationError, EncodeError
-from reconciler.wire.sasl.plain import Plain, read_plain
+from reconciler.wire.sasl.plain import PlainClient, read_plain
 
 names = st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text)
 
 
 @given(names, names)
 def test_a_server_reads_what_a_client_writes(user: str, password: str) -> None:
-    client = Plain(user=user, password=password)
+    client = PlainClient(user=user, password=password)
     assert read_plain(client.start()) == (user, password)
     assert client.receive(b"") is None
     assert repr(client) == "Plain(...)"
@@ -21,12 +21,12 @@ def test_a_server_reads_what_a_client_writes(user: str, password: str) -> None:
 )
 def test_what_plain_cannot_carry_is_refused(user: str, password: str) -> None:
     with pytest.raises(EncodeError):
-        Plain(user=user, password=password)
+        PlainClient(user=user, password=password)
 
 
 def test_a_challenge_is_not_part_of_plain() -> None:
     with pytest.raises(AuthenticationError):
-        Plain(user="u", password="p").receive(b"x")  # noqa: S106
+        PlainClient(user="u", password="p").receive(b"x")  # noqa: S106
 
 
 @pytest.mark.parametrize(

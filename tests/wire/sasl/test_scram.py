@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import AuthenticationError, EncodeError
-from reconciler.wire.sasl import Work
+from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.sasl.scram import (
     SHA_256,
     SHA_512,
-    Credential,
+    ServerCredential,
     ScramClient,
     ScramServer,
     escape,
@@ -34,7 +34,7 @@ def client(
 
 def work(stepper: ScramClient, challenge: bytes) -> bytes:
     found = stepper.receive(challenge)
-    assert isinstance(found, Work)
+    assert isinstance(found, DeferredStep)
     return found.run()
 
 
@@ -124,7 +124,7 @@ def test_a_first_message_that_breaks_the_rules_is_refused(challenge: bytes, word
 
 @pytest.mark.parametrize("iterations", [4096, 1_000_000])
 def test_the_bounds_of_iterations_are_acceptable(iterations: int) -> None:
-    assert isinstance(client().receive(f"r={NONCE}x,s=AAAA,i={iterations}".encode()), Work)
+    assert isinstance(client().receive(f"r={NONCE}x,s=AAAA,i={iterations}".encode()), DeferredStep)
 
 
 def test_extensions_after_the_iterations_are_signed_and_otherwise_ignored() -> None:
@@ -170,7 +170,7 @@ def test_messages_out_of_turn_are_refused() -> None:
 CREDENTIAL = make_credential(SHA_256, password="pencil", salt=b"salt", iterations=4096)  # noqa: S106
 
 
-def server_for(users: dict[str, Credential]) -> ScramServer:
+def server_for(users: dict[str, ServerCredential]) -> ScramServer:
     return ScramServer(SHA_256, lookup=users.get, nonce="server")
 
 
