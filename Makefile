@@ -73,7 +73,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m reconciler.manifest.schema --check
 	$(BIN)/python -m reconciler.cli.command_docs --check
-	$(BIN)/python -m reconciler.kube.reason_docs --check
+	$(BIN)/python -m reconciler.kube.status.reason_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.charts.values_table --check
@@ -85,7 +85,7 @@ fmt: env  ## write what the formatter and the safe fixes would
 generate: env  ## file schemas, manifest reference, command reference
 	$(BIN)/python -m reconciler.manifest.schema --write
 	$(BIN)/python -m reconciler.cli.command_docs --write
-	$(BIN)/python -m reconciler.kube.reason_docs --write
+	$(BIN)/python -m reconciler.kube.status.reason_docs --write
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/

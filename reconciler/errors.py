@@ -304,7 +304,9 @@ class LakeDamaged(LakeError):
 class TelemetryError(KquotaError):
     """Recorded use cannot be read as asked; ``where`` is a file with its line or an address without secrets, ``status`` that of HTTP (0 = none)."""
 
-    def __init__(self, message: str, *, location: str = "", status: int = 0, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, location: str = "", status: int = 0, hint: str = ""
+    ) -> None:
         super().__init__(f"{location}: {message}" if location else message, hint=hint)
         self.where = location
         self.status = status

@@ -10,8 +10,8 @@ from typing import Protocol
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.owned import OwnershipRecords, RecordChange
-from reconciler.quota.report import Visibility as Visibility  # noqa: PLC0414 - stores answer with it
+from reconciler.quota.ownership import OwnershipRecords, RecordChange
+from reconciler.quota.results.report import Visibility as Visibility  # noqa: PLC0414 - stores answer with it
 from reconciler.quota.state import QuotaState
 
 Progress = Callable[[str, int, int], None]

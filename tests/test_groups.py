@@ -70,5 +70,5 @@ def test_the_time_of_a_group_is_that_of_all_phases_of_its_tests() -> None:
     assert groups.seconds_by_group([
         report(life, "setup", 2.0, integration=1),
         report(life, "call", 3.5, integration=1),
-        report("tests/quota/test_plan.py::test", "call", 0.25),
+        report("tests/quota/planner/test_comparison.py::test", "call", 0.25),
     ]) == {"operator on Kubernetes": (1, 5.5), groups.WITHOUT_SERVERS: (1, 0.25)}  # fmt: skip

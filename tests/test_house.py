@@ -53,21 +53,21 @@ def test_every_test_module_of_the_package_stands_where_its_subject_stands() -> N
 
 
 WRITERS = {
-    "reconciler/cli/console.py": "the exit of every command",
-    "reconciler/inventory/audit.py": "audit entries on the operator's standard output, as JSON through json_text",
+    "reconciler/cli/framework/console.py": "the exit of every command",
+    "reconciler/inventory/audit_log.py": "audit entries on the operator's standard output, as JSON through json_text",
     "reconciler/spark/__main__.py": "a job without a console, through output_text",
-    "reconciler/spark/progress.py": "the same",
-    "reconciler/spark/jvm.py": "what the JVM prints, through output_text",
+    "reconciler/evidence/spark/runtime/progress.py": "the same",
+    "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
     "reconciler/manifest/schema.py": "a generator for developers",
-    "reconciler/kube/reason_docs.py": "a generator for developers",
-    "reconciler/manifest/schema_docs.py": "a generator for developers",
-    "reconciler/manifest/crd_docs.py": "a generator for developers",
+    "reconciler/kube/status/reason_docs.py": "a generator for developers",
+    "reconciler/manifest/docs/manifest_reference.py": "a generator for developers",
+    "reconciler/manifest/docs/crd_reference.py": "a generator for developers",
     "reconciler/cli/command_docs.py": "a generator for developers",
 }
 STREAMS = {
-    "reconciler/cli/console.py": "the exit of every command",
-    "reconciler/cli/logs.py": "a handler whose formatters escape",
-    "reconciler/kube/operator.py": "hands standard output to the audit log",
+    "reconciler/cli/framework/console.py": "the exit of every command",
+    "reconciler/cli/framework/log_format.py": "a handler whose formatters escape",
+    "reconciler/kube/run/operator.py": "hands standard output to the audit log",
 }
 WRITING = {
     "click.echo",
@@ -126,5 +126,9 @@ def test_every_json_document_that_leaves_is_ascii() -> None:
         and not (isinstance(node.value, ast.Constant) and node.value.value is True)
     ]
     # A form of a secret to look for; files of the lake, which are not shown; and a generator for developers.
-    allowed = ("reconciler/redaction.py", "reconciler/lake/", "reconciler/manifest/schema.py")
+    allowed = (
+        "reconciler/base/redaction.py",
+        "reconciler/evidence/store/",
+        "reconciler/manifest/schema.py",
+    )
     assert [place for place in raw if not place.startswith(allowed)] == []

@@ -282,26 +282,26 @@ def collect() -> tuple[dict[str, Use], set[str]]:
 
 
 CLEARED = {
-    "client/jaas.py:_TOKEN": "a comment or a quote without an end is an error at once, so it is looked for once",
-    "client/references.py:_REFERENCE": "it is only given text that ends with a brace, so no search for one is in vain",
-    "kube/credentials.py:_QUOTED": "only the last quote of each of the two kinds has no partner",
-    "manifest/cluster.py:([0-9]+)(ms|[smh])": "the schema of QuotaCluster has refused any other text and long numbers",
-    "render/output.py:_WORKFLOW_COMMAND": "it begins at the begin of a line and does not leave the line",
-    "sandbox/hosts.py:_LEADING_ZEROS": "it begins only where no digit is in front",
-    r"spark/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
-    r"spark/jvm.py:^ *java\.vm\.version = (.+)$": "the same",
+    "client/auth/jaas.py:_TOKEN": "a comment or a quote without an end is an error at once, so it is looked for once",
+    "client/configuration/references.py:_REFERENCE": "it is only given text that ends with a brace, so no search for one is in vain",
+    "kube/configuration/credentials.py:_QUOTED": "only the last quote of each of the two kinds has no partner",
+    "manifest/project/cluster.py:([0-9]+)(ms|[smh])": "the schema of QuotaCluster has refused any other text and long numbers",
+    "base/output_text.py:_WORKFLOW_COMMAND": "it begins at the begin of a line and does not leave the line",
+    "sandbox/broker_rules/ip_literals.py:_LEADING_ZEROS": "it begins only where no digit is in front",
+    r"evidence/spark/runtime/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
+    r"evidence/spark/runtime/jvm.py:^ *java\.vm\.version = (.+)$": "the same",
 }
 """Expressions that the check does not clear, and why they take no more than linear time."""
 
 DYNAMIC = {
-    "client/references.py:variable": "of the command's own caller",
-    "inventory/durable.py:remove_leftovers": "a name is escaped, and one repetition ends with another character",
+    "client/configuration/references.py:variable": "of the command's own caller",
+    "base/durable_files.py:remove_leftovers": "a name is escaped, and one repetition ends with another character",
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
     "manifest/foreign/hcl_tokens.py:_heredoc": "a word is escaped; blanks are at the begin and the end of a line",
-    "manifest/verdict.py:_compiled": "patterns of the schemas of this package, over texts of bounded length",
-    "telemetry/dialect_table.py:pattern": "of the caller's own file of dialects",
-    "telemetry/matchers.py:__post_init__": "of the caller's own settings",
-    "telemetry/settings.py:parsed": "of the caller's own settings",
+    "manifest/schema_check.py:_compiled": "patterns of the schemas of this package, over texts of bounded length",
+    "evidence/ingest/dialects/parser.py:pattern": "of the caller's own file of dialects",
+    "evidence/ingest/dialects/label_matchers.py:__post_init__": "of the caller's own settings",
+    "evidence/ingest/dialects/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",
 }
 """Functions that make an expression of variable text, and whose text it is."""

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler import __version__
-from reconciler.cli import kip_arguments as kip
-from reconciler.cli.commands import CONTEXT
-from reconciler.cli.console import Console
-from reconciler.cli.exits import ExitCode, run_mapped
-from reconciler.cli.kip_call import PROGRAM, ClientQuotasArguments, operation_of, read_call
+from reconciler.cli.framework.commands import CONTEXT
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
+from reconciler.cli.kafka_client_quotas import arguments as kip
+from reconciler.cli.kafka_client_quotas.command_line import (
+    PROGRAM,
+    ClientQuotasArguments,
+    operation_of,
+    read_call,
+)
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
 from reconciler.quota.state import QuotaState, set_values
@@ -84,8 +89,8 @@ def command(
     if bootstrap_server is None and command_config is None:
         raise UsageError("--bootstrap-server is missing")
 
-    from reconciler.cli.connection import client_config, connection_events
-    from reconciler.cli.running import run
+    from reconciler.app.event_loop import run
+    from reconciler.cli.context.connection import client_config, connection_events
     from reconciler.client import QuotaClient
 
     config = client_config(
@@ -99,7 +104,9 @@ def command(
     return run(work())
 
 
-async def _describe(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
+async def _describe(
+    console: Console, client: "QuotaClient", call: ClientQuotasArguments
+) -> ExitCode:
     state = await client.describe(_filter(call))
     blocks = [
         "\n".join((kip.entity_line(entity_parts), *kip.value_lines(values)))
@@ -109,7 +116,9 @@ async def _describe(console: Console, client: "QuotaClient", call: ClientQuotasA
     return ExitCode.DONE
 
 
-async def _resolve(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
+async def _resolve(
+    console: Console, client: "QuotaClient", call: ClientQuotasArguments
+) -> ExitCode:
     from reconciler.errors import KquotaError
     from reconciler.quota.precedence import Principal
 
@@ -121,7 +130,7 @@ async def _resolve(console: Console, client: "QuotaClient", call: ClientQuotasAr
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):
         raise resolution
-    from reconciler.render.states import spelling_warnings
+    from reconciler.render.cluster_state import spelling_warnings
 
     for warning in spelling_warnings([resolution]):
         console.warning(warning)
@@ -179,7 +188,10 @@ def quota_rows(
         )
         for subject in state.entities()
     ]
-    return [*rows, *((entity_parts, list(values)) for entity_parts, values in state.foreign_entities)]
+    return [
+        *rows,
+        *((entity_parts, list(values)) for entity_parts, values in state.foreign_entities),
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -188,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
 
     def work() -> int:
-        return int(command.main(argument_list, prog_name=PROGRAM, standalone_mode=False, obj=console) or 0)
+        return int(
+            command.main(argument_list, prog_name=PROGRAM, standalone_mode=False, obj=console) or 0
+        )
 
     return run_mapped(console, work)

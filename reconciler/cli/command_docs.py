@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from reconciler.cli import client_quotas, main
-from reconciler.cli.commands import CONTEXT
-from reconciler.cli.kip_call import PROGRAM
+from reconciler.cli.framework.commands import CONTEXT
+from reconciler.cli.kafka_client_quotas.command_line import PROGRAM
 
 PATH: Final = Path("docs/commands.md")
 WIDTH: Final = 80

@@ -5,9 +5,9 @@ from typing import Final
 
 import click
 
-from reconciler.cli.commands import command
-from reconciler.cli.console import Console
-from reconciler.cli.exits import ExitCode
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import UsageError
 
 HELP: Final = """Show the help of kquota, or of the command with this name.

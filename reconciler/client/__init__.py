@@ -3,24 +3,28 @@
 from reconciler.client import ClientConfig, QuotaClient
 """
 
-from reconciler.client.config import Address, ClientConfig, SecurityProtocol
+from reconciler.base.secret import Secret
+from reconciler.client.auth.token import BearerToken, TokenSource
+from reconciler.client.client_config import Address, ClientConfig, SecurityProtocol
+from reconciler.client.configuration.references import (
+    ANYTHING,
+    NOTHING,
+    AllowedReferences,
+)
 from reconciler.client.events import ClientEvents
-from reconciler.client.quotas import QuotaClient, ScramCredential
-from reconciler.client.references import ANYTHING, NOTHING, AllowedReferences
-from reconciler.client.secret import Secret
-from reconciler.client.token import BearerToken, TokenSource
+from reconciler.client.quota_client import QuotaClient, ScramCredential
 
 __all__ = [
     "ANYTHING",
     "NOTHING",
     "Address",
     "AllowedReferences",
+    "BearerToken",
     "ClientConfig",
     "ClientEvents",
-    "SecurityProtocol",
     "QuotaClient",
     "ScramCredential",
     "Secret",
-    "BearerToken",
+    "SecurityProtocol",
     "TokenSource",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.client.backoff import Backoff, Deadline
+from reconciler.base.backoff import Backoff, Deadline
 from reconciler.errors import ClientError
 from reconciler.ports import Clock, Node, Visibility
 from reconciler.quota.entity import Entity
@@ -74,9 +74,15 @@ class VisibilityWait:
         self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
         return Visibility(
-            visible=tuple(sorted(node for node, view in self.views_by_broker.items() if view.visible)),
+            visible=tuple(
+                sorted(node for node, view in self.views_by_broker.items() if view.visible)
+            ),
             lagging=tuple(
-                sorted(node for node, view in self.views_by_broker.items() if view.answered and not view.visible)
+                sorted(
+                    node
+                    for node, view in self.views_by_broker.items()
+                    if view.answered and not view.visible
+                )
             ),
             unreachable={
                 node: view.trouble or "no answer before the deadline"

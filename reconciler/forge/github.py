@@ -7,10 +7,10 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.incident import Issue
-from reconciler.forge.rest import BOUNDS, RestLimits, Json, RestClient
-from reconciler.forge.shapes import required_field, optional_text
-from reconciler.forge.sticky import Comment
+from reconciler.forge.drift_issue import Issue
+from reconciler.forge.json_fields import optional_text, required_field
+from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
+from reconciler.forge.sticky_comment import Comment
 from reconciler.forge.token import ForgeToken
 from reconciler.ports import Clock
 
@@ -49,7 +49,12 @@ def checked_sha(text: str) -> str:
 
 
 def github(
-    address: str, token: ForgeToken | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
+    address: str,
+    token: ForgeToken | None,
+    *,
+    clock: Clock,
+    version: str,
+    bounds: RestLimits = BOUNDS,
 ) -> RestClient:
     """A client of GitHub's API or of an Enterprise server's."""
     headers = {
@@ -123,7 +128,9 @@ class GitHub:
             if _has_head(pull, head)
         ]
         if len(numbers) != 1:
-            problem = "no open pull request has" if not numbers else f"pull requests {numbers} all have"
+            problem = (
+                "no open pull request has" if not numbers else f"pull requests {numbers} all have"
+            )
             raise ForgeError(
                 f"{problem} the head {head.sha} of {head.repository}",
                 hint="it was closed, or has newer commits with a run of their own"
@@ -153,9 +160,14 @@ class GitHub:
         """
         path = f"{self.path}/commits/{checked_sha(commit)}/pulls"
         async for pull in self.client.items(path):
-            if optional_text(pull, "merged_at") and optional_text(pull, "merge_commit_sha") == commit:
+            if (
+                optional_text(pull, "merged_at")
+                and optional_text(pull, "merge_commit_sha") == commit
+            ):
                 # A fork may be gone by now; its commits are not.
-                repository = optional_text(pull, "head.repo.full_name") or self.path.removeprefix("/repos/")
+                repository = optional_text(pull, "head.repo.full_name") or self.path.removeprefix(
+                    "/repos/"
+                )
                 head = PullRequestHead(
                     repository=repository,
                     sha=required_field(pull, "head.sha", str),
@@ -189,7 +201,9 @@ class GitHub:
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment."""
-        await self.client.send("POST", f"{self.path}/issues/{issue.number}/comments", {"body": body})
+        await self.client.send(
+            "POST", f"{self.path}/issues/{issue.number}/comments", {"body": body}
+        )
 
     async def close(self, issue: Issue) -> None:
         """Close it as done."""
@@ -206,7 +220,9 @@ class PullComments:
 
     async def notes(self) -> AsyncIterator[Comment]:
         """All comments, oldest first."""
-        async for comment in self._host.client.items(f"{self._host.path}/issues/{self._number}/comments"):
+        async for comment in self._host.client.items(
+            f"{self._host.path}/issues/{self._number}/comments"
+        ):
             yield _note(comment)
 
     async def own_name(self) -> str:

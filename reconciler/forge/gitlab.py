@@ -5,10 +5,10 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.incident import Issue
-from reconciler.forge.rest import BOUNDS, RestLimits, Json, RestClient
-from reconciler.forge.shapes import required_field, optional_text
-from reconciler.forge.sticky import Comment
+from reconciler.forge.drift_issue import Issue
+from reconciler.forge.json_fields import optional_text, required_field
+from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
+from reconciler.forge.sticky_comment import Comment
 from reconciler.forge.token import ForgeToken
 from reconciler.ports import Clock
 
@@ -17,7 +17,12 @@ NOTE_CHARACTERS: Final = 1_000_000
 
 
 def gitlab(
-    address: str, token: ForgeToken | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
+    address: str,
+    token: ForgeToken | None,
+    *,
+    clock: Clock,
+    version: str,
+    bounds: RestLimits = BOUNDS,
 ) -> RestClient:
     """A client of GitLab's API. Job tokens cannot write notes, so the header is that of project tokens."""
     headers = {"Accept": "application/json", "User-Agent": f"kquota/{version}"}
@@ -86,7 +91,9 @@ class GitLab:
 
     async def close(self, issue: Issue) -> None:
         """Close it."""
-        await self.client.send("PUT", f"{self.path}/issues/{issue.number}", {"state_event": "close"})
+        await self.client.send(
+            "PUT", f"{self.path}/issues/{issue.number}", {"state_event": "close"}
+        )
 
 
 class MergeRequestNotes:
@@ -122,7 +129,9 @@ class MergeRequestNotes:
 
 def _note(note: Json) -> Comment:
     return Comment(
-        id=required_field(note, "id", int), author=optional_text(note, "author.username"), body=optional_text(note, "body")
+        id=required_field(note, "id", int),
+        author=optional_text(note, "author.username"),
+        body=optional_text(note, "body"),
     )
 
 

@@ -5,9 +5,9 @@ The client has a type of the same kind; neighbours do not import each other, and
 
 from typing import Never, final
 
+from reconciler.base.redaction import SCRUBBED as _HIDDEN
+from reconciler.base.redaction import SecretScrubber, remember
 from reconciler.errors import UsageError
-from reconciler.redaction import SCRUBBED as _HIDDEN
-from reconciler.redaction import SecretScrubber, remember
 
 
 @final

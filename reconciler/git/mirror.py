@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.base.redaction import redact_url
 from reconciler.errors import GitError
 from reconciler.git.command import run
-from reconciler.git.network import DEADLINE_SECONDS, fetch
-from reconciler.git.repository import Repository, CommitTree
+from reconciler.git.remote_command import DEADLINE_SECONDS, fetch
+from reconciler.git.repository import CommitTree, Repository
 from reconciler.git.source import GitSource
-from reconciler.redaction import redact_url
 
 HEAD: Final = "refs/kquota/head"
 KEPT: Final = "refs/kquota/kept"

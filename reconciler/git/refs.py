@@ -73,7 +73,9 @@ class GitRefs:
         return commit
 
     def _write_object(self, arguments: tuple[str, ...], content: bytes) -> str:
-        return run(self.top, arguments, content=content, variables=_AUTHOR)[1].decode("ascii").strip()
+        return (
+            run(self.top, arguments, content=content, variables=_AUTHOR)[1].decode("ascii").strip()
+        )
 
     def _local(self, ref: str) -> str:
         code, answer = run(

@@ -250,7 +250,9 @@ class CommitTree:
         if not order:
             return {}
         request = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
-        _, answer = run(self.top, ("cat-file", "--batch"), content=request, variables=self.variables)
+        _, answer = run(
+            self.top, ("cat-file", "--batch"), content=request, variables=self.variables
+        )
         blobs: dict[str, bytes] = {}
         at = 0
         for path in order:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from reconciler.base.redaction import remember
 from reconciler.errors import GitError
-from reconciler.redaction import remember
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCP: Final = re.compile(

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from reconciler.base.durable_files import remove_leftovers, replace
+from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.durable import remove_leftovers, replace
+from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.lock import FileLock
-from reconciler.inventory.writers import RecordedWriter, InventoryWriter, check_alone
+from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
 from reconciler.ports import Clock
-from reconciler.quota.owned import OwnershipRecords, RecordChange
-from reconciler.regular_files import read_regular
+from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 MAX_BYTES: Final = 512 * 1024 * 1024
 """Largest file of records; a million pairs have about 200 MB."""

@@ -20,15 +20,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from reconciler import foreign_json
+from reconciler.base import bounded_json
+from reconciler.base.compact_json import compact
 from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, entity, sort_key
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import IntentBacking, Intent, Override, OwnershipRecords, Owner, Owners, Pair, OwnershipRecord
+from reconciler.quota.ownership import (
+    Intent,
+    IntentBacking,
+    Override,
+    Owner,
+    Owners,
+    OwnershipRecord,
+    OwnershipRecords,
+    Pair,
+)
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
-from reconciler.render.compact import compact
 
 KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
@@ -68,8 +77,8 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
         InventoryError: It is damaged, no inventory, or of another format.
     """
     try:
-        document = foreign_json.parse(
-            content.decode("ascii"), most_bytes=foreign_json.DOCUMENT, pairs=_once
+        document = bounded_json.parse(
+            content.decode("ascii"), most_bytes=bounded_json.DOCUMENT, pairs=_once
         )
     except ValueError as error:
         raise _damaged(location, str(error)) from error
@@ -211,13 +220,18 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         owned=OwnershipRecords(
             cluster_id=cluster_id,
             records=records,
-            intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3, 5)},
+            intents={
+                pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3, 5)
+            },
             drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
             overrides={(override.entity, override.key): override for override in overrides},
             is_known=True,
         ),
-        writers={recorded_writer.writer.id: recorded_writer for recorded_writer in map(writer_from_json, value["writers"])},
+        writers={
+            recorded_writer.writer.id: recorded_writer
+            for recorded_writer in map(writer_from_json, value["writers"])
+        },
     )
 
 
@@ -241,7 +255,9 @@ def _limits(value: object) -> Limits:
 def _owners(limits: Limits, places: object, owners: Sequence[Owner]) -> Owners:
     if isinstance(places, int):
         owner = _at(owners, places)
-        producer, consumer, request, mutation, connection = (None if v is None else owner for v in limits)
+        producer, consumer, request, mutation, connection = (
+            None if v is None else owner for v in limits
+        )
     else:
         limit_owners = [None if place is None else _at(owners, place) for place in _list(places)]
         if [owner is None for owner in limit_owners] != [limit is None for limit in limits]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reconciler.quota.owned import OwnershipRecords, RecordChange
+from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 
 class MemoryInventory:

@@ -8,10 +8,16 @@ somebody else since. Where a real inventory knows the cluster, it is believed in
 from collections.abc import Sequence
 
 from reconciler.ports import Inventory
-from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord, RecordChange, Recorded
+from reconciler.quota.ownership import (
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.state import Limits
 
 
@@ -67,7 +73,9 @@ def _record(declared: DesiredState, subject: Entity, limits: Limits) -> Ownershi
     claims = declared.claims[subject]
     if len(claims) == 1:
         sole = Owner(document=claims[0].document, deletion_policy=claims[0].deletion_policy)
-        producer, consumer, request, mutation, connection = (None if value is None else sole for value in limits)
+        producer, consumer, request, mutation, connection = (
+            None if value is None else sole for value in limits
+        )
     else:
         producer, consumer, request, mutation, connection = (
             None if value is None else _owner(declared, subject, key)

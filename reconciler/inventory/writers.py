@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import PlanRefused
-from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
 """A writer that was not seen for a month is taken for gone; its entry stays until somebody writes."""
@@ -39,7 +39,9 @@ class RecordedWriter:
     last_seen: float
 
 
-def check_alone(writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float) -> None:
+def check_alone(
+    writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float
+) -> None:
     """Nothing, if no other known writer looks after anything of ours.
 
     Raises:
@@ -56,7 +58,8 @@ def check_alone(writer: InventoryWriter, recorded_writers: Mapping[str, Recorded
         raise PlanRefused(
             f"another writer looks after the same entities: {rivals[0].writer.id!r} ({rivals[0].writer.description})",
             violations=tuple(
-                f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}" for recorded_writer in rivals
+                f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}"
+                for recorded_writer in rivals
             ),
             hint="give the two QuotaClusters scopes that do not meet, or let one of them go",
         )
@@ -68,12 +71,17 @@ def scopes_overlap(first: tuple[EntityPattern, ...], second: tuple[EntityPattern
 
 
 def _meet(first: EntityPattern, second: EntityPattern) -> bool:
-    return any(_names_meet(first, second, shape) for shape in first.covered_forms & second.covered_forms)
+    return any(
+        _names_meet(first, second, shape) for shape in first.covered_forms & second.covered_forms
+    )
 
 
 def _names_meet(first: EntityPattern, second: EntityPattern, shape: EntityForm) -> bool:
     return all(
-        first_name is None or second_name is None or not _is_named(shape, slot) or _names_overlap(first_name, second_name)
+        first_name is None
+        or second_name is None
+        or not _is_named(shape, slot)
+        or _names_overlap(first_name, second_name)
         for slot, first_name, second_name in (
             ("user", first.user, second.user),
             ("clientId", first.client_id, second.client_id),
@@ -114,7 +122,10 @@ def writer_from_json(value: object) -> RecordedWriter:
     match value:
         case [str(name), str(description), float() | int() as last_seen, list(scope)]:
             patterns = tuple(_pattern_from_json(pattern) for pattern in scope)
-            return RecordedWriter(writer=InventoryWriter(id=name, description=description, scope=patterns), last_seen=float(last_seen))
+            return RecordedWriter(
+                writer=InventoryWriter(id=name, description=description, scope=patterns),
+                last_seen=float(last_seen),
+            )
         case _:
             raise ValueError("a writer is written as id, what, seen and scope")
 

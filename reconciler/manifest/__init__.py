@@ -4,6 +4,6 @@ The only package that knows YAML. Texts come in as ``(path, text)`` pairs, from 
 what goes out is ``quota.desired.Declaration`` with file and line, or every problem with file, line and column.
 """
 
-from reconciler.manifest.load import LoadedManifests, load_files, read_paths
+from reconciler.manifest.loader import LoadedManifests, load_files, read_paths
 
 __all__ = ["LoadedManifests", "load_files", "read_paths"]

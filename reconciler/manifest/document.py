@@ -11,9 +11,7 @@ from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
-from reconciler.manifest.nodes import MappingNode, MappingEntry, Node, ScalarNode, from_json
-from reconciler.manifest.rules import canonical_ip, rate
-from reconciler.manifest.scalars import is_text, meaning
+from reconciler.manifest.rules.client_quota import canonical_ip, rate
 from reconciler.manifest.schema_names import (
     ACCEPT,
     API_VERSION,
@@ -22,9 +20,17 @@ from reconciler.manifest.schema_names import (
     QUOTA,
     SERVER_FIELDS,
 )
-from reconciler.quota.desired import Declaration, Lines
+from reconciler.manifest.syntax.nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    from_json,
+)
+from reconciler.manifest.syntax.scalars import is_text, meaning
 from reconciler.quota.entity import ABSENT, DEFAULT, MAX_DECLARED_NAME_BYTES, Entity, Slot
 from reconciler.quota.keys import COLUMN_OF, FIELDS, RULES, Key
+from reconciler.quota.planner.desired_state import Declaration, Lines
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 
@@ -68,7 +74,7 @@ def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota
     """The document in a custom resource as the API server gives it; every line is 0.
 
     Raises:
-        Declined: A rule is broken; :func:`reconciler.manifest.explain.problems` says which.
+        Declined: A rule is broken; :func:`reconciler.manifest.explanation.problems` says which.
     """
     return from_node(from_json(resource), path)
 
@@ -245,7 +251,13 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
         raise DocumentDeclined
     producer, consumer, request, mutation, connection = values
     first, second, third, fourth, fifth = lines
-    return (producer, consumer, request, mutation, connection), (first, second, third, fourth, fifth)
+    return (producer, consumer, request, mutation, connection), (
+        first,
+        second,
+        third,
+        fourth,
+        fifth,
+    )
 
 
 def limit(key: Key, text: str, *, plain: bool) -> float:

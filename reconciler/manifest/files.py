@@ -9,8 +9,13 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from reconciler.base.regular_files import (
+    boundary_of,
+    check_inside,
+    is_inside,
+    read_regular,
+)
 from reconciler.errors import Problem
-from reconciler.regular_files import boundary_of, check_inside, is_inside, read_regular
 
 SUFFIXES: Final = (".yaml", ".yml")
 MAX_FILES: Final = 100_000
@@ -100,9 +105,7 @@ def read_paths(
             problems.append(unmatched_problem(pattern))
         files_by_name |= hits
     if len(files_by_name) > max_files:
-        words = (
-            f"{len(files_by_name)} files are more than the {max_files} that may be read (reading.maxFiles)"
-        )
+        words = f"{len(files_by_name)} files are more than the {max_files} that may be read (reading.maxFiles)"
         return FileTexts(files=(), problems=(Problem(str(root), 0, 0, words),))
     files: list[tuple[str, str]] = []
     remaining_bytes = max(MAX_BYTES, max_file_bytes)
@@ -212,7 +215,9 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, _FileLocation]]:
+def _on_disk(
+    pattern: str, root: Path, problems: list[Problem]
+) -> Iterator[tuple[str, _FileLocation]]:
     """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be.
 
     Folders behind symbolic links are followed, each at most once, and never out of the repository, as at a git
@@ -292,7 +297,10 @@ def _text(file: _FileLocation, display_path: str, max_bytes: int) -> str | Probl
 
 def _too_large(display_path: str, max_bytes: int) -> Problem:
     return Problem(
-        display_path, 0, 0, f"is larger than the {max_bytes} bytes that may be read (reading.maxFileBytes)"
+        display_path,
+        0,
+        0,
+        f"is larger than the {max_bytes} bytes that may be read (reading.maxFileBytes)",
     )
 
 
@@ -302,4 +310,6 @@ def _decoded(display_path: str, content: bytes) -> str | Problem:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
-        return Problem(display_path, line, column, f"byte 0x{content[error.start]:02X} is not UTF-8")
+        return Problem(
+            display_path, line, column, f"byte 0x{content[error.start]:02X} is not UTF-8"
+        )

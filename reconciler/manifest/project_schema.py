@@ -5,8 +5,8 @@ It is no custom resource: the operator has no files to look for. So it is writte
 
 from typing import Any, Final
 
-from reconciler.manifest.whatif_schema import SIMULATE, bounds
-from reconciler.quota.advice import WarningKind
+from reconciler.manifest.simulation_schema import SIMULATE, bounds
+from reconciler.quota.rule_warnings import WarningKind
 
 _MANIFESTS: Final[dict[str, Any]] = {
     "description": (

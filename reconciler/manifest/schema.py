@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from reconciler.manifest import crd_docs, schema_docs
+from reconciler.manifest.docs import crd_reference, manifest_reference
 from reconciler.manifest.project_schema import PROJECT
 from reconciler.manifest.schema_names import (
     API_VERSION,
@@ -122,7 +122,9 @@ _INT64_OR_STRING: Final[Schema] = {
 
 # anyOf is only ever "integer or string"; format is int64 in a spec, and date-time only in status.
 _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
-    "properties": lambda word, value, _: {word: {name: closed(subschema) for name, subschema in value.items()}},
+    "properties": lambda word, value, _: {
+        word: {name: closed(subschema) for name, subschema in value.items()}
+    },
     "items": _below,
     "additionalProperties": _below,
     "minimum": lambda word, value, node: {} if node.get("exclusiveMinimum") else {word: value},
@@ -225,18 +227,20 @@ def generate(crds: Path) -> dict[str, str]:
         + "\n"
         for name, schema in schemas.items()
     }
-    schema_texts["docs/manifest-reference.md"] = schema_docs.reference(
+    schema_texts["docs/manifest-reference.md"] = manifest_reference.reference(
         quotas, schemas["QuotaCluster"], schemas["QuotaProject"]
     )
-    schema_texts["docs/crd-reference.md"] = crd_docs.crd_reference(
+    schema_texts["docs/crd-reference.md"] = crd_reference.crd_reference(
         *(_documented(crd) for crd in resources_by_kind.values())
     )
     return schema_texts
 
 
-def _documented(crd: Schema) -> crd_docs.CustomResourceKind:
+def _documented(crd: Schema) -> crd_reference.CustomResourceKind:
     parts: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    return crd_docs.CustomResourceKind(crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"]))
+    return crd_reference.CustomResourceKind(
+        crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"])
+    )
 
 
 def load(name: str) -> Schema:

@@ -5,7 +5,7 @@ async with HealthServer(address("127.0.0.1:9180"), metrics=metrics, healthy=...,
     metrics.passed(one_pass)
 """
 
-from reconciler.metrics.collected import Metrics
-from reconciler.metrics.server import ListenAddress, HealthServer, address
+from reconciler.metrics.registry import Metrics
+from reconciler.metrics.server import HealthServer, ListenAddress, address
 
-__all__ = ["ListenAddress", "HealthServer", "Metrics", "address"]
+__all__ = ["HealthServer", "ListenAddress", "Metrics", "address"]

@@ -72,7 +72,10 @@ RESULTS: Final = ("in_order", "incomplete", "failed")
 _C = ("cluster",)
 
 BUILD: Final = MetricFamily(
-    name="kquota_build_info", kind=MetricKind.INFO, info_labels=("version",), help="Which version is running."
+    name="kquota_build_info",
+    kind=MetricKind.INFO,
+    info_labels=("version",),
+    help="Which version is running.",
 )
 PAIRS: Final = MetricFamily(
     name="kquota_pairs",
@@ -81,7 +84,10 @@ PAIRS: Final = MetricFamily(
     help="Pairs of entity and key in each state, as the last complete pass found them.",
 )
 DOCUMENTS: Final = MetricFamily(
-    name="kquota_documents", kind=MetricKind.GAUGE, labels=_C, help="Documents that speak of the cluster."
+    name="kquota_documents",
+    kind=MetricKind.GAUGE,
+    labels=_C,
+    help="Documents that speak of the cluster.",
 )
 CONFLICTS: Final = MetricFamily(
     name="kquota_conflicts",

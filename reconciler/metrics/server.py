@@ -10,7 +10,7 @@ from typing import Final, Self
 from aiohttp import web
 
 from reconciler.errors import ConfigError
-from reconciler.metrics.collected import Metrics
+from reconciler.metrics.registry import Metrics
 from reconciler.render.names import escaped
 
 MOST_LINES: Final = 20

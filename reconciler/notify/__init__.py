@@ -5,23 +5,34 @@ delivery = await notifier.look(drift_of("prod", cluster_id, one_pass.sightings),
 """
 
 from reconciler.notify.endpoint import Endpoint, endpoint
-from reconciler.notify.memory import NotificationState, read_notification_state, notification_state_text
-from reconciler.notify.message import ClusterDrift, DriftedPair, DriftEvent, Message, document, drift_of
+from reconciler.notify.message import (
+    ClusterDrift,
+    DriftedPair,
+    DriftEvent,
+    Message,
+    document,
+    drift_of,
+)
+from reconciler.notify.notification_state import (
+    NotificationState,
+    notification_state_text,
+    read_notification_state,
+)
 from reconciler.notify.notifier import Delivery, Notifier, Receiver
 
 __all__ = [
-    "Delivery",
     "ClusterDrift",
+    "Delivery",
+    "DriftEvent",
     "DriftedPair",
     "Endpoint",
-    "DriftEvent",
     "Message",
+    "NotificationState",
     "Notifier",
     "Receiver",
-    "NotificationState",
     "document",
     "drift_of",
     "endpoint",
-    "read_notification_state",
     "notification_state_text",
+    "read_notification_state",
 ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Never, final
 from urllib.parse import urlsplit
 
+from reconciler.base.redaction import remember
 from reconciler.errors import ConfigError
-from reconciler.redaction import remember
 
 _HIDDEN: Final = "<hidden>"
 
@@ -87,7 +87,9 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
         )
     if key is not None and not key.strip():
         raise ConfigError("the key that messages are signed with is empty", key="notify-key")
-    return Endpoint(name=name, url=HiddenText(url), key=None if key is None else HiddenText(key.strip()))
+    return Endpoint(
+        name=name, url=HiddenText(url), key=None if key is None else HiddenText(key.strip())
+    )
 
 
 def _is_loopback(host: str) -> bool:

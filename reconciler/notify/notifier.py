@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.errors import NotifyError
-from reconciler.notify.memory import NotificationState
 from reconciler.notify.message import ClusterDrift, Message
+from reconciler.notify.notification_state import NotificationState
 
 REMIND_AFTER: Final = 24 * 3600.0
 """Seconds after which the same drift is told again."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import DriftEvent, Message
-from reconciler.notify.words import headline, lines
+from reconciler.notify.message_text import headline, lines
 
 _SIGNS: Final = {DriftEvent.BEGAN: ":warning:", DriftEvent.CHANGED: ":warning:", DriftEvent.REMINDED: ":alarm_clock:",
           DriftEvent.ENDED: ":white_check_mark:"}  # fmt: skip

@@ -35,7 +35,9 @@ FORMS: Final[dict[tuple[str, str, str], EntityForm]] = {
     ("absent", "absent", "named"): EntityForm.IP,
     ("absent", "absent", "default"): EntityForm.DEFAULT_IP,
 }
-USER_FORMS: Final = frozenset({EntityForm.USER, EntityForm.USER_CLIENT_ID, EntityForm.USER_DEFAULT_CLIENT_ID})
+USER_FORMS: Final = frozenset(
+    {EntityForm.USER, EntityForm.USER_CLIENT_ID, EntityForm.USER_DEFAULT_CLIENT_ID}
+)
 """What a pattern on user names covers when it lists no forms: that user, alone or with a client-id."""
 
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
+from reconciler.quota.ip_aliases import canonical_address
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.state import Limits, QuotaState
-from reconciler.quota.twins import canonical_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -87,7 +87,9 @@ def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
 
     An empty client id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
     """
-    return precedence_levels((user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ())
+    return precedence_levels(
+        (user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ()
+    )
 
 
 def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
@@ -158,7 +160,8 @@ def _of_address(
 
 _OF_CLIENTS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)
 _UNLIMITED: Final = {
-    key: EffectiveLimit(key=key, value=None, source=None, level=0, bucket=(), overridden=()) for key in COLUMNS
+    key: EffectiveLimit(key=key, value=None, source=None, level=0, bucket=(), overridden=())
+    for key in COLUMNS
 }
 
 
@@ -187,7 +190,10 @@ def _closest(
         level=level(source),
         bucket=bucket(source, principal),
         overridden=tuple(
-            [OverriddenLimit(entity=entity, level=level(entity), value=number) for entity, number in holding[1:]]
+            [
+                OverriddenLimit(entity=entity, level=level(entity), value=number)
+                for entity, number in holding[1:]
+            ]
         ),
     )
 

@@ -7,25 +7,30 @@
 """
 
 from reconciler.reconcile.drift import drift, note_drift
-from reconciler.reconcile.observe import Observation, observe
-from reconciler.reconcile.orders import ReconcileOptions, NewOverride, ReconcilePorts, ValidationMode
-from reconciler.reconcile.passing import run_pass, unrefused, withhold
+from reconciler.reconcile.observation import Observation, observe
+from reconciler.reconcile.options import (
+    NewOverride,
+    ReconcileOptions,
+    ReconcilePorts,
+    ValidationMode,
+)
+from reconciler.reconcile.reconciliation import run_pass, unrefused, withhold
 from reconciler.reconcile.rollback import rollback_orders
-from reconciler.reconcile.saved import (
+from reconciler.reconcile.saved_plan import (
     SavedPlan,
     check_digest,
     check_fresh,
     check_same_effect,
     trusted,
 )
-from reconciler.reconcile.story import PreparedPlan, apply, prepare, preview
+from reconciler.reconcile.workflow import PreparedPlan, apply, prepare, preview
 
 __all__ = [
-    "Observation",
-    "ReconcileOptions",
     "NewOverride",
-    "ReconcilePorts",
+    "Observation",
     "PreparedPlan",
+    "ReconcileOptions",
+    "ReconcilePorts",
     "SavedPlan",
     "ValidationMode",
     "apply",

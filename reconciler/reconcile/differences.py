@@ -1,6 +1,6 @@
 """Differences between then and now in words, for a plan that no longer fits."""
 
-from reconciler.quota.basis import PreconditionChange, Precondition
+from reconciler.quota.planner.preconditions import Precondition, PreconditionChange
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import limit
 
@@ -20,7 +20,9 @@ def difference_text(difference: PreconditionChange) -> str:
             f"last applied was {limit(difference.key, difference.then.applied)}, is {limit(difference.key, difference.now.applied)}"
         )
     if difference.then.document != difference.now.document:
-        parts.append(f"was owned by {_owner(difference.then)}, is owned by {_owner(difference.now)}")
+        parts.append(
+            f"was owned by {_owner(difference.then)}, is owned by {_owner(difference.now)}"
+        )
     return f"{pair}: " + "; ".join(parts)
 
 

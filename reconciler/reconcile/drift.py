@@ -4,19 +4,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
-from reconciler.quota.change import Finding, Plan
-from reconciler.quota.desired import Declaration, DesiredState, merge
-from reconciler.quota.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.owned import Override
-from reconciler.quota.plan import compare
+from reconciler.quota.ownership import Override
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.plan import Finding, Plan
 from reconciler.quota.policy import Cause, Policy, Rules
-from reconciler.quota.report import Reconciliation, ValidationResult
+from reconciler.quota.results.expired_overrides import (
+    ExpiredOverride,
+    expired_overrides,
+)
+from reconciler.quota.results.report import Reconciliation, ValidationResult
 from reconciler.quota.state import limits_of
-from reconciler.reconcile import records
-from reconciler.reconcile.observe import Observation, observe, rules_for
-from reconciler.reconcile.orders import ReconcileOptions, ReconcilePorts
-from reconciler.reconcile.story import PreparedPlan, preview
+from reconciler.reconcile import ownership_records
+from reconciler.reconcile.observation import Observation, observe, rules_for
+from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.workflow import PreparedPlan, preview
 
 
 async def drift(ports: ReconcilePorts, orders: ReconcileOptions) -> tuple[Finding, ...]:
@@ -47,7 +50,9 @@ def _compared(observation: Observation, rules: Rules) -> Plan:
     )
 
 
-async def observe_drift(ports: ReconcilePorts, orders: ReconcileOptions, *, cluster: str, notes: bool) -> Reconciliation:
+async def observe_drift(
+    ports: ReconcilePorts, orders: ReconcileOptions, *, cluster: str, notes: bool
+) -> Reconciliation:
     """One look for drift as a pass that writes nothing to the cluster; whatever happens is in the answer.
 
     Args:
@@ -65,7 +70,9 @@ async def observe_drift(ports: ReconcilePorts, orders: ReconcileOptions, *, clus
     options = replace(orders, rules=replace(orders.rules, policy=Policy.OBSERVE), assess=False)
     try:
         observation = await observe(ports, options)
-        prepared = preview(observation, as_applied(observation), options, verdict=ValidationResult(source="none"))
+        prepared = preview(
+            observation, as_applied(observation), options, verdict=ValidationResult(source="none")
+        )
         if notes:
             await note_drift(ports, prepared)
     except KquotaError as error:
@@ -87,7 +94,9 @@ async def observe_drift(ports: ReconcilePorts, orders: ReconcileOptions, *, clus
 async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
     """Write down when drift was first seen, and where it is over; the only thing that a look may write."""
     observation = prepared.observation
-    await ports.inventory.write(observation.cluster_id, records.drift_times(prepared.plan, observation.owned))
+    await ports.inventory.write(
+        observation.cluster_id, ownership_records.drift_times(prepared.plan, observation.owned)
+    )
 
 
 def as_applied(observation: Observation) -> DesiredState:
@@ -100,7 +109,8 @@ def as_applied(observation: Observation) -> DesiredState:
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None
             and owner is not None
-            and (declared := _declared(value, overrides.get((subject, key)), observation)) is not None
+            and (declared := _declared(value, overrides.get((subject, key)), observation))
+            is not None
         ]
         for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
             values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}

@@ -5,7 +5,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.reconcile.orders import NewOverride
+from reconciler.reconcile.options import NewOverride
 
 LONGEST_SECONDS: Final = 86_400.0
 """A rollback holds for at most a day: after that the documents speak again."""

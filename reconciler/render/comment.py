@@ -129,5 +129,8 @@ def fitted(
         visible_rows.append(row)
     body = ["", *table, *visible_rows] if visible_rows else []
     if total > len(visible_rows):
-        body += ["", f"… and {count(total - len(visible_rows), 'more change', 'more changes')}. {remainder}"]
+        body += [
+            "",
+            f"… and {count(total - len(visible_rows), 'more change', 'more changes')}. {remainder}",
+        ]
     return "\n".join([*head, *body, *foot]).rstrip("\n") + "\n"

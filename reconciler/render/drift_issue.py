@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import Finding
-from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Override
-from reconciler.render.documents import DocumentReader, load
+from reconciler.quota.ownership import Override
+from reconciler.quota.planner.plan import Finding
+from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.render.json_documents.codec import DocumentReader, load
+from reconciler.render.json_documents.preview_reader import read_finding
 from reconciler.render.names import entity_text, escaped, markdown, prose
-from reconciler.render.read_preview import read_finding
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
 KIND: Final = "kquota-drift"

@@ -6,7 +6,7 @@ Without this a comment about an earlier commit would stay and look as if it spok
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.render.documents import load
+from reconciler.render.json_documents.codec import load
 from reconciler.render.names import html, prose
 
 KIND: Final = "kquota-failure"
@@ -76,7 +76,9 @@ def from_fork(failure: CommandFailure, fork: str) -> CommandFailure:
     return replace(failure, messages=lines, fork=fork)
 
 
-def failure_markdown(failure: CommandFailure, *, limit: int, title: str, marker: str, details: str) -> str:
+def failure_markdown(
+    failure: CommandFailure, *, limit: int, title: str, marker: str, details: str
+) -> str:
     """A failure as Markdown of at most ``limit`` characters.
 
     Args:

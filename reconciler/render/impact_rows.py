@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
-from reconciler.quota.impact import AffectedPrincipal, Direction, BucketSharing
+from reconciler.quota.planner.impact import (
+    AffectedPrincipal,
+    BucketSharing,
+    Direction,
+)
 from reconciler.quota.precedence import EffectiveLimit, Principal
-from reconciler.quota.report import Preview
+from reconciler.quota.results.report import Preview
 from reconciler.render.names import entity_text
 from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
@@ -108,4 +112,8 @@ def _limit(effective: EffectiveLimit) -> str:
 
 
 def _level(effective: EffectiveLimit) -> str:
-    return "no level" if effective.source is None else f"level {effective.level} {entity_text(effective.source)}"
+    return (
+        "no level"
+        if effective.source is None
+        else f"level {effective.level} {entity_text(effective.source)}"
+    )

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
-from reconciler.quota.change import QuotaChange
-from reconciler.quota.impact import Direction, Effect
+from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Outcome, PairOutcome, Preview
+from reconciler.quota.results.report import Outcome, PairOutcome, Preview
+from reconciler.render.cause_text import SECTIONS
 from reconciler.render.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
@@ -28,10 +29,9 @@ from reconciler.render.comment import (
     verdict_line,
 )
 from reconciler.render.impact_rows import client_entity
-from reconciler.render.json_plan import counts
+from reconciler.render.json_documents.plan import counts
 from reconciler.render.names import entity_text, markdown, prose
-from reconciler.render.reasons import SECTIONS
-from reconciler.render.recorded import RecordedUse, recorded_markdown
+from reconciler.render.recorded_use import RecordedUse, recorded_markdown
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 
@@ -226,8 +226,12 @@ def _affected(preview: Preview) -> list[str]:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
     moved_count = len({affected.principal for affected in impact.affected if affected.moved})
-    client_texts = [markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]]
-    remainder = [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
+    client_texts = [
+        markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]
+    ]
+    remainder = (
+        [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
+    )
     text = f"{len(clients):,} of {count(impact.principal_count, 'known client')}"
     if client_texts:
         text += f": {', '.join([*client_texts, *remainder])}"

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from reconciler.characters import escape, is_shown
+from reconciler.base.characters import escape, is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts, parts
 
@@ -81,7 +81,8 @@ def entity_text(subject: Entity) -> str:
 def parts_text(entity_parts: tuple[tuple[str, str | None], ...]) -> str:
     """The same for entities of types that we do not know."""
     return ",".join(
-        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in entity_parts
+        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}"
+        for kind, name in entity_parts
     )
 
 

@@ -7,16 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.change import QuotaChange, Finding
 from reconciler.quota.entity import Entity
-from reconciler.quota.impact import Direction, Effect, HidingOrphan
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Outcome, PairOutcome, Preview, PairVisibility
-from reconciler.render.json_plan import counts
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    Preview,
+)
+from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, sections
+from reconciler.render.json_documents.plan import counts
 from reconciler.render.names import entity_text, waits_text
-from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
 from reconciler.render.units import age, count, limit
 
 _MARKS: Final[Mapping[str, tuple[str, str]]] = {
@@ -138,7 +143,9 @@ def finding_sections(
         if findings:
             visible_findings = findings if max_rows_of is None else findings[: max_rows_of(kind)]
             rows = finding_rows(visible_findings, kind, now=preview.created_at, notes=notes)
-            made_sections.append(Section(kind=kind, rows=rows, left_out=len(findings) - len(visible_findings)))
+            made_sections.append(
+                Section(kind=kind, rows=rows, left_out=len(findings) - len(visible_findings))
+            )
     return tuple(made_sections)
 
 
@@ -150,7 +157,10 @@ def finding_rows(
     notes: Mapping[tuple[Entity, Key], str],
 ) -> tuple[DisplayRow, ...]:
     """Findings of one section; ``notes`` is what :func:`hiding_notes` says."""
-    return tuple(_finding(finding, kind, now, notes.get((finding.entity, finding.key), "")) for finding in findings)
+    return tuple(
+        _finding(finding, kind, now, notes.get((finding.entity, finding.key), ""))
+        for finding in findings
+    )
 
 
 def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
@@ -240,7 +250,9 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
     if impact.principal_count:
         affected = len({affected_row.principal for affected_row in impact.affected})
-        moved_count = len({affected_row.principal for affected_row in impact.affected if affected_row.moved})
+        moved_count = len(
+            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
+        )
         lines.append(
             f"Of {count(impact.principal_count, 'known client')}, {affected:,} get another limit"
             + (f", {moved_count:,} of them another bucket" if moved_count else "")
@@ -307,7 +319,9 @@ def _outcome(pair: PairOutcome) -> DisplayRow:
         meaning += f": {limit(change.key, pair.observed_value)}"
     return DisplayRow(
         mark=mark,
-        colour=_OUTCOME_COLOURS[pair.status_text] if pair.is_done or pair.status_text != "APPLIED" else "yellow",
+        colour=_OUTCOME_COLOURS[pair.status_text]
+        if pair.is_done or pair.status_text != "APPLIED"
+        else "yellow",
         entity=entity_text(change.entity),
         key=str(change.key),
         before=limit(change.key, change.before),

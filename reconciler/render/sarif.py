@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from reconciler.errors import Problem
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Preview
-from reconciler.render.documents import Json
+from reconciler.quota.results.report import Preview
+from reconciler.render.json_documents.codec import Json
 from reconciler.render.names import entity_text, escaped
-from reconciler.render.recorded import RecordedUse
+from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import limit
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -85,7 +85,11 @@ def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tupl
     for violation in preview.violations:
         subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
         results.append(
-            _at(violation.place, "guard", f"{subject}{violation.message} (allowed by {violation.allow_with})")
+            _at(
+                violation.place,
+                "guard",
+                f"{subject}{violation.message} (allowed by {violation.allow_with})",
+            )
         )
     results += [_at(warning.place, "warning", warning.message) for warning in preview.open_advice]
     for change in preview.plan.changes:
@@ -104,7 +108,9 @@ def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tupl
     for drifted in preview.plan.findings_for(Cause.DRIFT):
         place = drifted.claim.place(drifted.key) if drifted.claim is not None else ""
         change_text = f"{limit(drifted.key, drifted.applied)} -> {limit(drifted.key, drifted.live)}"
-        results.append(_at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {change_text}"))
+        results.append(
+            _at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {change_text}")
+        )
     return tuple(sorted(results))
 
 

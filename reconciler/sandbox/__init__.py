@@ -6,12 +6,17 @@ and ``serving`` touch the world.
 """
 
 from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
+from reconciler.sandbox.broker_rules.offline_validation import validate
+from reconciler.sandbox.broker_rules.profiles import (
+    NEWEST,
+    PROFILES,
+    BrokerProfile,
+    profile_named,
+)
 from reconciler.sandbox.faults import Fault
-from reconciler.sandbox.profiles import NEWEST, PROFILES, BrokerProfile, profile_named
 from reconciler.sandbox.server import Sandbox
-from reconciler.sandbox.serving import serve
+from reconciler.sandbox.service import serve
 from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
-from reconciler.sandbox.verdicts import validate
 
 __all__ = [
     "NEWEST",
@@ -20,11 +25,11 @@ __all__ = [
     "READER",
     "RECONCILER",
     "Authorizer",
+    "BrokerProfile",
     "Fault",
     "Listener",
-    "Operation",
-    "BrokerProfile",
     "ListenerProtocol",
+    "Operation",
     "Sandbox",
     "SandboxSettings",
     "profile_named",

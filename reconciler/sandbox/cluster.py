@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import state_file
-from reconciler.sandbox.image import Image, QuotaRecord
+from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from reconciler.sandbox.settings import SandboxSettings
 
 
@@ -58,7 +58,9 @@ class SandboxCluster:
         self.image = image
         self.before = image
         self.version = 0
-        self.brokers = {node: SandboxBroker(node=node, visible_image=image) for node in settings.nodes}
+        self.brokers = {
+            node: SandboxBroker(node=node, visible_image=image) for node in settings.nodes
+        }
         if path is not None and stored_state is None:
             state_file.save(path, self.cluster_id, image)
 

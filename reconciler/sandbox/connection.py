@@ -11,18 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import ProtocolError
-from reconciler.sandbox.answers import (
-    api_versions_answer,
-    api_versions_out_of_turn,
-    describe_cluster_answer,
-    metadata_answer,
-    scram_users_answer,
-)
 from reconciler.sandbox.authorizer import ANONYMOUS
-from reconciler.sandbox.calls import SandboxRequest, NeverAnswered
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
-from reconciler.sandbox.config_answers import describe_configs_answer
-from reconciler.sandbox.distinguished import distinguished_name
+from reconciler.sandbox.distinguished_name import distinguished_name
 from reconciler.sandbox.faults import (
     CutAfter,
     CutBefore,
@@ -34,7 +25,16 @@ from reconciler.sandbox.faults import (
     Truncate,
     WrongCorrelation,
 )
-from reconciler.sandbox.quota_answers import alter_answer, describe_answer
+from reconciler.sandbox.request import NeverAnswered, SandboxRequest
+from reconciler.sandbox.responses.cluster_info import (
+    api_versions_answer,
+    api_versions_out_of_turn,
+    describe_cluster_answer,
+    metadata_answer,
+    scram_users_answer,
+)
+from reconciler.sandbox.responses.configs import describe_configs_answer
+from reconciler.sandbox.responses.quotas import alter_answer, describe_answer
 from reconciler.sandbox.sasl_session import (
     SaslReply,
     SaslSession,

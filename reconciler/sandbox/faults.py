@@ -7,8 +7,8 @@ at its own point: before the request is judged, on the answer's content, or on t
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from reconciler.sandbox.image import Names
-from reconciler.sandbox.rules import BrokerFailure
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.broker_rules.image import Names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

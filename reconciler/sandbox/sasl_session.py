@@ -11,14 +11,14 @@ from enum import Enum, auto
 from typing import Final
 
 from reconciler.errors import AuthenticationError
-from reconciler.sandbox.credentials import SaslExchange, begin
-from reconciler.wire import sasl_authenticate, sasl_handshake
+from reconciler.sandbox.sasl_exchanges import SaslExchange, begin
 from reconciler.wire.error_codes import (
     ILLEGAL_SASL_STATE,
     NONE,
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
 )
+from reconciler.wire.messages import sasl_authenticate, sasl_handshake
 
 _LATE: Final = "SaslAuthenticate request received after successful authentication"
 

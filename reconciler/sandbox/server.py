@@ -13,12 +13,17 @@ from types import TracebackType
 from typing import Self
 
 from reconciler.errors import ConfigError
+from reconciler.sandbox.broker_rules.image import (
+    Image,
+    Names,
+    QuotaRecord,
+    names_of,
+)
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import Fault, Faults
-from reconciler.sandbox.image import Image, Names, QuotaRecord, names_of
 from reconciler.sandbox.settings import Listener, SandboxSettings
-from reconciler.wire.layout import Part
+from reconciler.wire.messages.entry_layout import Part
 
 
 @dataclass(slots=True)
@@ -38,7 +43,10 @@ class Sandbox:
     """
 
     def __init__(
-        self, settings: SandboxSettings | None = None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: SandboxSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Reads the state file, if there is one.
 
@@ -110,7 +118,10 @@ class Sandbox:
 
     def values(self) -> dict[Names, dict[str, float]]:
         """A copy of the image as plain dictionaries."""
-        return {names: dict(values_by_key) for names, values_by_key in self._cluster.image.values.items()}
+        return {
+            names: dict(values_by_key)
+            for names, values_by_key in self._cluster.image.values.items()
+        }
 
     def hold(self, node: int) -> None:
         """Keeps a broker on the image it shows now."""

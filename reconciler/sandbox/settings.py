@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import OPEN, Authorizer
-from reconciler.sandbox.profiles import NEWEST, BrokerProfile
+from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 

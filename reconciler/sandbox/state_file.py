@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from reconciler import foreign_json
+from reconciler.base import bounded_json
 from reconciler.errors import ConfigError
-from reconciler.sandbox.image import Image, Names, QuotaRecord, names_of
+from reconciler.sandbox.broker_rules.image import (
+    Image,
+    Names,
+    QuotaRecord,
+    names_of,
+)
 
 FORMAT: Final = 1
 _WORDS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -32,7 +37,7 @@ def load(path: Path) -> tuple[str, Image] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the state file cannot be read: {error}", location=str(path)) from error
     try:
-        state = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT)
+        state = bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT)
         if state["format"] != FORMAT:
             raise ConfigError(f"format {state['format']} is unknown", location=str(path))
         records = [
@@ -57,14 +62,19 @@ def save(path: Path, cluster_id: str, image: Image) -> None:
         ConfigError: The folder or file cannot be written.
     """
     rows = [
-        {"entity": dict(names), "values": {key: _json_number(value) for key, value in values.items()}}
+        {
+            "entity": dict(names),
+            "values": {key: _json_number(value) for key, value in values.items()},
+        }
         for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
     ]
     state = {"format": FORMAT, "cluster_id": cluster_id, "entities": rows}
     try:
         descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     except OSError as error:
-        raise ConfigError(f"the state file cannot be written: {error}", location=str(path)) from error
+        raise ConfigError(
+            f"the state file cannot be written: {error}", location=str(path)
+        ) from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             json.dump(state, handle, ensure_ascii=True, indent=1, allow_nan=False)
@@ -73,7 +83,9 @@ def save(path: Path, cluster_id: str, image: Image) -> None:
         Path(draft).replace(path)
     except OSError as error:
         Path(draft).unlink(missing_ok=True)
-        raise ConfigError(f"the state file cannot be written: {error}", location=str(path)) from error
+        raise ConfigError(
+            f"the state file cannot be written: {error}", location=str(path)
+        ) from error
 
 
 def _names(entity: Mapping[str, str | None]) -> Names:

@@ -4,17 +4,18 @@ import json
 import sys
 from collections.abc import Sequence
 
+from reconciler.base.output_text import json_text, output_text
 from reconciler.errors import KquotaError
+from reconciler.evidence.spark import command_line
+from reconciler.evidence.spark.runtime import job_runner
 from reconciler.render.names import escaped
-from reconciler.render.output import json_text, output_text
-from reconciler.spark import arguments, running
 
 
 def main(words: Sequence[str]) -> int:
     """Run one job and give its exit code."""
     try:
-        command = arguments.parsed(words)
-        result = running.run(command.job, command.lake, command.session, command.settings)
+        command = command_line.parsed(words)
+        result = job_runner.run(command.job, command.lake, command.session, command.settings)
     except KquotaError as error:
         sys.stderr.write(output_text(f"error: {escaped(str(error))}\n"))
         if error.hint:
@@ -25,7 +26,7 @@ def main(words: Sequence[str]) -> int:
             output_text("interrupted; units that were committed stay, others are as before\n")
         )
         return 130
-    text = json_text(json.dumps(running.document(result), indent=2) + "\n")
+    text = json_text(json.dumps(job_runner.document(result), indent=2) + "\n")
     if command.output is None:
         sys.stdout.write(output_text(text))
     else:

@@ -10,8 +10,8 @@ from reconciler.usage.samples import (
     MAX_UNITS,
     Cadence,
     Censored,
-    UntimedSample,
     Sample,
+    UntimedSample,
 )
 
 
@@ -28,7 +28,11 @@ def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int,
     """
     thinned_times: list[int] = []
     for ts in scrapes:
-        if not thinned_times or ts - thinned_times[-1] >= least_ms or ts // DAY_MS != thinned_times[-1] // DAY_MS:
+        if (
+            not thinned_times
+            or ts - thinned_times[-1] >= least_ms
+            or ts // DAY_MS != thinned_times[-1] // DAY_MS
+        ):
             thinned_times.append(ts)
     return tuple(thinned_times)
 
@@ -79,7 +83,8 @@ def filled(readings: Iterable[UntimedSample], up: Iterable[int]) -> tuple[Untime
     """
     by_time = {reading.ts_ms: reading for reading in readings}
     return tuple(
-        by_time.get(ts) or UntimedSample(ts_ms=ts, rate_units=0, throttle_ms=0, censored=Censored.NO)
+        by_time.get(ts)
+        or UntimedSample(ts_ms=ts, rate_units=0, throttle_ms=0, censored=Censored.NO)
         for ts in sorted(set(up))
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from reconciler import foreign_json
+from reconciler.base import bounded_json
 from reconciler.quota.entity import Entity, from_parts, parts
 
 SCHEMA_VERSION: Final = 1
@@ -77,7 +77,7 @@ def named_text(named_parts: Iterable[tuple[str, str | None]]) -> str:
 def read_entity(text: str) -> Entity:
     """The entity of an ``entity_json`` with types that we know; the inverse of :func:`entity_text`."""
     return from_parts(
-        (kind, name) for kind, name in foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
+        (kind, name) for kind, name in bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
     )
 
 
@@ -86,7 +86,9 @@ def _columns(text: str) -> tuple[Column, ...]:
     columns: list[Column] = []
     for word in text.split():
         name, _, kind = word.partition(":")
-        columns.append(Column(name=name, kind=ColumnKind(kind.rstrip("?")), null=kind.endswith("?")))
+        columns.append(
+            Column(name=name, kind=ColumnKind(kind.rstrip("?")), null=kind.endswith("?"))
+        )
     return tuple(columns)
 
 
@@ -214,7 +216,7 @@ PLAN_ROW: Final = _table(
     " after:double? document:text path:text line:int day:day",
     "cluster_id entity_json quota_key",
 )
-"""The columns of :class:`reconciler.quota.rows.PlanRow`, and the day of the look that it compares with."""
+"""The columns of :class:`reconciler.quota.results.rows.PlanRow`, and the day of the look that it compares with."""
 
 PLAN_CONFLICT: Final = _table(
     "plan_conflict",
@@ -246,7 +248,7 @@ OWNED_ENTRY: Final = _table(
     " override_declared:double? override_ends_with_document:truth day:day",
     "cluster_id entity_json quota_key",
 )
-"""One pair of an inventory (:class:`reconciler.quota.owned.Owned`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
+"""One pair of an inventory (:class:`reconciler.quota.ownership.Owned`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",
@@ -257,7 +259,7 @@ IMPACT_ROW: Final = _table(
     " day:day",
     f"cluster_id {_BUCKET_KEY} any_name broker_id",
 )
-"""One bucket on one broker before and after; the fields of :class:`reconciler.usage.findings.ImpactRow`, and the last day of the window."""
+"""One bucket on one broker before and after; the fields of :class:`reconciler.usage.impact.result_rows.ImpactRow`, and the last day of the window."""
 
 RECOMMENDATION: Final = _table(
     "recommendation",
@@ -268,7 +270,7 @@ RECOMMENDATION: Final = _table(
     " day:day",
     f"cluster_id {_BUCKET_KEY}",
 )
-"""The fields of :class:`reconciler.usage.findings.RecommendationRow`, and the last day of the window."""
+"""The fields of :class:`reconciler.usage.impact.result_rows.RecommendationRow`, and the last day of the window."""
 
 CAPACITY_ROW: Final = _table(
     "capacity_row",
@@ -292,7 +294,7 @@ NOISY_ROW: Final = _table(
     " excess_units:long day:day",
     f"cluster_id broker_id bucket_ms {_BUCKET_KEY}",
 )
-"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
+"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.reports.capacity.shares`)."""
 
 TABLES: Final[dict[str, Table]] = {
     table.name: table

@@ -91,7 +91,9 @@ class WireReader:
         start = self._offset
         end = start + size
         if end > len(self._body):
-            raise DecodeError(f"{field_name} needs {size} bytes, {self.remaining} are left", offset=start)
+            raise DecodeError(
+                f"{field_name} needs {size} bytes, {self.remaining} are left", offset=start
+            )
         self._offset = end
         return start
 

@@ -25,22 +25,23 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from reconciler.errors import ClientError, ConnectError, FrameTooLarge, ProtocolError
-from reconciler.wire import api_versions, frames, greeting, sasl_authenticate, sasl_handshake
+from reconciler.wire import frames, handshake
 from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
 from reconciler.wire.frame_buffer import FrameBuffer
 from reconciler.wire.frames import DEFAULT_LIMIT
+from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from reconciler.wire.primitives import WireReader
-from reconciler.wire.sasl import Mechanism, DeferredStep
+from reconciler.wire.sasl import DeferredStep, Mechanism
 from reconciler.wire.session_events import (
-    SessionAuthenticated,
-    SessionClosed,
     Event,
     Negotiated,
     ReplyReceived,
+    SessionAuthenticated,
+    SessionClosed,
     SessionState,
     WorkNeeded,
 )
-from reconciler.wire.versions import OfferedVersions, choose, offered_by
+from reconciler.wire.version_selection import OfferedVersions, choose, offered_by
 
 MAX_IN_FLIGHT: Final = 5
 """Requests on the way at once; more would only wait in the broker's socket buffer."""
@@ -226,7 +227,7 @@ class BrokerSession:
 
     def end_of_stream(self) -> SessionClosed:
         """Ends the session because the peer hung up, and says what that suggests."""
-        hint = greeting.hang_up_hint(
+        hint = handshake.hang_up_hint(
             self.state,
             has_received=self._has_received,
             expects_sasl=self._uses_sasl or self._has_replied,
@@ -298,7 +299,9 @@ class BrokerSession:
         due = (API_VERSIONS, *(slot.api for slot in self._in_flight))
         self._buffer.limit = max(frames.answer_limit(api, self._limit) for api in due)
 
-    def _open(self, slot: _PendingRequest, frame: bytes | bytearray, now: float) -> tuple[bytes, int]:
+    def _open(
+        self, slot: _PendingRequest, frame: bytes | bytearray, now: float
+    ) -> tuple[bytes, int]:
         """Body and throttle time of the answer to ``slot``."""
         correlation_id = frames.correlation_id_of(frame)
         if correlation_id != slot.correlation_id:
@@ -320,7 +323,9 @@ class BrokerSession:
 
     def _negotiate(self, body: bytes, version: int, now: float) -> list[Event]:
         answer = api_versions.decode_response(version, body)
-        lower = greeting.lower_version(answer, requested_version=version, is_retry=self._has_been_refused)
+        lower = handshake.lower_version(
+            answer, requested_version=version, is_retry=self._has_been_refused
+        )
         if lower is not None:
             self._has_been_refused = True
             self._ask_versions(lower)
@@ -336,7 +341,7 @@ class BrokerSession:
     def _begin_exchange(
         self, mechanism: Mechanism, body: bytes, version: int, _now: float
     ) -> list[Event]:
-        greeting.check_handshake(sasl_handshake.decode_response(version, body), mechanism)
+        handshake.check_handshake(sasl_handshake.decode_response(version, body), mechanism)
         self._send_token(mechanism, mechanism.start())
         return []
 
@@ -344,14 +349,14 @@ class BrokerSession:
         self, mechanism: Mechanism, body: bytes, version: int, now: float
     ) -> list[Event]:
         answer = sasl_authenticate.decode_response(version, body)
-        token = greeting.next_token(answer, mechanism)
+        token = handshake.next_token(answer, mechanism)
         if isinstance(token, DeferredStep):
             self._awaits_token = mechanism
             return [WorkNeeded(work=token)]
         if token is not None:
             self._send_token(mechanism, token)
             return []
-        self.reauthenticate_at, self.expires_at = greeting.renewal(
+        self.reauthenticate_at, self.expires_at = handshake.renewal(
             answer.session_lifetime_ms, fraction=self._fraction, now=now
         )
         self._become_ready()
@@ -382,7 +387,9 @@ class BrokerSession:
 
     def _send_token(self, mechanism: Mechanism, token: bytes) -> None:
         version = self.version(SASL_AUTHENTICATE)
-        body = sasl_authenticate.encode_request(version, sasl_authenticate.SaslAuthenticateRequest(token=token))
+        body = sasl_authenticate.encode_request(
+            version, sasl_authenticate.SaslAuthenticateRequest(token=token)
+        )
         then = partial(self._continue_exchange, mechanism)
         _ = self._send(SASL_AUTHENTICATE, version, body, then=then)
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from reconciler.errors import ClientError
 from reconciler.wire.apis import KafkaApi
 from reconciler.wire.sasl import DeferredStep
-from reconciler.wire.versions import OfferedVersions
+from reconciler.wire.version_selection import OfferedVersions
 
 
 class SessionState(Enum):

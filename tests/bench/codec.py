@@ -48,8 +48,8 @@ def describe_answer(path: Path) -> None:
 
 
 def decode_ours(body: bytes) -> dict[Any, Any]:
-    from reconciler.client.translation import LAYOUT
-    from reconciler.wire import describe_client_quotas
+    from reconciler.client.wire_translation import LAYOUT
+    from reconciler.wire.messages import describe_client_quotas
 
     return describe_client_quotas.decode_response(1, body, LAYOUT).entries
 
@@ -96,7 +96,7 @@ def alterations() -> list[tuple[tuple[tuple[str, str], ...], tuple[tuple[str, fl
 
 
 def encode_ours(wanted: list[Any]) -> bytes:
-    from reconciler.wire import alter_client_quotas
+    from reconciler.wire.messages import alter_client_quotas
 
     return alter_client_quotas.encode_request(1, wanted, validate_only=False)
 

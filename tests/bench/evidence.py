@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from reconciler.client.clock import SystemClock
+from reconciler.base.clock import SystemClock
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.documents import dump
-from reconciler.render.json_state import state_document
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
 from reconciler.usage.samples import DAY_MS
 from tests.bench.harness import wall_of
 from tests.cli.projects import project, quota
-from tests.lake.evidence import published
+from tests.evidence.store.evidence import published
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 TENANTS = 20

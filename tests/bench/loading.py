@@ -49,8 +49,8 @@ def texts(folder: Path) -> list[tuple[str, str]]:
 
 
 def ours(folder: Path) -> Callable[[], object]:
-    from reconciler.manifest.load import load_files
-    from reconciler.quota.desired import merge
+    from reconciler.manifest.loader import load_files
+    from reconciler.quota.planner.desired_state import merge
 
     files = texts(folder)
 

@@ -7,10 +7,10 @@ CHANGED_EVERY = 100
 
 
 def ours() -> Callable[[], object]:
-    from reconciler.quota.desired import Declaration, merge
     from reconciler.quota.entity import entity
-    from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
-    from reconciler.quota.plan import compare
+    from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
+    from reconciler.quota.planner.comparison import compare
+    from reconciler.quota.planner.desired_state import Declaration, merge
     from reconciler.quota.policy import Rules
     from reconciler.quota.state import QuotaState
 

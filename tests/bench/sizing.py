@@ -7,10 +7,16 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reconciler.usage.candidates import smallest
+from reconciler.usage.recommendation.candidate_limits import smallest
+from reconciler.usage.recommendation.limit_sizes import (
+    SILVER,
+    WEEK_MS,
+    Advice,
+    SizingCase,
+    recommend,
+)
+from reconciler.usage.recommendation.trial import ThrottlePromise, trial
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
-from reconciler.usage.sizing import SILVER, WEEK_MS, Advice, SizingCase, recommend
-from reconciler.usage.trial import ThrottlePromise, trial
 
 STEP_MS, DAYS, SEEDS = 300_000, 28, 40
 

@@ -12,9 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reconciler.usage.recommendation.limit_sizes import (
+    BATCH,
+    GOLD,
+    SILVER,
+    WEEK_MS,
+    Advice,
+    SizingCase,
+    Tier,
+    recommend,
+)
 from reconciler.usage.samples import QuotaType, Sample
-from reconciler.usage.sizing import BATCH, GOLD, SILVER, WEEK_MS, Advice, SizingCase, Tier, recommend
-from reconciler.usage.throttle import arrivals, simulate
+from reconciler.usage.throttle_models import arrivals, simulate
 from tests.fleet import demand
 from tests.fleet.spec import Fleet
 
@@ -90,7 +99,9 @@ def _samples(
     from reconciler.usage.series import timed
 
     readings = [
-        UntimedSample(at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO)
+        UntimedSample(
+            at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO
+        )
         for at, rate, wait, limit in zip(
             ts[up].tolist(),
             rates[up].tolist(),

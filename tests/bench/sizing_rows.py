@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.usage.sizing import SILVER, Advice
+from reconciler.usage.recommendation.limit_sizes import SILVER, Advice
 from tests.bench import sizing, sizing_fleet
 from tests.bench.harness import Figures, Row, say
 from tests.bench.sizing_fleet import QUOTA_BAR, SHARE_BAR

@@ -26,7 +26,8 @@ def make(pairs: int, folder: Path) -> None:
     """Entities of two limits; one in a hundred asks for another value than is live."""
     from pyspark.sql import functions as fn
 
-    from reconciler.spark import schemas, session
+    from reconciler.evidence.spark.runtime import session
+    from reconciler.evidence.spark.tables import schemas
     from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY, QUOTA_ENTRY
 
     with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
@@ -98,9 +99,14 @@ def make(pairs: int, folder: Path) -> None:
 
 def on_spark(folder: Path, rounds: int) -> list[float]:
     """Whole plans in one session, the first one left out."""
+    from reconciler.evidence.spark.fleet import plan
+    from reconciler.evidence.spark.fleet.plan_inputs import (
+        ORDERS,
+        PlanFrames,
+        order_row,
+    )
+    from reconciler.evidence.spark.runtime import session
     from reconciler.quota.policy import Rules
-    from reconciler.spark import plan, session
-    from reconciler.spark.sides import ORDERS, PlanFrames, order_row
 
     taken = []
     with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
@@ -145,10 +151,10 @@ def on_core(folder: Path, rounds: int) -> list[tuple[float, float]]:
 def _worlds(folder: Path) -> list[tuple[object, object, object]]:
     import pyarrow.parquet as pq
 
-    from reconciler.quota.desired import Declaration, merge
     from reconciler.quota.entity import Entity
     from reconciler.quota.keys import COLUMN_OF, Key
-    from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
+    from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
+    from reconciler.quota.planner.desired_state import Declaration, merge
     from reconciler.quota.state import QuotaState
     from reconciler.usage.tables import read_entity
 
@@ -195,9 +201,9 @@ def _worlds(folder: Path) -> list[tuple[object, object, object]]:
 
 
 def _planned(desired: object, owned: object, live: object) -> int:
-    from reconciler.quota.plan import compare
+    from reconciler.quota.planner.comparison import compare
     from reconciler.quota.policy import Rules
-    from reconciler.quota.rows import plan_rows
+    from reconciler.quota.results.rows import plan_rows
 
     return len(plan_rows(compare(desired=desired, owned=owned, live=live, rules=Rules(), now=2.0)))  # type: ignore[arg-type]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from reconciler.spark import fold, session
+from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.usage import throttle_windows
 from reconciler.usage.samples import Censored, QuotaType, Sample
-from reconciler.usage.throttle import arrivals, simulate
+from reconciler.usage.throttle_models import arrivals, simulate
 
 SERIES, STEP_MS, GAP_MS, LIMIT = 2_000, 30_000, 150_000, 6_000_000
 KEYS = ("quota_type", "series")
@@ -45,7 +46,7 @@ def read(spark: SparkSession, folder: str) -> DataFrame:
 
 def native(frame: DataFrame) -> DataFrame:
     limit = {"q": fn.lit(LIMIT).cast("bigint")}
-    found = fold.forecasts(frame, KEYS, limit, fn.lit(GAP_MS))
+    found = throttle_windows.forecasts(frame, KEYS, limit, fn.lit(GAP_MS))
     return found.select("samples", *(f"q.{name}" for name in FIGURES[1:]))
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.evidence.spark.limits import effective_limits
+from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.tables import schemas
 from reconciler.quota.keys import Key
-from reconciler.spark import resolve, schemas, session
 from reconciler.usage.tables import QUOTA_ENTRY
 from tests.bench.harness import ROUNDS, Row, interleaved, say, short
 from tests.servers.processes import ScratchFolder
@@ -117,7 +119,9 @@ def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> 
         counted = read("clients").count(), read("limits").count()
         taken = interleaved(
             {
-                "joins": timed(lambda: resolve.principals(read("clients"), read("limits"))),
+                "joins": timed(
+                    lambda: effective_limits.principals(read("clients"), read("limits"))
+                ),
                 "exploded": timed(lambda: exploded(read("clients"), read("limits"))),
             },
             rounds=rounds,

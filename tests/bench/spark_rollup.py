@@ -12,13 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from reconciler.client.clock import SystemClock
-from reconciler.lake import store
-from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Unit
-from reconciler.spark import session
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import rollup
+from reconciler.base.clock import SystemClock
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.bench.harness import Figures, Row, interleaved, say
 from tests.fleet.spec import Fleet
@@ -36,7 +36,7 @@ class Rolled:
 
     def __init__(self, spark: SparkSession, folder: Path, fleet: Fleet) -> None:
         self.spark, self.folder, self.fleet = spark, folder, fleet
-        self.lake = Lake(store.opened(str(folder)), clock=SystemClock())
+        self.lake = Lake(object_store.opened(str(folder)), clock=SystemClock())
         self.answers: dict[str, list[pa.Table]] = {}
 
     def last(self) -> list[Unit]:

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from reconciler.client.clock import SystemClock
-from reconciler.lake import arrow, pace
-from reconciler.lake.lake import Lake
-from reconciler.lake.looks import begin_ms
-from reconciler.lake.manifest import Unit
-from reconciler.lake.store import opened
+from reconciler.base.clock import SystemClock
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.object_store import opened
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import begin_ms
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE, Table
 from tests.bench.harness import say
@@ -28,7 +29,7 @@ PER_DAY = DAY_MS // STEP_MS
 
 def _table(table: Table, rows: int, **columns: object) -> pa.Table:
     """Columns of arrays, or of one value for all rows; what is left out is empty."""
-    schema = arrow.schema(table)
+    schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
     made = []
     for one in schema:
@@ -53,7 +54,7 @@ def lake(folder: Path, rows: int) -> int:
             dt_ms=STEP_MS, rate_units=draw.integers(0, 10_000_000, count), throttle_ms=0,
             censored="no", day=day,
         )  # fmt: skip
-        pacing = pace.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
+        pacing = scrape_interval.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
         _ = into.commit(
             Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), made, None, inputs=pacing
         )
@@ -104,7 +105,7 @@ def _after() -> dict[str, object]:
     from reconciler.quota.entity import DEFAULT, entity
     from reconciler.quota.keys import Key
     from reconciler.quota.state import QuotaState
-    from reconciler.render.json_state import state_document
+    from reconciler.render.json_documents.state import state_document
 
     state = QuotaState().with_values([(entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 5e6)])
     return state_document(state, cluster_id=CLUSTER, taken_at="2026-11-15T00:00:00Z")

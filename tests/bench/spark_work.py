@@ -12,7 +12,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from reconciler.spark import rollup, schemas, session
+from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.tables import schemas
+from reconciler.evidence.spark.usage import rollup
 from reconciler.usage.tables import USAGE_SAMPLE
 
 SERIES, STEP_MS, FILES = 2_000, 30_000, 8
@@ -80,7 +82,9 @@ def main(words: list[str]) -> None:
             with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
                 made(spark, int(rows), folder)
         case ["local", cores, folder]:
-            with session.opened(session.SessionSettings(master=f"local[{cores}]", memory="2g")) as spark:
+            with session.opened(
+                session.SessionSettings(master=f"local[{cores}]", memory="2g")
+            ) as spark:
                 print(json.dumps({"seconds": seconds(spark, folder)}))
         case ["submitted", folder, output]:
             with session.opened(session.SessionSettings()) as spark:

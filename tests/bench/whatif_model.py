@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.throttle import simulate
+from reconciler.usage.throttle_models import simulate
 from tests.bench.harness import Figures, Row, say
 from tests.recording import compare, fixture
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND

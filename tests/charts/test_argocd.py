@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube.conditions import conditions
-from reconciler.kube.reasons import TABLE, Reason
+from reconciler.kube.status.conditions import conditions
+from reconciler.kube.status.reasons import TABLE, Reason
 from tests.charts.argocd_patch import script
 from tests.servers.kube import go_tools, programs
 from tests.servers.kube.lua import health

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.manifest.cluster import from_spec
 from reconciler.manifest.document import from_resource
-from reconciler.quota.tenancy import judge
+from reconciler.manifest.project.cluster import from_spec
+from reconciler.quota.grants import judge
 from tests.charts import gitops_types
 from tests.charts.rendering import CHART
 from tests.servers.kube.cluster import KubeCluster

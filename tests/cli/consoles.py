@@ -3,7 +3,7 @@
 import io
 from dataclasses import replace
 
-from reconciler.cli.console import Console
+from reconciler.cli.framework.console import Console
 
 
 class Screen:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reconciler.usage.findings import EvidenceNote, RecommendationRow
+from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
+from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.sizing import Advice, SizingRule
 from reconciler.usage.tags import Bucket, bucket_of
 
 PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "5M7h4oTiU-fNDuL--Y97tx"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli import projects
-from tests.telemetry import recorded_use
+from tests.evidence.ingest import recorded_use
 
 BEGIN = 1_700_006_400_000 - 600_000
 SERIES = recorded_use.recorded(BEGIN, 40)

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import READER, Authorizer, Fault, Listener, ListenerProtocol, SandboxSettings
+from reconciler.sandbox import (
+    READER,
+    Authorizer,
+    Fault,
+    Listener,
+    ListenerProtocol,
+    SandboxSettings,
+)
 from reconciler.sandbox.faults import CutBefore, Delay, Truncate, WrongCorrelation
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota

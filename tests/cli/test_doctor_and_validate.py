@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from reconciler.sandbox import READER, RECONCILER, Authorizer, Fault, Listener, ListenerProtocol, SandboxSettings
+from reconciler.sandbox import (
+    READER,
+    RECONCILER,
+    Authorizer,
+    Fault,
+    Listener,
+    ListenerProtocol,
+    SandboxSettings,
+)
 from reconciler.sandbox.faults import CutBefore
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import manifests, project, quota

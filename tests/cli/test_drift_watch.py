@@ -13,8 +13,8 @@ from typing import Self
 import pytest
 
 from reconciler.sandbox import Fault
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import Refuse
-from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.projects import project, quota
 from tests.servers.inbox import Inbox
 from tests.servers.ports import free_ports
@@ -183,7 +183,9 @@ def test_a_cluster_that_fails_is_not_ready_and_comes_back_by_itself(applied, san
     with Watch(applied) as watch:
         watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
         sandbox.fail(
-            Fault(effect=Refuse(failure=BrokerFailure(code=-1, message="not today")), api=48, times=12)
+            Fault(
+                effect=Refuse(failure=BrokerFailure(code=-1, message="not today")), api=48, times=12
+            )
         )
         watch.waits_for(
             lambda: watch.ask("/readyz") == (503, "prod: the last look failed\n"), "unready"

@@ -45,7 +45,9 @@ def base_of(folder: Path) -> None:
 def tls_sandbox(authority: Authority) -> SandboxThread:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("broker").bundle)
-    door = Door(name="SASL_SSL", protocol=ListenerProtocol.SASL_SSL, tls=context, mechanisms=("PLAIN",))
+    door = Door(
+        name="SASL_SSL", protocol=ListenerProtocol.SASL_SSL, tls=context, mechanisms=("PLAIN",)
+    )
     return SandboxThread(SandboxSettings(listeners=(door,), users={"planner": "pw"}))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.manifest.foreign.tools import TOOLS
-from reconciler.manifest.load import load_files
+from reconciler.manifest.loader import load_files
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "foreign"
 LINE = "Quota configs for user-principal 'billing' are producer_byte_rate=1.0E7\n"

@@ -7,8 +7,8 @@ import shlex
 import pytest
 
 from reconciler.sandbox import Fault, SandboxSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import CutAfter, Refuse, Truncate
-from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 

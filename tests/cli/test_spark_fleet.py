@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.console import Console
-from reconciler.cli.exits import ExitCode
-from reconciler.cli.fleet_showing import FleetOutput, show_fleet
-from reconciler.cli.fleet_sides import fleet
-from reconciler.cli.spark_options import ClusterSelection
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.output.fleet_reports import FleetOutput, show_fleet
+from reconciler.cli.spark.jobs.fleet_inputs import fleet
+from reconciler.cli.spark.options import ClusterSelection
 from reconciler.errors import ManifestErrors, UsageError
+from reconciler.evidence.spark.fleet import plan_totals
+from reconciler.evidence.spark.jobs.plan import violations
 from reconciler.quota.entity import entity
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.documents import dump
-from reconciler.render.json_state import state_document
-from reconciler.spark import plan_sums
-from reconciler.spark.jobs.plan import violations
-from reconciler.usage.fleet import ClusterTotals, ConflictRow, FleetReport
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.usage.reports.fleet import ClusterTotals, ConflictRow, FleetReport
 
 TREE = Path(__file__).parents[2]
 PROJECT = """
@@ -102,7 +102,7 @@ def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: Flee
 
 
 def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
-    sums = dict.fromkeys((*plan_sums.TOTALS, "owned_pairs"), 0)
+    sums = dict.fromkeys((*plan_totals.TOTALS, "owned_pairs"), 0)
     sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
     (told,) = violations(sums, Guards())
     assert told == (
@@ -125,7 +125,9 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     lake = str(tmp_path / "lake")
     looks = []
     for at, value in (("2026-11-01T00:00:00Z", 5_000_000.0), ("2026-11-02T00:00:00Z", 6_000_000.0)):
-        state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+        state = QuotaState(
+            limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: value})}
+        )
         path = tmp_path / f"{value}.json"
         path.write_text(dump(state_document(state, cluster_id="c1", taken_at=at)))
         looks += ["--snapshot", str(path)]

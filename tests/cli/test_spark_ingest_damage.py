@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from reconciler.lake import store
-from reconciler.lake.lake import Lake
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.documents import dump
-from reconciler.render.json_state import state_document
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
 from reconciler.usage.tables import POINT, QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE
 from tests.cli import recorded_project
 from tests.cli.recorded_project import BEGIN, SERIES
+from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
-from tests.telemetry import recorded_use
 
 FROM = ("--from", "2023-11-14", "--to", "2023-11-16")
 DAYS = ("2023-11-14", "2023-11-15")
@@ -37,7 +37,7 @@ def ingest(kquota, project):
 
 
 def lake():
-    return Lake(store.opened("lake"), clock=FakeClock())
+    return Lake(object_store.opened("lake"), clock=FakeClock())
 
 
 def spoil(table):

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.console import Console
-from reconciler.cli.files import check_place
-from reconciler.cli.spark_capacity import capacities_of
-from reconciler.cli.spark_options import SelectedCluster
-from reconciler.cli.spark_showing import KeyFileParameter, ReportOutput, show_report
-from reconciler.cli.use_showing import show
+from reconciler.base.text_files import check_place
+from reconciler.cli.framework.console import Console
+from reconciler.cli.output.usage_reports import (
+    KeyFileParameter,
+    ReportOutput,
+    show_report,
+)
+from reconciler.cli.output.usage_results import show
+from reconciler.cli.spark.capacity import capacities_of
+from reconciler.cli.spark.options import SelectedCluster
 from reconciler.errors import UsageError
-from reconciler.manifest import project
-from reconciler.spark import running
+from reconciler.evidence.spark.runtime import job_runner
+from reconciler.manifest.project import file
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
 from tests.render.use_reports import USAGE, whole_report
@@ -35,7 +39,7 @@ spec:
 
 
 def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
-    settings = project.parse(PROJECT).cluster("prod").cluster
+    settings = file.parse(PROJECT).cluster("prod").cluster
     chosen = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
     assert capacities_of(chosen, ()) == ("c1=125000000:-:700000",)
     assert capacities_of(chosen, ("c1=5:6",)) == ("c1=5:6",)
@@ -77,7 +81,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: object) -> None:
         raise AssertionError("a session would start")
 
-    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(job_runner, "run", run)
 
 
 def refused(kquota: Run, command: str, *words: object) -> str:

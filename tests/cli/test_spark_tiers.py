@@ -6,16 +6,16 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from reconciler.lake import pace
-from reconciler.lake.looks import day_of
+from reconciler.evidence.spark.jobs import recommend
+from reconciler.evidence.spark.usage import impact_query
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.spark import question
-from reconciler.spark.jobs import recommend
+from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
-from reconciler.usage.tiers import WhatIfPolicy
 from tests.cli.conftest import Run
 from tests.spark import lakes, replays
 
@@ -56,7 +56,7 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
             }
             for n in range(DAY_MS // STEP)
         ]  # fmt: skip
-        pacing = pace.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
+        pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
         replays.commit(into, USAGE_SAMPLE, cluster_id, day_of(BEGIN), rows, **pacing)
         up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
         replays.commit(into, TARGET_UP, cluster_id, day_of(BEGIN), [dict(one) for one in up])
@@ -82,17 +82,17 @@ def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Pa
 
 def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
     """What the grouped call of `recommend` makes of one cluster: tier and marks."""
-    facts = question.cluster_facts(
-        cluster_id, Cadence(step_ms=STEP, max_gap_ms=STEP), states={question.BEFORE: BEFORE}
+    facts = impact_query.cluster_facts(
+        cluster_id, Cadence(step_ms=STEP, max_gap_ms=STEP), states={impact_query.BEFORE: BEFORE}
     )
-    names = question.FACTS.names
+    names = impact_query.FACTS.names
     seen = dict.fromkeys(names, "") | {
-        "cluster_id": cluster_id, "role": question.SEEN, "quota_type": "produce",
+        "cluster_id": cluster_id, "role": impact_query.SEEN, "quota_type": "produce",
         "group_kind": "user", "user": "alice", "value": 0.0,
     }  # fmt: skip
     table = pa.Table.from_pylist(
         [*(dict(zip(names, row, strict=True)) for row in facts), seen],
-        schema=to_arrow_schema(question.FACTS),
+        schema=to_arrow_schema(impact_query.FACTS),
     )
     (row,) = recommend._sizable(policy, pinned, {})(table).to_pylist()
     return row["tier"], row["marks"]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reconciler.client.clock import SystemClock
-from reconciler.render.json_plan import document_digest
+from reconciler.base.clock import SystemClock
+from reconciler.render.json_documents.plan import document_digest
 from tests.cli.listeners import Listener
 from tests.cli.projects import project, quota
 from tests.cli.test_revisions import commit, git

@@ -17,17 +17,23 @@ from typing import Any
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, BearerToken, about
-from reconciler.client.calls import ResponseStatus
-from reconciler.client.login import Login
-from reconciler.client.translation import results_of
+from reconciler.client import (
+    BearerToken,
+    ClientConfig,
+    QuotaClient,
+    Secret,
+    cluster_info,
+)
+from reconciler.client.network.login import Login
+from reconciler.client.network.requests import ResponseStatus
+from reconciler.client.wire_translation import results_of
 from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected
-from reconciler.wire.alter_client_quotas import AlterClientQuotasResponse
 from reconciler.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
+from tests.client.auth.test_oidc import Endpoint, token
 from tests.client.support import Recorder
-from tests.client.test_oidc import Endpoint, token
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
@@ -158,7 +164,9 @@ def test_a_broker_that_repeats_the_password_is_quoted_without_it(net: Net, echo:
 def test_what_a_broker_says_of_a_request_is_quoted_without_the_password() -> None:
     config = ClientConfig.from_mapping(settings(ScriptedBroker(port=1)))
     scrubbed = Login(config, FakeClock()).scrubbed
-    refused = about.CLUSTER.refusal(ResponseStatus(code=42, message=f"who is {PLANTED}?"), "b:1", scrubbed)
+    refused = cluster_info.CLUSTER.refusal(
+        ResponseStatus(code=42, message=f"who is {PLANTED}?"), "b:1", scrubbed
+    )
     assert str(refused).endswith("who is <hidden>?")
     alice = entity(user="alice")
     result, _ = results_of(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, BearerToken
+from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret
 from reconciler.errors import AuthenticationError, ConnectError, KquotaError
 from tests.client.support import Recorder, on_loop
 from tests.servers.jars import NEWEST, VERSIONS

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.client import about
-from reconciler.client.backoff import Backoff, Deadline
-from reconciler.client.chunks import MAX_BYTES, split_into_chunks, halves
-from reconciler.client.clock import SystemClock
-from reconciler.client.config import ClientConfig
+from reconciler.base.backoff import Backoff, Deadline
+from reconciler.base.clock import SystemClock
+from reconciler.client import cluster_info
+from reconciler.client.alteration_chunks import MAX_BYTES, halves, split_into_chunks
+from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import ClientEvents, Rebootstrapped, emit
-from reconciler.client.nodes import Nodes, address_of
+from reconciler.client.network.nodes import Nodes, address_of
 from reconciler.ports import Node
 from reconciler.quota.entity import entity
-from reconciler.quota.order import MAX_ENTITIES, MAX_OPERATIONS
 from reconciler.quota.outcome import Alteration
-from reconciler.wire.versions import OfferedVersions
+from reconciler.quota.planner.send_order import MAX_ENTITIES, MAX_OPERATIONS
+from reconciler.wire.version_selection import OfferedVersions
 from tests.client.support import on_loop
 
 
@@ -155,7 +155,7 @@ def test_listeners_do_nothing_unless_given() -> None:
 def test_a_line_of_kafka_is_guessed_from_what_it_offers(
     ranges: dict[int, tuple[int, int]], expected: tuple[str, str]
 ) -> None:
-    assert about.line(OfferedVersions(ranges=ranges)) == expected
+    assert cluster_info.line(OfferedVersions(ranges=ranges)) == expected
 
 
 def test_the_real_clock_goes_forward() -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.wire.alter_client_quotas import Alteration, Operation
+from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
 from tests.contract.raw import Names, Quotas, Said
 
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"

@@ -1,6 +1,6 @@
 """Filters of DescribeClientQuotas as data: those that every line refuses, and those that it answers (ClientQuotasImage.describe)."""
 
-from reconciler.wire.describe_client_quotas import Component
+from reconciler.wire.messages.describe_client_quotas import Component
 from tests.contract.expectations import CONNECTION, PRODUCER, invalid
 from tests.contract.raw import Names, Quotas, Said
 

@@ -11,15 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Self
 
-from reconciler.wire import (
-    alter_client_quotas,
-    api_versions,
-    describe_client_quotas,
-    frames,
-    sasl_authenticate,
-    sasl_handshake,
-)
-from reconciler.wire.alter_client_quotas import Alteration, AlterClientQuotasResponse, Result
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -28,8 +20,20 @@ from reconciler.wire.apis import (
     SASL_HANDSHAKE,
     KafkaApi,
 )
-from reconciler.wire.describe_client_quotas import Component
-from reconciler.wire.layout import EntryLayout, Part
+from reconciler.wire.messages import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    sasl_authenticate,
+    sasl_handshake,
+)
+from reconciler.wire.messages.alter_client_quotas import (
+    Alteration,
+    AlterClientQuotasResponse,
+    Result,
+)
+from reconciler.wire.messages.describe_client_quotas import Component
+from reconciler.wire.messages.entry_layout import EntryLayout, Part
 
 SECONDS = 60.0
 VISIBLE_SECONDS = 30.0
@@ -87,7 +91,9 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         """
         return self._exactly(frames.frame_size(self._exactly(frames.LENGTH_BYTES)))
 
-    def ask(self, api: KafkaApi, version: int, body: bytes, *, client_id: str | None = "raw") -> bytes:
+    def ask(
+        self, api: KafkaApi, version: int, body: bytes, *, client_id: str | None = "raw"
+    ) -> bytes:
         """The body of the answer to one request."""
         self.count += 1
         self.send(
@@ -116,11 +122,15 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         return self.token(f"\0{user}\0{password}".encode())
 
     def handshake(self, mechanism: str) -> sasl_handshake.SaslHandshakeResponse:
-        body = sasl_handshake.encode_request(1, sasl_handshake.SaslHandshakeRequest(mechanism=mechanism))
+        body = sasl_handshake.encode_request(
+            1, sasl_handshake.SaslHandshakeRequest(mechanism=mechanism)
+        )
         return sasl_handshake.decode_response(1, self.ask(SASL_HANDSHAKE, 1, body))
 
     def token(self, token: bytes) -> sasl_authenticate.SaslAuthenticateResponse:
-        body = sasl_authenticate.encode_request(2, sasl_authenticate.SaslAuthenticateRequest(token=token))
+        body = sasl_authenticate.encode_request(
+            2, sasl_authenticate.SaslAuthenticateRequest(token=token)
+        )
         return sasl_authenticate.decode_response(2, self.ask(SASL_AUTHENTICATE, 2, body))
 
     def alter(
@@ -147,7 +157,9 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def describe(
         self, components: Sequence[Component] = (), *, strict: bool = False, version: int = 1
     ) -> Described:
-        request = describe_client_quotas.DescribeClientQuotasRequest(components=tuple(components), strict=strict)
+        request = describe_client_quotas.DescribeClientQuotasRequest(
+            components=tuple(components), strict=strict
+        )
         body = describe_client_quotas.encode_request(version, request)
         answer = self.ask(DESCRIBE_CLIENT_QUOTAS, version, body)
         return described(version, answer)

@@ -19,8 +19,8 @@ from reconciler.sandbox import (
     RECONCILER,
     Authorizer,
     Listener,
-    Operation,
     ListenerProtocol,
+    Operation,
     Sandbox,
     SandboxSettings,
 )
@@ -104,7 +104,9 @@ def mechanisms_of(line: str) -> tuple[str, ...]:
 
 def sasl_listener(line: str) -> Listener:
     """The SASL listener of a sandbox."""
-    return Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT, mechanisms=mechanisms_of(line))
+    return Listener(
+        name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT, mechanisms=mechanisms_of(line)
+    )
 
 
 @contextmanager

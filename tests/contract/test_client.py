@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import pytest
 
-from reconciler.client.config import ClientConfig
-from reconciler.client.quotas import QuotaClient
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import AuthenticationError, AuthorizationError
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly

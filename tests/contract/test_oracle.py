@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sandbox import PROFILES, filters, rules
-from reconciler.sandbox.image import EMPTY, Image
-from reconciler.wire.alter_client_quotas import Alteration
+from reconciler.sandbox import PROFILES
+from reconciler.sandbox.broker_rules import alterations as rules
+from reconciler.sandbox.broker_rules import describe_filters
+from reconciler.sandbox.broker_rules.image import EMPTY, Image
+from reconciler.wire.messages.alter_client_quotas import Alteration
 from tests.contract.filter_expectations import FILTERS, MATCHED
 from tests.contract.raw import by_entity, text_of
 from tests.servers.oracle.rules import BatchRefused, RulesOracle
@@ -144,12 +146,12 @@ def test_the_filters_select_what_the_image_does(
     image, _ = commit(EMPTY, asked, line)
     for components, strict in [*filters_, *FILTERS]:
         expected = java.describe(components, strict=strict)
-        failure = filters.check(components)
+        failure = describe_filters.check(components)
         assert (expected.code, expected.message or None) == (
             (0, None) if failure is None else (failure.code, failure.message)
         )
         if failure is None:
-            found = filters.matching(image, components, strict=strict)
+            found = describe_filters.matching(image, components, strict=strict)
             assert text_of({n: dict(v) for n, v in found}) == text_of(expected.quotas)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.wire import api_versions, describe_cluster, frames, metadata
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -13,6 +13,7 @@ from reconciler.wire.apis import (
     SASL_AUTHENTICATE,
     KafkaApi,
 )
+from reconciler.wire.messages import api_versions, describe_cluster, metadata
 from reconciler.wire.primitives import WireWriter
 from reconciler.wire.sasl.scram import ScramClient
 from tests.contract.raw import Closed, RawConnection

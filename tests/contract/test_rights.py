@@ -2,12 +2,17 @@
 
 import pytest
 
-from reconciler.wire import describe_cluster, describe_configs, metadata, scram_credentials
 from reconciler.wire.apis import (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
+)
+from reconciler.wire.messages import (
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+    metadata,
 )
 from tests.contract.expectations import CONSUMER, OK, PRODUCER, USER
 from tests.contract.raw import RawConnection
@@ -20,10 +25,14 @@ NEVER_SECONDS = 0.3
 CALLBACK = "client.quota.callback.class"
 
 
-def scram(connection: RawConnection, users: tuple[str, ...] | None) -> scram_credentials.DescribeUserScramCredentialsResponse:
-    body = scram_credentials.encode_request(0, scram_credentials.DescribeUserScramCredentialsRequest(users=users))
+def scram(
+    connection: RawConnection, users: tuple[str, ...] | None
+) -> describe_user_scram_credentials.DescribeUserScramCredentialsResponse:
+    body = describe_user_scram_credentials.encode_request(
+        0, describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=users)
+    )
     answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
-    return scram_credentials.decode_response(0, answer)
+    return describe_user_scram_credentials.decode_response(0, answer)
 
 
 def knows_scram(target: Target) -> bool:
@@ -72,17 +81,23 @@ def test_rights_are_told_as_bits(target: Target, user: str) -> None:
             )
             answer = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
             assert answer.operations == expected
-            body = metadata.encode_request(9, metadata.MetadataRequest(include_cluster_operations=included))
+            body = metadata.encode_request(
+                9, metadata.MetadataRequest(include_cluster_operations=included)
+            )
             told = metadata.decode_response(9, connection.ask(METADATA, 9, body))
             assert told.operations == expected
 
 
 def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.ConfigsResult, ...]:
     resources = tuple(
-        describe_configs.ConfigResource(resource_type=4, name=name, keys=(CALLBACK, "quota.window.num"))
+        describe_configs.ConfigResource(
+            resource_type=4, name=name, keys=(CALLBACK, "quota.window.num")
+        )
         for name in names
     )
-    body = describe_configs.encode_request(4, describe_configs.DescribeConfigsRequest(resources=resources))
+    body = describe_configs.encode_request(
+        4, describe_configs.DescribeConfigsRequest(resources=resources)
+    )
     return describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body)).results
 
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from reconciler.client.config import ClientConfig
-from reconciler.client.quotas import QuotaClient
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.quota_client import QuotaClient
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
@@ -75,7 +75,9 @@ def test_what_is_set_is_shown_and_what_is_removed_is_gone(tell):
             change(ALICE, producer_byte_rate=6.0, request_percentage=None),
             change(PAIR, producer_byte_rate=None),
         )
-        assert (await store.describe(ALL)) == QuotaState(limits={ALICE: (6.0, None, None, None, None)})
+        assert (await store.describe(ALL)) == QuotaState(
+            limits={ALICE: (6.0, None, None, None, None)}
+        )
 
     tell(story)
 

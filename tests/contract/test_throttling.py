@@ -7,8 +7,8 @@ fault stands in. What is compared is what a client sees: the field, and when the
 import time
 
 from reconciler.sandbox.faults import Fault, Throttle
-from reconciler.wire import describe_client_quotas
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
+from reconciler.wire.messages import describe_client_quotas
 from tests.contract.expectations import REQUEST
 from tests.contract.raw import RawConnection, described
 from tests.contract.targets import Target

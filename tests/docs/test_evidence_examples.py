@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli.ingesting import IngestOverrides, source
-from reconciler.cli.spark_options import ClusterSelection
-from reconciler.manifest.project import parse
-from reconciler.usage.sizing import BATCH, GOLD, SILVER
+from reconciler.cli.spark.jobs.ingest import IngestOverrides, source
+from reconciler.cli.spark.options import ClusterSelection
+from reconciler.manifest.project.file import parse
+from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
 
 TREE = Path(__file__).parents[2]
 EXAMPLES, DOCS = TREE / "examples", TREE / "docs"

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.quota.basis import preconditions_of
-from reconciler.quota.change import QuotaChange
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.guards import Guards, LabelRule, check
-from reconciler.quota.impact import assess
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EVERYTHING
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import Guards, LabelRule, check
+from reconciler.quota.planner.impact import assess
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import Preview, ValidationResult
+from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.documents import dump
-from reconciler.render.json_plan import plan_document
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.plan import plan_document
 from tests.render.pages import looked
 from tests.servers import rego
 
@@ -35,9 +35,13 @@ def declared(subject: Entity, value: float, line: int = 10) -> Declaration:
 
 
 def plan(
-    *declarations: Declaration, live: QuotaState | None = None, owned: OwnershipRecords | None = None
+    *declarations: Declaration,
+    live: QuotaState | None = None,
+    owned: OwnershipRecords | None = None,
 ) -> Preview:
-    look = looked(merge(declarations), owned or OwnershipRecords(cluster_id="c"), live or QuotaState())
+    look = looked(
+        merge(declarations), owned or OwnershipRecords(cluster_id="c"), live or QuotaState()
+    )
     return look.preview
 
 
@@ -64,7 +68,9 @@ def test_batch_users_have_a_bound_of_their_own():
 def test_what_a_guard_refuses_is_refused_with_its_place():
     made = plan(declared(entity(user="alice"), MIB))
     rule = LabelRule(entities=EVERYTHING, labels=("owner",))
-    refused = replace(made, violations=check(made.plan, Guards(required_labels=(rule,)), QuotaState()))
+    refused = replace(
+        made, violations=check(made.plan, Guards(required_labels=(rule,)), QuotaState())
+    )
     assert judged(refused)["failures"] == [
         "quotas/one.yaml:10: its document team/one lacks the label owner"
     ]
@@ -105,7 +111,9 @@ def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Pre
 
 def test_nobody_judged_and_not_everything_read_are_two_reasons():
     made = plan(declared(entity(user="alice"), MIB))
-    blind = replace(made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False))
+    blind = replace(
+        made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False)
+    )
     assert judged(blind)["failures"] == [
         "nobody validated this plan: run it with --validate auto, broker or sandbox",
         "not every document was read",

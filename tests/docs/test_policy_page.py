@@ -3,9 +3,14 @@
 import re
 from pathlib import Path
 
-from reconciler.cli.orders import limit_options
-from reconciler.manifest.project import parse
-from reconciler.quota.guards import ALLOWED_WITH, Guard, Guards, NewlyUnlimited
+from reconciler.cli.context.reconcile_options import limit_options
+from reconciler.manifest.project.file import parse
+from reconciler.quota.planner.guards import (
+    ALLOWED_WITH,
+    Guard,
+    Guards,
+    NewlyUnlimited,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 ROWS = [

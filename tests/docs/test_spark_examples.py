@@ -9,7 +9,7 @@ import yaml
 
 from reconciler import __version__
 from reconciler.cli.main import cli
-from reconciler.spark import arguments
+from reconciler.evidence.spark import command_line
 
 TREE = Path(__file__).parents[2]
 FOLDER = TREE / "examples" / "spark"
@@ -29,9 +29,9 @@ def in_image(address: str) -> str:
 
 def test_the_application_runs_a_job_that_exists_with_arguments_that_it_has() -> None:
     spec = document("sparkapplication.yaml")["spec"]["template"]
-    asked = arguments.parsed(spec["arguments"])
+    asked = command_line.parsed(spec["arguments"])
     assert asked.job.name == "rollup"
-    assert asked.session == arguments.session.Settings()
+    assert asked.session == command_line.session.Settings()
     assert spec["sparkVersion"] == "4.3.0"
 
 
@@ -71,6 +71,6 @@ def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> N
 def test_commands_on_the_page_are_understood() -> None:
     for words in re.findall(r"__main__\.py ([a-z].*?)(?:`|$)", PAGE, re.MULTILINE):
         job, *rest = words.split()
-        assert job in arguments.jobs.SUMMARIES
+        assert job in command_line.jobs.SUMMARIES
         if "--help" not in rest:
-            arguments.parsed([job, *rest])
+            command_line.parsed([job, *rest])

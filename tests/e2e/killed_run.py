@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
-from reconciler.client.clock import SystemClock
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.quota.desired import DesiredState
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import IntentStarted, OwnershipRecords, RecordChange
+from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.runs import EVERYTHING, config, wanted
 
@@ -61,7 +61,9 @@ class Watched:
         return await self._inventory.load(cluster_id)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        kind = "intent" if any(isinstance(change, IntentStarted) for change in changes) else "record"
+        kind = (
+            "intent" if any(isinstance(change, IntentStarted) for change in changes) else "record"
+        )
         self._fatal.reach("before-intent" if kind == "intent" else "after-verify")
         await self._inventory.write(cluster_id, changes)
         self._fatal.reach(f"after-{kind}")

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
+from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.client.clock import SystemClock
 from reconciler.ports import Inventory, QuotaStore
-from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Policy, Rules
-from reconciler.quota.report import Outcome
+from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, apply, prepare
 from tests.servers import raw_quotas
@@ -33,7 +33,10 @@ def ports(store: QuotaStore, inventory: Inventory) -> ReconcilePorts:
 
 
 async def reconciled(
-    store: QuotaStore, inventory: Inventory, desired: DesiredState, orders: ReconcileOptions = EVERYTHING
+    store: QuotaStore,
+    inventory: Inventory,
+    desired: DesiredState,
+    orders: ReconcileOptions = EVERYTHING,
 ) -> Outcome:
     given = ports(store, inventory)
     return await apply(given, orders, await prepare(given, orders, desired))

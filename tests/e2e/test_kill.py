@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
-from reconciler.client.clock import SystemClock
 from reconciler.inventory.file import FileInventory
 from tests.e2e.killed_run import ENTITIES, MOMENTS, desired
 from tests.e2e.runs import config, settled

@@ -9,13 +9,13 @@ from itertools import product
 
 import pytest
 
+from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
-from reconciler.client.clock import SystemClock
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import Progress, QuotaStore
-from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration, Rejected, Result
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.reconcile import ReconcilePorts, apply, prepare
 from tests.e2e.recorder import recording
 from tests.e2e.runs import EVERYTHING, addresses, cleared, config, ports, reconciled, settled
@@ -199,7 +199,9 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
                 await sent.wait()
                 await asyncio.to_thread(cluster.kill, doomed)
 
-            told = ReconcilePorts(store=client, inventory=inventory, clock=SystemClock(), progress=progress)
+            told = ReconcilePorts(
+                store=client, inventory=inventory, clock=SystemClock(), progress=progress
+            )
             with recording(survivors) as seen:
                 killing = asyncio.create_task(killer())
                 outcome = await apply(told, EVERYTHING, prepared)

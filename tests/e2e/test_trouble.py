@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.client.clock import SystemClock
 from reconciler.client.events import ClientEvents
 from reconciler.errors import AuthorizationError, InventoryLocked, PlanRefused
 from reconciler.inventory.file import FileInventory
@@ -18,7 +18,7 @@ from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected
 from reconciler.quota.policy import Cause, DriftMode
-from reconciler.quota.report import PairVisibility
+from reconciler.quota.results.report import PairVisibility
 from reconciler.reconcile import NewOverride, apply, prepare, rollback_orders
 from tests.e2e.runs import (
     ANYTHING,
@@ -216,9 +216,9 @@ def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) ->
                 by_entity = {pair.change.entity: pair for pair in outcome.pairs}
                 assert by_entity[stolen].visibility is PairVisibility.CHANGED
                 assert by_entity[stolen].observed_value == 7_000_000.0
-                assert [pair.visibility for subject, pair in by_entity.items() if subject != stolen] == [
-                    PairVisibility.VISIBLE
-                ] * 4
+                assert [
+                    pair.visibility for subject, pair in by_entity.items() if subject != stolen
+                ] == [PairVisibility.VISIBLE] * 4
                 # The acknowledged value is on record, so what is live now is drift, reported and not fought.
                 plan = (await prepare(ports(ours, inventory), EVERYTHING, wanted(users(5)))).plan
                 assert plan.changes == ()
@@ -368,14 +368,18 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
                 assert (await reconciled(client, first, wanted(users(2)))).complete
                 with (
                     FileInventory(
-                        path, clock=clock, writer=InventoryWriter(id="ci", description="kquota apply")
+                        path,
+                        clock=clock,
+                        writer=InventoryWriter(id="ci", description="kquota apply"),
                     ) as second,
                     pytest.raises(InventoryLocked, match="kquota apply"),
                 ):
                     _ = await reconciled(client, second, wanted(users(2)))
             with (
                 FileInventory(
-                    path, clock=clock, writer=InventoryWriter(id="other", description="kquota watch")
+                    path,
+                    clock=clock,
+                    writer=InventoryWriter(id="other", description="kquota watch"),
                 ) as stranger,
                 pytest.raises(PlanRefused, match="ci"),
             ):
@@ -398,7 +402,9 @@ def test_rollback_writes_the_values_from_before(empty_kafka) -> None:
             pairs = [
                 (pair.change.entity, pair.change.key, pair.change.before) for pair in outcome.pairs
             ]
-            back = rollback_orders(pairs, now=SystemClock().now(), principal="tester", reason="too tight")
+            back = rollback_orders(
+                pairs, now=SystemClock().now(), principal="tester", reason="too tight"
+            )
             assert (
                 await reconciled(client, inventory, changed, replace(EVERYTHING, overrides=back))
             ).complete

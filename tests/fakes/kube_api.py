@@ -1,4 +1,4 @@
-"""An API server in memory, with the methods of `reconciler.kube.api.Api`: versions, conflicts, finalizers, statuses.
+"""An API server in memory, with the methods of `reconciler.kube.api.client.Api`: versions, conflicts, finalizers, statuses.
 
 What it does not do: schemas, defaults, field managers, admission. `before` is called with every request and may raise
 or hang; `after` is called once the request was carried out and may raise, so that its answer is lost; `calls` lists
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
 from reconciler.errors import KubernetesConflict, KubernetesError, NotFound
-from reconciler.kube.api import ListResult, AccessReview
+from reconciler.kube.api.client import AccessReview, ListResult
 
 Key = tuple[str, str, str]
 

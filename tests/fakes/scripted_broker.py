@@ -13,18 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
 from reconciler.errors import AuthenticationError
-from reconciler.wire import (
-    alter_client_quotas,
-    api_versions,
-    describe_client_quotas,
-    describe_cluster,
-    describe_configs,
-    frames,
-    metadata,
-    sasl_authenticate,
-    sasl_handshake,
-    scram_credentials,
-)
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -38,6 +27,17 @@ from reconciler.wire.apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     KafkaApi,
+)
+from reconciler.wire.messages import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+    metadata,
+    sasl_authenticate,
+    sasl_handshake,
 )
 from reconciler.wire.sasl import plain
 
@@ -175,13 +175,20 @@ def code(number: int, words: str | None = None) -> Act:
         elif turn.api is DESCRIBE_CLUSTER:
             content = describe_cluster.encode_response(
                 version,
-                describe_cluster.DescribeClusterResponse(cluster_id="", error_code=number, error_message=words),
+                describe_cluster.DescribeClusterResponse(
+                    cluster_id="", error_code=number, error_message=words
+                ),
             )
         elif turn.api is METADATA:
-            content = metadata.encode_response(version, metadata.MetadataResponse(error_code=number))
+            content = metadata.encode_response(
+                version, metadata.MetadataResponse(error_code=number)
+            )
         else:
-            content = scram_credentials.encode_response(
-                version, scram_credentials.DescribeUserScramCredentialsResponse(error_code=number, error_message=words)
+            content = describe_user_scram_credentials.encode_response(
+                version,
+                describe_user_scram_credentials.DescribeUserScramCredentialsResponse(
+                    error_code=number, error_message=words
+                ),
             )
         turn.send(content)
 
@@ -200,7 +207,9 @@ class ScriptedBroker:
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)  # in place of our own
     operations: int = ALL_RIGHTS
     callback: str | None = None
-    scram: dict[str, tuple[scram_credentials.CredentialInfo, ...]] = field(default_factory=dict)
+    scram: dict[str, tuple[describe_user_scram_credentials.CredentialInfo, ...]] = field(
+        default_factory=dict
+    )
     quotas: dict[Parts, dict[str, float]] = field(default_factory=dict)
     tls: object = None
     seen: list[Seen] = field(default_factory=list)
@@ -310,7 +319,9 @@ class ScriptedBroker:
                     operations=self.operations,
                     throttle_time_ms=throttle,
                     brokers=tuple(
-                        describe_cluster.ClusterNode(node_id=it.node_id, host="127.0.0.1", port=it.port)
+                        describe_cluster.ClusterNode(
+                            node_id=it.node_id, host="127.0.0.1", port=it.port
+                        )
                         for it in self._all()
                     ),
                 ),
@@ -329,7 +340,9 @@ class ScriptedBroker:
             good = bool(self.password) and asked.mechanism == "PLAIN"
             return sasl_handshake.encode_response(
                 version,
-                sasl_handshake.SaslHandshakeResponse(error_code=0 if good else 33, mechanisms=("PLAIN",)),
+                sasl_handshake.SaslHandshakeResponse(
+                    error_code=0 if good else 33, mechanisms=("PLAIN",)
+                ),
             )
         if turn.api is SASL_AUTHENTICATE:
             return self._login(version, turn.body)
@@ -349,15 +362,19 @@ class ScriptedBroker:
                 ),
             )
         assert turn.api is DESCRIBE_USER_SCRAM_CREDENTIALS
-        wanted = scram_credentials.decode_request(version, turn.body).users
+        wanted = describe_user_scram_credentials.decode_request(version, turn.body).users
         names = list(wanted or self.scram)
-        return scram_credentials.encode_response(
+        return describe_user_scram_credentials.encode_response(
             version,
-            scram_credentials.DescribeUserScramCredentialsResponse(
+            describe_user_scram_credentials.DescribeUserScramCredentialsResponse(
                 users=tuple(
-                    scram_credentials.ScramUser(name=name, credentials=self.scram[name])
+                    describe_user_scram_credentials.ScramUser(
+                        name=name, credentials=self.scram[name]
+                    )
                     if name in self.scram
-                    else scram_credentials.ScramUser(name=name, error_code=91, error_message="unknown")
+                    else describe_user_scram_credentials.ScramUser(
+                        name=name, error_code=91, error_message="unknown"
+                    )
                     for name in names
                 )
             ),
@@ -438,7 +455,8 @@ class ScriptedBroker:
             _, password = plain.read_plain(token)
         except AuthenticationError as error:
             return sasl_authenticate.encode_response(
-                version, sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message=str(error))
+                version,
+                sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message=str(error)),
             )
         if password != self.password:
             return sasl_authenticate.encode_response(
@@ -448,5 +466,6 @@ class ScriptedBroker:
                 ),
             )
         return sasl_authenticate.encode_response(
-            version, sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=self.lifetime_ms)
+            version,
+            sasl_authenticate.SaslAuthenticateResponse(session_lifetime_ms=self.lifetime_ms),
         )

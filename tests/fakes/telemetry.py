@@ -1,6 +1,6 @@
 """Telemetry that writes down what it was told."""
 
-from reconciler.quota.report import Reconciliation
+from reconciler.quota.results.report import Reconciliation
 
 
 class Told:

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.lake import store
-from reconciler.lake.lake import Lake
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
 from reconciler.usage import tables
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import GroupKind
@@ -34,7 +34,7 @@ def written(tmp_path_factory):
 
 
 def rows(folder, table):
-    lake = Lake(store.opened(str(folder / "lake")), clock=Then())
+    lake = Lake(object_store.opened(str(folder / "lake")), clock=Then())
     return lake.read(lake.manifests(table), table=table)
 
 

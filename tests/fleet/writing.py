@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.lake import arrow, pace, store
-from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Unit
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables, object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.usage import tables
-from reconciler.usage.question import entity_json
+from reconciler.usage.impact.query import entity_json
 from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import Table
 from reconciler.usage.tags import GroupKind
@@ -61,7 +62,7 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
         truth: A folder for events and true demand; ``None`` = events are not written either.
     """
     lake = Lake(
-        store.opened(str(to), create=True),
+        object_store.opened(str(to), create=True),
         clock=_Then(fleet.to_ms / 1000),
         run_id=f"fleet-{fleet.seed}",
     )
@@ -76,7 +77,7 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
                     ),
                     found,
                     None,
-                    inputs=pace.inputs(fleet.pace),
+                    inputs=scrape_interval.inputs(fleet.pace),
                 )
                 rows[table.name] = rows.get(table.name, 0) + found.num_rows
             if truth is not None:
@@ -300,7 +301,9 @@ def _entry(at: int, who: Entity, kind: QuotaType, value: float) -> dict[str, obj
 def _rows(
     table: Table, rows: Iterable[Mapping[str, Any]], common: Mapping[str, object]
 ) -> pa.Table:
-    return pa.Table.from_pylist([{**one, **common} for one in rows], schema=arrow.schema(table))
+    return pa.Table.from_pylist(
+        [{**one, **common} for one in rows], schema=arrow_tables.schema(table)
+    )
 
 
 # ---- truth --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.forge.github import GitHub, github
 from reconciler.forge.gitlab import GitLab, gitlab
-from reconciler.forge.rest import BOUNDS
+from reconciler.forge.rest_client import BOUNDS
 from reconciler.forge.token import ForgeToken
 from tests.cli.brokers import SandboxThread
 from tests.fakes.clock import FakeClock

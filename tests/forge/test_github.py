@@ -4,7 +4,11 @@ import pytest
 
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.github import GitHub, PullRequestHead, checked_repository, workflow_name
-from reconciler.forge.reviewed import MAX_PLAN_BYTES, read_artifact, reviewed_plan
+from reconciler.forge.reviewed_plan import (
+    MAX_PLAN_BYTES,
+    read_artifact,
+    reviewed_plan,
+)
 from tests.forge.github_api import Refusal, zipped
 
 SHA, OTHER, MERGE = "a" * 40, "b" * 40, "c" * 40
@@ -26,7 +30,9 @@ def test_a_branch_makes_it_one_short_list(api, at_github):
     assert len(api.requests) == 3
     api.requests.clear()
     at_github(
-        lambda host: host.pull_of(PullRequestHead(repository="octo/quotas", sha=f"{100:040}", branch="change"))
+        lambda host: host.pull_of(
+            PullRequestHead(repository="octo/quotas", sha=f"{100:040}", branch="change")
+        )
     )
     assert all(
         seen.query.get("head") == "octo:change" or "page" in seen.query for seen in api.requests

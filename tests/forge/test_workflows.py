@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.client.clock import SystemClock
-from reconciler.render.read_preview import read_preview
+from reconciler.base.clock import SystemClock
+from reconciler.render.json_documents.preview_reader import read_preview
 from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
+from tests.evidence.store.evidence import busy, published
 from tests.forge import openapi
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.workbench import Workbench
-from tests.lake.evidence import busy, published
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
 from tests.servers.properties import Listener

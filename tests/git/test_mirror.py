@@ -17,7 +17,9 @@ def origin(tmp_path: Path) -> Path:
 
 
 def mirror(tmp_path: Path, origin: Path, branch: str = "") -> GitMirror:
-    return GitMirror(folder=tmp_path / "mirror.git", source=GitSource(address=str(origin)), branch=branch)
+    return GitMirror(
+        folder=tmp_path / "mirror.git", source=GitSource(address=str(origin)), branch=branch
+    )
 
 
 def fetched(one: GitMirror) -> str:

@@ -4,18 +4,18 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import (
-    IntentBacking,
+from reconciler.quota.ownership import (
     DriftObserved,
-    RecordDropped,
-    IntentStarted,
     Intent,
+    IntentBacking,
     IntentEnded,
+    IntentStarted,
     Orphaned,
     Override,
     OverrideEnded,
     OverrideSet,
     Owner,
+    RecordDropped,
     Recorded,
 )
 from reconciler.quota.policy import DeletionPolicy
@@ -34,11 +34,15 @@ CHANGES = (
     Recorded(entity=ALICE, key=Key.REQUEST_PERCENTAGE, value=50.5, owner=OTHER),
     Recorded(entity=ODD, key=Key.CONSUMER_BYTE_RATE, value=2.0**63, owner=OTHER),
     Recorded(entity=HOME, key=Key.CONNECTION_CREATION_RATE, value=3.0, owner=OTHER),
-    IntentStarted(entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)),
+    IntentStarted(
+        entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)
+    ),
     IntentStarted(
         entity=ODD,
         key=Key.PRODUCER_BYTE_RATE,
-        intent=Intent(value=0.1, owner=OWNER, at=9.0, backing=IntentBacking(applied=7.0, owner=OWNER)),
+        intent=Intent(
+            value=0.1, owner=OWNER, at=9.0, backing=IntentBacking(applied=7.0, owner=OWNER)
+        ),
     ),
     DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),

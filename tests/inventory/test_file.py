@@ -14,7 +14,12 @@ from reconciler.inventory.file import FileInventory
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
+from reconciler.quota.ownership import (
+    DriftObserved,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import ALICE, CHANGES
@@ -22,7 +27,9 @@ from tests.inventory.samples import ALICE, CHANGES
 ME = InventoryWriter(id="me", description="kquota apply")
 
 
-def opened(path: Path, writer: InventoryWriter | None = ME, clock: FakeClock | None = None) -> FileInventory:
+def opened(
+    path: Path, writer: InventoryWriter | None = ME, clock: FakeClock | None = None
+) -> FileInventory:
     return FileInventory(path, clock=clock or FakeClock(), writer=writer)
 
 
@@ -62,7 +69,10 @@ def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
     path = tmp_path / "inventory.json"
 
     async def story():
-        with opened(path) as one, opened(path, InventoryWriter(id="you", description="kquota apply")) as other:
+        with (
+            opened(path) as one,
+            opened(path, InventoryWriter(id="you", description="kquota apply")) as other,
+        ):
             await one.load("a")
             await other.load("b")
             await one.write("a", CHANGES[:1])
@@ -74,7 +84,10 @@ def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
         read(path, "a").records
         == OwnershipRecords(cluster_id="a").with_changes([CHANGES[0], CHANGES[2]]).records
     )
-    assert read(path, "b").records == OwnershipRecords(cluster_id="b").with_changes([CHANGES[1]]).records
+    assert (
+        read(path, "b").records
+        == OwnershipRecords(cluster_id="b").with_changes([CHANGES[1]]).records
+    )
 
 
 def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
@@ -98,10 +111,14 @@ def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
 def test_two_known_writers_with_overlapping_scopes_are_refused(tmp_path: Path):
     path = tmp_path / "inventory.json"
     pay = InventoryWriter(
-        id="pay", description="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="pay-")),)
+        id="pay",
+        description="kquota apply",
+        scope=(EntityPattern(user=NamePattern(prefix="pay-")),),
     )
     shop = InventoryWriter(
-        id="shop", description="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="shop-")),)
+        id="shop",
+        description="kquota apply",
+        scope=(EntityPattern(user=NamePattern(prefix="shop-")),),
     )
     write(path, "lkc", CHANGES[:1], pay)
     write(path, "lkc", CHANGES[1:2], shop)
@@ -116,7 +133,9 @@ def test_a_writer_that_was_not_seen_for_a_month_is_taken_for_gone(tmp_path: Path
 
     async def story():
         clock = FakeClock()
-        with opened(path, InventoryWriter(id="new", description="kquota apply"), clock) as inventory:
+        with opened(
+            path, InventoryWriter(id="new", description="kquota apply"), clock
+        ) as inventory:
             with pytest.raises(PlanRefused):
                 await inventory.load("lkc")
             clock.advance(31 * 86_400)
@@ -184,7 +203,7 @@ from reconciler.inventory.file import FileInventory
 from reconciler.inventory.writers import Writer
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Owner, Recorded
+from reconciler.quota.ownership import Owner, Recorded
 from tests.fakes.clock import FakeClock
 
 async def story():

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.writers import RecordedWriter, InventoryWriter
+from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord
-from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
+from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
 
 WRITER = RecordedWriter(
@@ -169,7 +169,9 @@ def test_ten_thousand_entities_with_three_keys_are_read_in_tens_of_milliseconds(
         )
         for i, o in enumerate(owners)
     }
-    content = encode({"lkc": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc", records=records))})
+    content = encode(
+        {"lkc": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc", records=records))}
+    )
     start = time.process_time()
     back = decode(content, location="x")
     spent = time.process_time() - start

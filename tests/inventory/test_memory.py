@@ -3,7 +3,7 @@
 import asyncio
 
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 
 
@@ -14,7 +14,9 @@ def test_what_was_written_is_there_and_nothing_else_is_known():
         await inventory.write("lkc", [])
         assert not (await inventory.load("lkc")).is_known
         await inventory.write("lkc", CHANGES[:2])
-        assert await inventory.load("lkc") == OwnershipRecords(cluster_id="lkc").with_changes(CHANGES[:2])
+        assert await inventory.load("lkc") == OwnershipRecords(cluster_id="lkc").with_changes(
+            CHANGES[:2]
+        )
         assert not (await inventory.load("other")).is_known
         assert inventory.written == [CHANGES[:2]]
 

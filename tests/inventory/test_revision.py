@@ -4,11 +4,16 @@ import asyncio
 
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory, owned_at
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords, Owner, OwnershipRecord, Recorded
-from reconciler.quota.plan import compare
+from reconciler.quota.ownership import (
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.quota.state import QuotaState
 

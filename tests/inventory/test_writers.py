@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.inventory.writers import (
-    RecordedWriter,
     InventoryWriter,
+    RecordedWriter,
     scopes_overlap,
     writer_from_json,
     writer_to_json,
 )
 from reconciler.quota.entity import ABSENT, DEFAULT, entity
-from reconciler.quota.patterns import EntityPattern, EntityForm, NamePattern
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 WORDS = ("", "a", "ab", "abc", "b")
 NAMES = st.one_of(
@@ -50,5 +50,7 @@ def test_two_scopes_overlap_exactly_if_some_entity_lies_in_both(one, other):
 
 @given(SCOPES, st.text(), st.floats(min_value=0, max_value=4e9))
 def test_a_writer_reads_back(scope, name, seen):
-    known = RecordedWriter(writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=seen)
+    known = RecordedWriter(
+        writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=seen
+    )
     assert writer_from_json(writer_to_json(known)) == known

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from reconciler.kube.access import ApiAccess
+from reconciler.kube.api.access import ApiAccess
 
 PLANTED = "t0ken-planted"
 Answering = Callable[["Seen"], Any]

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from reconciler.app.loop import LoopTrigger
 from reconciler.errors import ConnectError, KquotaError, KubernetesUnavailable
-from reconciler.kube import shards
-from reconciler.kube.resources import FINALIZER
-from reconciler.kube.served import CLIENT_QUOTAS
-from reconciler.loop import LoopTrigger
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.records import config_maps
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.owned import SETTLING_SECONDS
+from reconciler.quota.ownership import SETTLING_SECONDS
 from reconciler.quota.state import set_values
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.kube.test_cluster_work import World
+from tests.kube.run.test_cluster_reconciler import World
 from tests.kube.worlds import FIELD, resource
 
 KILL, REFUSE, CUT = "kill", "refuse", "cut"
@@ -228,7 +228,7 @@ class FaultyWorld(World):
 
     def _of_records(self) -> list[str]:
         maps = [one for (plural, _, _), one in self.api.objects.items() if plural == "configmaps"]
-        rest = shards.read(self.kafka.cluster_id, maps).remainder
+        rest = config_maps.read(self.kafka.cluster_id, maps).remainder
         found = [f"an intent is left: {pair} {one}" for pair, one in rest.intents.items()]
         found += [
             f"a record is left: {subject} {one.applied} {one.owners}"

@@ -13,25 +13,29 @@ from reconciler.errors import (
     InventoryError,
     KquotaError,
     KubernetesUnavailable,
-    ProtocolError,
     PlanRefused,
+    ProtocolError,
     TlsError,
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.kube.cluster_state import SecretUse, cluster_status, pending_cluster
-from reconciler.kube.namespace_limits import NamespaceLimits, excerpt
-from reconciler.kube.reasons import Reason
-from reconciler.kube.standing import cluster_problems, assess_eligibility
-from reconciler.kube.status import document_status, pending_status
-from reconciler.manifest.cluster import from_spec
-from reconciler.quota.claims import ResolvedClaims
-from reconciler.quota.desired import DesiredState
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits, excerpt
+from reconciler.kube.status.client_quota import document_status, pending_status
+from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
+from reconciler.kube.status.quota_cluster import (
+    SecretUse,
+    cluster_status,
+    pending_cluster,
+)
+from reconciler.kube.status.reasons import Reason
+from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import entity
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords
-from reconciler.quota.report import Reconciliation
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import Guards
+from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LOST
 from tests.kube.worlds import KubeWorld, quota_cluster, resource

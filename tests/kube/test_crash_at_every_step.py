@@ -8,7 +8,7 @@ import pytest
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.kube.faulty_worlds import CUT, KILL, REFUSE, Fault, FaultyWorld
-from tests.kube.test_cluster_work import ALICE
+from tests.kube.run.test_cluster_reconciler import ALICE
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 STEPS: Final = range(7, 14)

@@ -2,17 +2,17 @@
 
 import asyncio
 
+from reconciler.app.loop import LoopOutcome, LoopTrigger
 from reconciler.errors import KubernetesError
-from reconciler.kube import shelf
-from reconciler.kube.inventory import KubeInventory
-from reconciler.kube.lost_work import MissingClusterReconciler
-from reconciler.kube.resources import FINALIZER
-from reconciler.kube.served import CONFIG_MAPS
-from reconciler.kube.shards import StoredRecords
-from reconciler.kube.writes import ResourceWriter
-from reconciler.loop import LoopOutcome, LoopTrigger
-from reconciler.quota.owned import Override, OverrideSet
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import CONFIG_MAPS
+from reconciler.kube.records import record_store
+from reconciler.kube.records.config_maps import StoredRecords
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.quota.ownership import Override, OverrideSet
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 
@@ -119,11 +119,12 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
 
     def with_override(kept: StoredRecords) -> StoredRecords:
         return StoredRecords(
-            remainder=kept.remainder.with_changes([OverrideSet(override=override)]), layouts=kept.layouts
+            remainder=kept.remainder.with_changes([OverrideSet(override=override)]),
+            layouts=kept.layouts,
         )
 
     cluster_id = world.kafka.cluster_id
-    _ = asyncio.run(shelf.change(world.api, "ops", cluster_id, with_override))
+    _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
     # One part is damaged, so the records cannot be read by the next pass.
     (ledger,) = [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]
     stranger = (ledger[0], ledger[1], "stranger")
@@ -133,7 +134,7 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     )
     world.turn()
     del world.api.objects[stranger]
-    kept = asyncio.run(shelf.read(world.api, "ops", cluster_id))
+    kept = asyncio.run(record_store.read(world.api, "ops", cluster_id))
     assert kept.remainder.overrides == {(ALICE, RATE): override}
     world.turn()
     assert world.live() == {ALICE: limits(512.0)}

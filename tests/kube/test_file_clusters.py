@@ -1,7 +1,7 @@
 """QuotaClusters from a mounted file: they have no status in any API server, and are not told anew at every pass."""
 
 from reconciler.errors import ConnectError
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 

@@ -7,17 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.kube import shards, shelf
-from reconciler.kube.inventory import KubeInventory
-from reconciler.kube.lost_work import MissingClusterReconciler
-from reconciler.kube.release import release
-from reconciler.kube.resources import FINALIZER
-from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
-from reconciler.kube.writes import ResourceWriter
-from reconciler.loop import LoopTrigger
+from reconciler.app.loop import LoopTrigger
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTAS,
+    CONFIG_MAPS,
+    QUOTA_CLUSTERS,
+)
+from reconciler.kube.records import config_maps, record_store
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.records.release import release
+from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from tests.kube.test_cluster_work import RATE, SHARE, World, limits
+from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
 ADMIN, MINE = entity(user="admin"), entity(user="team-alice")
@@ -142,15 +146,15 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     for name, cluster_id in (("evil", "other"), ("more", "never-seen")):
         world.put({**forged, "metadata": {**forged["metadata"], "name": name, "uid": name}})
         forge(world, name, record(), clusterId=cluster_id)
-    held = shards.StoredRecords(remainder=shards.OwnershipRecords(cluster_id="other"), holdings=shards.OwnershipRecords(cluster_id="other"))  # fmt: skip
-    _ = asyncio.run(shelf.change(world.api, "ops", "other", lambda _: held))
+    held = config_maps.StoredRecords(remainder=config_maps.OwnershipRecords(cluster_id="other"), holdings=config_maps.OwnershipRecords(cluster_id="other"))  # fmt: skip
+    _ = asyncio.run(record_store.change(world.api, "ops", "other", lambda _: held))
     world.turn(resync=True)
     for name in ("evil", "more"):
         delete(world, name, finalizer=True)
     world.turn(resync=True)
-    kept = asyncio.run(shelf.read(world.api, "ops", "other"))
+    kept = asyncio.run(record_store.read(world.api, "ops", "other"))
     assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
-    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).remainder.is_known
+    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).remainder.is_known
 
 
 def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged_status() -> None:
@@ -172,9 +176,9 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
 
     asyncio.run(run())
     assert not world.exists("evil")
-    kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
+    kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
     assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
-    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).remainder.is_known
+    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).remainder.is_known
 
 
 def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
@@ -188,7 +192,7 @@ def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
         release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
     )
     assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
-    kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
+    kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
     assert kept.remainder.orphaned == {(MINE, RATE)}
 
 
@@ -212,10 +216,14 @@ def forget_holdings(world: World) -> None:
     """The ledger as the version before wrote it."""
     for (plural, _, name), obj in world.api.objects.items():
         if plural == CONFIG_MAPS.plural and "ledger" in name:
-            obj["data"].pop(shards.HOLDINGS)
-            kept = shards.StoredRecords(remainder=shards.read("fake", [obj]).remainder)
-            kept = shards.StoredRecords(remainder=shards.OwnershipRecords(cluster_id="fake", intents=kept.remainder.intents))
-            _, maps = shards.config_maps(kept, namespace="ops")
+            obj["data"].pop(config_maps.HOLDINGS)
+            kept = config_maps.StoredRecords(remainder=config_maps.read("fake", [obj]).remainder)
+            kept = config_maps.StoredRecords(
+                remainder=config_maps.OwnershipRecords(
+                    cluster_id="fake", intents=kept.remainder.intents
+                )
+            )
+            _, maps = config_maps.config_maps(kept, namespace="ops")
             obj["binaryData"] = maps[name]["binaryData"]
 
 

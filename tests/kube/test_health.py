@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.kube.reasons import ROWS, TABLE, Reason
+from reconciler.kube.status.reasons import ROWS, TABLE, Reason
 from tests.kube.scenarios import CLUSTERS, DOCUMENTS
 from tests.servers.kube import kstatus, lua
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ConnectError, KubernetesError
-from reconciler.kube.resources import FINALIZER
-from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 INTENT = ("create", "configmaps")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.guards import Guards
+from reconciler.quota.planner.guards import Guards
 from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.worlds import OPEN, RATE, SHARE
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.client.clock import SystemClock
-from reconciler.errors import KubernetesConflict, Forbidden, KubernetesError, NotFound
-from reconciler.kube import served
-from reconciler.kube.api import KubernetesApi
-from reconciler.kube.leader import ElectionSettings, Leader
+from reconciler.base.clock import SystemClock
+from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
+from reconciler.kube.api import resource_paths
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.leadership.election import ElectionSettings, Leader
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -52,24 +52,28 @@ def test_objects_go_in_and_come_out(kube: KubeCluster, kube_namespace: str) -> N
     async def story() -> None:
         async with await connected(kube) as api:
             for name in ("a", "b", "c"):
-                await api.create(served.CLIENT_QUOTAS, kube_namespace, quota(name, kube_namespace))
-            listing = await api.list(served.CLIENT_QUOTAS, kube_namespace, limit=2)
+                await api.create(
+                    resource_paths.CLIENT_QUOTAS, kube_namespace, quota(name, kube_namespace)
+                )
+            listing = await api.list(resource_paths.CLIENT_QUOTAS, kube_namespace, limit=2)
             assert [one["metadata"]["name"] for one in listing.items] == ["a", "b", "c"]
             with pytest.raises(KubernetesConflict) as caught:
-                await api.create(served.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace))
+                await api.create(
+                    resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
+                )
             assert caught.value.reason == "AlreadyExists"
             body = status_of("a", kube_namespace, "one")
             first = await api.apply_status(
-                served.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
+                resource_paths.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
             )
             again = await api.apply_status(
-                served.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
+                resource_paths.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
             )
             assert first["status"]["conditions"][0]["message"] == "one"
             assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
-            await api.delete(served.CLIENT_QUOTAS, kube_namespace, "a")
+            await api.delete(resource_paths.CLIENT_QUOTAS, kube_namespace, "a")
             with pytest.raises(NotFound):
-                await api.get(served.CLIENT_QUOTAS, kube_namespace, "a")
+                await api.get(resource_paths.CLIENT_QUOTAS, kube_namespace, "a")
 
     asyncio.run(story())
 
@@ -80,16 +84,19 @@ def test_a_status_for_a_version_that_is_past_is_a_conflict(
     async def story() -> None:
         async with await connected(kube) as api:
             made = await api.create(
-                served.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
+                resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
             version = made["metadata"]["resourceVersion"]
             await api.patch_merge(
-                served.CLIENT_QUOTAS, kube_namespace, "a", {"metadata": {"labels": {"x": "y"}}}
+                resource_paths.CLIENT_QUOTAS,
+                kube_namespace,
+                "a",
+                {"metadata": {"labels": {"x": "y"}}},
             )
             body = status_of("a", kube_namespace, "one", resourceVersion=version)
             with pytest.raises(KubernetesConflict):
                 await api.apply_status(
-                    served.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
+                    resource_paths.CLIENT_QUOTAS, kube_namespace, "a", body, field_manager=MANAGER
                 )
 
     asyncio.run(story())
@@ -101,7 +108,11 @@ def test_a_status_without_its_object_makes_none(kube: KubeCluster, kube_namespac
             body = status_of("gone", kube_namespace, "one")
             with pytest.raises(NotFound):
                 await api.apply_status(
-                    served.CLIENT_QUOTAS, kube_namespace, "gone", body, field_manager=MANAGER
+                    resource_paths.CLIENT_QUOTAS,
+                    kube_namespace,
+                    "gone",
+                    body,
+                    field_manager=MANAGER,
                 )
 
     asyncio.run(story())
@@ -113,7 +124,7 @@ def test_a_finalizer_comes_and_goes_by_a_patch_that_tests_the_version(
     async def story() -> None:
         async with await connected(kube) as api:
             made = await api.create(
-                served.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
+                resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
             version = made["metadata"]["resourceVersion"]
             test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
@@ -122,13 +133,15 @@ def test_a_finalizer_comes_and_goes_by_a_patch_that_tests_the_version(
                 "path": "/metadata/finalizers",
                 "value": ["kafka-quotas.io/release"],
             }
-            patched = await api.patch_json(served.CLIENT_QUOTAS, kube_namespace, "a", [test, add])
+            patched = await api.patch_json(
+                resource_paths.CLIENT_QUOTAS, kube_namespace, "a", [test, add]
+            )
             assert patched["metadata"]["finalizers"] == ["kafka-quotas.io/release"]
             with pytest.raises(KubernetesError) as caught:
-                await api.patch_json(served.CLIENT_QUOTAS, kube_namespace, "a", [test, add])
+                await api.patch_json(resource_paths.CLIENT_QUOTAS, kube_namespace, "a", [test, add])
             assert caught.value.status in {409, 422}
             remove = {"metadata": {"finalizers": None}}
-            await api.patch_merge(served.CLIENT_QUOTAS, kube_namespace, "a", remove)
+            await api.patch_merge(resource_paths.CLIENT_QUOTAS, kube_namespace, "a", remove)
 
     asyncio.run(story())
 
@@ -139,11 +152,11 @@ def test_a_replacement_of_what_somebody_changed_is_a_conflict(
     async def story() -> None:
         async with await connected(kube) as api:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
-            made = await api.create(served.CONFIG_MAPS, kube_namespace, body)
+            made = await api.create(resource_paths.CONFIG_MAPS, kube_namespace, body)
             made["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
-            await api.replace(served.CONFIG_MAPS, kube_namespace, "m", made)
+            await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", made)
             with pytest.raises(KubernetesConflict):
-                await api.replace(served.CONFIG_MAPS, kube_namespace, "m", made)
+                await api.replace(resource_paths.CONFIG_MAPS, kube_namespace, "m", made)
 
     asyncio.run(story())
 
@@ -152,7 +165,7 @@ def test_an_event_arrives(kube: KubeCluster, kube_namespace: str) -> None:
     async def story() -> None:
         async with await connected(kube) as api:
             made = await api.create(
-                served.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
+                resource_paths.CLIENT_QUOTAS, kube_namespace, quota("a", kube_namespace)
             )
             await api.create_event(
                 made,
@@ -180,12 +193,14 @@ def test_rights_are_told_and_a_missing_one_is_forbidden(
     async def story() -> None:
         async with await KubernetesApi.connect(path, clock=SystemClock()) as api:
             assert api.namespace == kube_namespace
-            assert not (await api.review(served.CLIENT_QUOTAS, "list")).allowed
+            assert not (await api.review(resource_paths.CLIENT_QUOTAS, "list")).allowed
             with pytest.raises(Forbidden) as caught:
-                await api.list(served.CLIENT_QUOTAS, kube_namespace)
+                await api.list(resource_paths.CLIENT_QUOTAS, kube_namespace)
             assert "cannot list resource" in str(caught.value)
         async with await connected(kube) as api:
-            assert (await api.review(served.CLIENT_QUOTAS, "patch", subresource="status")).allowed
+            assert (
+                await api.review(resource_paths.CLIENT_QUOTAS, "patch", subresource="status")
+            ).allowed
 
     asyncio.run(story())
 
@@ -193,10 +208,10 @@ def test_rights_are_told_and_a_missing_one_is_forbidden(
 def test_an_outage_is_ridden_out(kube: KubeCluster, kube_namespace: str) -> None:
     async def story() -> None:
         async with await connected(kube) as api:
-            await api.list(served.CLIENT_QUOTAS, kube_namespace)
+            await api.list(resource_paths.CLIENT_QUOTAS, kube_namespace)
             await asyncio.to_thread(kube.restart_apiserver)
             # The old connections are dead; a repeatable request does not tell.
-            await api.list(served.CLIENT_QUOTAS, kube_namespace)
+            await api.list(resource_paths.CLIENT_QUOTAS, kube_namespace)
 
     asyncio.run(story())
 

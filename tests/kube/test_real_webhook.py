@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client.clock import SystemClock
-from reconciler.kube.api import KubernetesApi
-from reconciler.kube.session import SessionKeeper
-from reconciler.kube.settings import OperatorSettings
-from reconciler.kube.webhook import serving
+from reconciler.base.clock import SystemClock
+from reconciler.kube.admission.webhook import serving
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import FOREVER, Fault, Refuse
-from reconciler.sandbox.rules import BrokerFailure
 from reconciler.sandbox.server import Sandbox
 from tests.kube.reviews import quota
 from tests.servers.kube.cluster import KubeCluster

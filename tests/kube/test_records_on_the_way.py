@@ -7,11 +7,18 @@ from typing import Any
 import pytest
 
 from reconciler.errors import KubernetesUnavailable
-from reconciler.kube import shelf
-from reconciler.kube.served import QUOTA_CLUSTERS
-from reconciler.kube.shards import StoredRecords
-from reconciler.quota.owned import Orphaned, Owner, Recorded
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, SHARE, World, limits
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.kube.records import record_store
+from reconciler.kube.records.config_maps import StoredRecords
+from reconciler.quota.ownership import Orphaned, Owner, Recorded
+from tests.kube.run.test_cluster_reconciler import (
+    ALICE,
+    BOB,
+    RATE,
+    SHARE,
+    World,
+    limits,
+)
 from tests.kube.worlds import resource
 
 
@@ -116,13 +123,13 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     def meanwhile(verb: str, plural: str, namespace: str, name: str) -> Any:
         del namespace
         if (verb, plural) == ("create", "configmaps") and "records" in name and not left:
-            return shelf.change(world.api, "ops", world.kafka.cluster_id, leave)
+            return record_store.change(world.api, "ops", world.kafka.cluster_id, leave)
         return None
 
     world.api.before = meanwhile
     world.turn(resync=True)
     assert left
-    kept = asyncio.run(shelf.read(world.api, "ops", world.kafka.cluster_id))
+    kept = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
     assert kept.remainder.orphaned == {(ALICE, RATE), (BOB, RATE)}
     assert set(kept.remainder.records) == {ALICE, BOB}
     world.turn(resync=True)

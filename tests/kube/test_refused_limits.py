@@ -1,6 +1,6 @@
 """A limit that the broker refuses: its words, once, on its own document; nobody else notices, and nothing runs hot."""
 
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 WORDS = "The value is not to my taste"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ConnectError
-from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
-from tests.kube.test_cluster_work import RATE, World
+from tests.kube.run.test_cluster_reconciler import RATE, World
 from tests.kube.worlds import resource
 
 HOUR = 3600.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.kube.reasons import Reason
+from reconciler.kube.status.reasons import Reason
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, meddle, world

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reconciler.kube.served import QUOTA_CLUSTERS
-from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
 

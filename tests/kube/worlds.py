@@ -8,22 +8,36 @@ import asyncio
 import copy
 from typing import Any
 
+from reconciler.app.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.kube import shards
-from reconciler.kube.events import ResourceEvent, cluster_transitions, transitions
-from reconciler.kube.holdings import live_documents, records_outside_statuses
-from reconciler.kube.records import owned_from, release
-from reconciler.kube.resources import FINALIZER, document_of
-from reconciler.kube.standing import resolve_desired_state, assess_eligibility
-from reconciler.kube.status import cluster_status, document_status, unchanged
-from reconciler.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
-from reconciler.manifest.cluster import from_spec
+from reconciler.kube.api.custom_resources import FINALIZER, document_of
+from reconciler.kube.records import config_maps
+from reconciler.kube.records.live_records import (
+    live_documents,
+    records_outside_statuses,
+)
+from reconciler.kube.records.status_records import owned_from, release
+from reconciler.kube.status.client_quota import (
+    cluster_status,
+    document_status,
+    unchanged,
+)
+from reconciler.kube.status.eligibility import (
+    assess_eligibility,
+    resolve_desired_state,
+)
+from reconciler.kube.status.events import (
+    ResourceEvent,
+    cluster_transitions,
+    transitions,
+)
+from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import Entity
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import RULES, Key
-from reconciler.quota.owned import OwnershipRecords
-from reconciler.quota.report import Reconciliation
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.guards import Guards
+from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 from tests.fakes.cluster import FakeCluster
 from tests.reconcile.worlds import OPEN, state
@@ -158,25 +172,28 @@ class KubeWorld:
     def key(self, document: str, key: Key) -> dict[str, Any]:
         return next(one for one in self.status(document).get("keys", ()) if one["key"] == key)
 
-    def load(self) -> tuple[shards.StoredRecords, OwnershipRecords]:
-        kept = shards.read(self.kafka.cluster_id, self.maps.values())
+    def load(self) -> tuple[config_maps.StoredRecords, OwnershipRecords]:
+        kept = config_maps.read(self.kafka.cluster_id, self.maps.values())
         rest = release(kept.remainder, self.gone)
         return kept, owned_from(self.kafka.cluster_id, self.objects.values(), rest)
 
-    def run(self, *, complete: bool = True, now_writes: bool = True, **orders: Any) -> Reconciliation:
+    def run(
+        self, *, complete: bool = True, now_writes: bool = True, **orders: Any
+    ) -> Reconciliation:
         """One pass and everything that is written after it."""
         return asyncio.run(self._run(complete=complete, write=now_writes, orders=orders))
 
     async def _run(self, *, complete: bool, write: bool, orders: dict[str, Any]) -> Reconciliation:
         cluster = from_spec("prod", self.obj["spec"])
         standings = {
-            name: assess_eligibility(one, {"prod": cluster}) for name, one in sorted(self.objects.items())
+            name: assess_eligibility(one, {"prod": cluster})
+            for name, one in sorted(self.objects.items())
         }
         report: Reconciliation
         try:
             kept, owned = self.load()
         except KquotaError as error:
-            kept, owned = shards.StoredRecords(remainder=self.owned), self.owned
+            kept, owned = config_maps.StoredRecords(remainder=self.owned), self.owned
             report = Reconciliation(cluster="prod", error=error)
         else:
             inventory = MemoryInventory(owned)
@@ -210,10 +227,10 @@ class KubeWorld:
                 self.writes.append(f"status {name}")
                 self.happened += [(name, each) for each in transitions(before, after)]
         rest = records_outside_statuses(owned, live_documents(self.objects.values()))
-        kept, wanted = shards.config_maps(
-            shards.StoredRecords(remainder=rest, layouts=kept.layouts), namespace="kquota"
+        kept, wanted = config_maps.config_maps(
+            config_maps.StoredRecords(remainder=rest, layouts=kept.layouts), namespace="kquota"
         )
-        todo = shards.diff(self.maps, wanted)
+        todo = config_maps.diff(self.maps, wanted)
         self.writes += ["configmap"] * todo.writes
         self.maps |= {one["metadata"]["name"]: one for one in (*todo.create, *todo.update)}
         for name in todo.delete:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.wire import describe_client_quotas as quotas
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -19,6 +18,7 @@ from reconciler.wire.apis import (
     KafkaApi,
 )
 from reconciler.wire.frames import DEFAULT_LIMIT
+from reconciler.wire.messages import describe_client_quotas as quotas
 from reconciler.wire.varints import encode_varint
 from tests.fakes import scripted_broker as acts
 from tests.fakes.scripted_broker import ScriptedBroker

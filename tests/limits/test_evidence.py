@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.lake.latest import BUCKET_SEEN, TABLES
-from reconciler.lake.parquet import ROW_GROUP, end_of
+from reconciler.evidence.store.files.parquet_files import ROW_GROUP, end_of
+from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, TABLES
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import USAGE_SAMPLE, Table
-from tests.lake.evidence import busy, published
+from tests.evidence.store.evidence import busy, published
 from tests.limits.bounded import Prepared, assert_bounded
 
 CLUSTER = "evidence-cluster"
@@ -24,8 +24,8 @@ import sys
 from pathlib import Path
 import pyarrow.compute as pc
 from reconciler.errors import KquotaError
-from reconciler.lake import evidence, parquet, store
-from reconciler.lake.latest import BUCKET_SEEN
+from reconciler.evidence.store import evidence, parquet, store
+from reconciler.evidence.store.latest_pointer import BUCKET_SEEN
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
 def read(folder, cluster, end_ms):

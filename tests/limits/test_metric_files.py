@@ -17,8 +17,8 @@ READ = """
 import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
-from reconciler.telemetry import columns, openmetrics, range_json
-from reconciler.telemetry.series import Counts
+from reconciler.evidence.ingest import columns, openmetrics, range_json
+from reconciler.evidence.ingest.readers.series import Counts
 readers = {"prom": openmetrics.read, "json": range_json.read, "csv": columns.csv, "parquet": columns.parquet}
 def main(name):
     path = Path(name)

@@ -13,7 +13,7 @@ from tests.servers.certs import Authority
 SERVE = """
 import asyncio, sys
 from pathlib import Path
-from reconciler.kube.webhook import Certificate, Webhook
+from reconciler.kube.admission.webhook import Certificate, Webhook
 from reconciler.metrics import address
 class Broker:
     async def cluster(self, name):

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from reconciler.manifest.document_names import document_name
-from reconciler.manifest.write import unwritable_value
-from reconciler.quota.desired import Declaration
+from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.writer import unwritable_value
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS
+from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 

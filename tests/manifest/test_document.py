@@ -6,16 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest import explain, verdict
+from reconciler.manifest import explanation, schema_check
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, from_resource
-from reconciler.manifest.nodes import MappingNode, MappingEntry, Node, ScalarNode, from_json, to_json
-from reconciler.manifest.write import document_text
+from reconciler.manifest.syntax.nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    from_json,
+    to_json,
+)
+from reconciler.manifest.writer import document_text
 from reconciler.quota.entity import ABSENT, DEFAULT
 from reconciler.quota.policy import DeletionPolicy
+from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
 from tests.manifest.samples import FORMS, ODD_NAMES, declarations, quota
-from tests.manifest.test_rules import ACCEPTED, BROKEN
-from tests.manifest.test_scalars import REFUSED, TEXT
-from tests.manifest.test_yaml_files import reading
+from tests.manifest.syntax.test_scalars import REFUSED, TEXT
+from tests.manifest.syntax.test_yaml_parser import reading
 
 ENTITIES = (
     ("alice", "app", ABSENT), ("alice", DEFAULT, ABSENT), ("alice", ABSENT, ABSENT), (DEFAULT, "app", ABSENT),
@@ -177,10 +184,10 @@ def agreed(root: Node) -> bool:
         by_hand = True
     except DocumentDeclined:
         by_hand = False
-    found = explain.problems("ClientQuota", root, "f")
+    found = explanation.problems("ClientQuota", root, "f")
     assert by_hand is (not found), found
-    by_interpreter = verdict.accepted("ClientQuota", to_json(root)) and not any(
-        verdict.ambiguous_keys(root)
+    by_interpreter = schema_check.accepted("ClientQuota", to_json(root)) and not any(
+        schema_check.ambiguous_keys(root)
     )
     assert by_interpreter is by_hand
     return by_hand

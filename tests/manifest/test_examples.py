@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from reconciler.manifest.files import read_paths
-from reconciler.manifest.load import LoadedManifests, load_files
-from reconciler.manifest.project import Project, parse
-from reconciler.manifest.selection import for_cluster
-from reconciler.manifest.whatif_policy import policy_of
+from reconciler.manifest.loader import LoadedManifests, load_files
+from reconciler.manifest.project.file import Project, parse
+from reconciler.manifest.project.selection import for_cluster
+from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityForm, form

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest import files, yaml_files
+from reconciler.manifest import files
 from reconciler.manifest.files import read_blobs, read_paths
-from reconciler.manifest.load import load_files
-from reconciler.manifest.nodes import Node
-from reconciler.manifest.yaml_files import MAX_FILE_NODES, MAX_NODES, NodeBudget, DocumentText
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.syntax import yaml_parser
+from reconciler.manifest.syntax.nodes import Node
+from reconciler.manifest.syntax.yaml_parser import (
+    MAX_FILE_NODES,
+    MAX_NODES,
+    DocumentText,
+    NodeBudget,
+)
 from tests.cli.projects import quota
 
 
@@ -92,8 +98,8 @@ def test_files_are_bounded_together(tree: Path, monkeypatch):
 
 
 def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
-    problems: list[yaml_files.Problem] = []
-    found = yaml_files.read(DocumentText(text, 7), "x.yaml", problems, budget)
+    problems: list[yaml_parser.Problem] = []
+    found = yaml_parser.read(DocumentText(text, 7), "x.yaml", problems, budget)
     return found, [str(one) for one in problems]
 
 

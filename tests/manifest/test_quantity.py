@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, spell, parse_integer
+from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, parse_integer, spell
 
 EXACT = {
     "0": 0, "1": 1, "20000000": 20_000_000, "10Mi": 10 * 1024**2, "1Ki": 1024, "1Gi": 1024**3, "1Ti": 1024**4,

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from reconciler.manifest import schema, verdict
+from reconciler.manifest import schema, schema_check
+from reconciler.manifest.docs.manifest_reference import cell
 from reconciler.manifest.schema import CRDS, FILES, closed, generate, main, stale
-from reconciler.manifest.schema_docs import cell
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
@@ -164,7 +164,7 @@ def test_a_schema_is_a_schema(name: str) -> None:
 @pytest.mark.parametrize("name", ["ClientQuota", "QuotaCluster", "QuotaProject"])
 def test_every_object_is_closed_and_every_word_is_known_to_the_interpreter(name: str) -> None:
     for path, node in nodes(schema.load(name)):
-        assert set(node) <= set(verdict._WORDS), path
+        assert set(node) <= set(schema_check._WORDS), path
         if node.get("type") == "object" and path != ".status":
             assert "additionalProperties" in node, path
 

@@ -1,15 +1,23 @@
 """Passes for tests: what each field of one means is said by its arguments."""
 
 from reconciler.errors import KquotaError
-from reconciler.quota.basis import Preconditions
-from reconciler.quota.change import QuotaChange, Finding, Plan
+from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
-from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
-from reconciler.quota.report import Outcome, PairOutcome, Reconciliation, Preview, PairVisibility, ValidationResult, WithheldChange
-from reconciler.quota.vigil import DriftObservation
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    Preview,
+    Reconciliation,
+    ValidationResult,
+    WithheldChange,
+)
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE = Key.PRODUCER_BYTE_RATE
@@ -40,8 +48,14 @@ def preview(*changes: QuotaChange, findings: tuple[Finding, ...] = (), **plan) -
     )
 
 
-def outcome(*results: tuple[QuotaChange, Result | None], seen: PairVisibility = PairVisibility.VISIBLE, **more) -> Outcome:
-    pairs = tuple(PairOutcome(change=one, result=result, visibility=seen) for one, result in results)
+def outcome(
+    *results: tuple[QuotaChange, Result | None],
+    seen: PairVisibility = PairVisibility.VISIBLE,
+    **more,
+) -> Outcome:
+    pairs = tuple(
+        PairOutcome(change=one, result=result, visibility=seen) for one, result in results
+    )
     return Outcome(cluster_id="c", digest="sha256:0", pairs=pairs, **more)
 
 
@@ -50,7 +64,9 @@ def withheld(one: QuotaChange, *guards: Guard) -> WithheldChange:
     return WithheldChange(change=one, violations=said)
 
 
-def sighting(*, confirmed: bool = True, fought: bool = False, user: str = "alice") -> DriftObservation:
+def sighting(
+    *, confirmed: bool = True, fought: bool = False, user: str = "alice"
+) -> DriftObservation:
     return DriftObservation(entity=entity(user=user), key=RATE, expected=1.0, live=2.0, since=NOW, confirmed=confirmed,
                     fought=fought)  # fmt: skip
 

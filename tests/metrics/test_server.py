@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.metrics import ListenAddress, HealthServer, Metrics, address
+from reconciler.metrics import HealthServer, ListenAddress, Metrics, address
 from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
 
 LOCAL = ListenAddress(host="127.0.0.1", port=0)

@@ -4,15 +4,15 @@ from tests.mutants.fault import Fault
 
 QUOTA = "reconciler/quota"
 LAW = ("tests/quota/test_order_law.py",)
-ORDER = ("tests/quota/test_order.py",)
+ORDER = ("tests/quota/planner/test_send_order.py",)
 CASES = ("tests/quota/test_plan_cases.py",)
-PLAN = ("tests/quota/test_plan.py",)
-TABLE = ("tests/quota/test_table.py",)
+PLAN = ("tests/quota/planner/test_comparison.py",)
+TABLE = ("tests/quota/planner/test_three_way_table.py",)
 POLICY = ("tests/quota/test_policy.py",)
-SETTLEMENT = ("tests/quota/test_settlement.py",)
+SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
-GUARDS = ("tests/quota/test_guards.py",)
-IMPACT = ("tests/quota/test_impact.py",)
+GUARDS = ("tests/quota/planner/test_guards.py",)
+IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
 def in_file(name: str, *faults: tuple[str, str, str, tuple[str, ...]]) -> tuple[Fault, ...]:
@@ -141,28 +141,28 @@ FAULTS: tuple[Fault, ...] = (
          "        return now < self.at + SETTLING_SECONDS", "        return now < self.at + SETTLING_SECONDS - 1", CASES),
         ("drift forgets when it was first seen",
          "                    _ = self._drift.setdefault((entity, key), at)", "                    self._drift[entity, key] = at",
-         ("tests/quota/test_owned.py",)),
+         ("tests/quota/test_ownership.py",)),
     ),
     *in_file(
         "desired",
         ("one of two claims wins silently",
          "        columns.append(declarations[0].limits[column] if len(declarations) == 1 else None)",
-         "        columns.append(declarations[0].limits[column] if declarations else None)", ("tests/quota/test_desired.py",)),
+         "        columns.append(declarations[0].limits[column] if declarations else None)", ("tests/quota/planner/test_desired_state.py",)),
         ("a suspended document claims",
          "    silent = {candidate.document for candidate in everything if candidate.suspended}",
-         "    silent = {candidate.document for candidate in everything if candidate.document is None}", ("tests/quota/test_desired.py",)),
+         "    silent = {candidate.document for candidate in everything if candidate.document is None}", ("tests/quota/planner/test_desired_state.py",)),
         ("the order of documents matters",
          "        claims[subject] = tuple(sorted(claims[subject], key=_place))",
-         "        claims[subject] = tuple(claims[subject])", ("tests/quota/test_desired.py",)),
+         "        claims[subject] = tuple(claims[subject])", ("tests/quota/planner/test_desired_state.py",)),
     ),
     *in_file(
         "budgets",
         ("one tenant uses up what another may remove",
-         "[removal for removal in self.history if removal.tenant == tenant]", "list(self.history)", ("tests/quota/test_budgets.py",)),
+         "[removal for removal in self.history if removal.tenant == tenant]", "list(self.history)", ("tests/quota/planner/test_removal_budgets.py",)),
         ("a share is one of what is left",
-         "            return removal.owned_by_all if self._together else removal.owned", "            return self._owned", ("tests/quota/test_budgets.py",)),
+         "            return removal.owned_by_all if self._together else removal.owned", "            return self._owned", ("tests/quota/planner/test_removal_budgets.py",)),
         ("removals of the window do not count",
-         "sum(removal.count for removal in self._history) + self._now_used", "self._now_used", ("tests/quota/test_budgets.py",)),
+         "sum(removal.count for removal in self._history) + self._now_used", "self._now_used", ("tests/quota/planner/test_removal_budgets.py",)),
     ),
     *in_file(
         "guards",
@@ -202,16 +202,16 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "ranges",
         ("a range that holds a value and its slip approves both",
-         "            and self.maximum < UNIT_STEP * self.minimum\n", "", ("tests/quota/test_ranges.py", *GUARDS)),
+         "            and self.maximum < UNIT_STEP * self.minimum\n", "", ("tests/quota/planner/test_value_ranges.py", *GUARDS)),
         ("a bound of everything approves",
-         "            self.entities != EVERYTHING\n            and self.minimum", "            self.minimum", ("tests/quota/test_ranges.py",)),
+         "            self.entities != EVERYTHING\n            and self.minimum", "            self.minimum", ("tests/quota/planner/test_value_ranges.py",)),
         ("a tenant approves what another namespace declares",
-         "            and (not self.namespaces or _namespace(change) in self.namespaces)\n", "", ("tests/quota/test_ranges.py",)),
+         "            and (not self.namespaces or _namespace(change) in self.namespaces)\n", "", ("tests/quota/planner/test_value_ranges.py",)),
     ),
     *in_file(
         "outlook",
         ("a client that was named already counts as one with a default alone",
-         "        and DEFAULT in wider\n", "", ("tests/quota/test_outlook.py", *GUARDS)),
+         "        and DEFAULT in wider\n", "", ("tests/quota/planner/test_effects.py", *GUARDS)),
     ),
     *in_file(
         "impact",
@@ -268,9 +268,9 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "change",
         ("the digest ignores the cluster",
-         "    text = json.dumps([cluster_id, operations]", "    text = json.dumps([operations]", ("tests/quota/test_change.py",)),
+         "    text = json.dumps([cluster_id, operations]", "    text = json.dumps([operations]", ("tests/quota/planner/test_plan.py",)),
         ("the digest depends on the order",
-         "    for subject in sorted(by_entity, key=sort_key):", "    for subject in by_entity:", ("tests/quota/test_change.py",)),
+         "    for subject in sorted(by_entity, key=sort_key):", "    for subject in by_entity:", ("tests/quota/planner/test_plan.py",)),
     ),
     *in_file(
         "state",
@@ -287,8 +287,8 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "tenancy",
         ("a grant holds for every namespace",
-         "        and namespace in tenant.namespaces\n", "        and tenant.namespaces\n", ("tests/quota/test_tenancy.py",)),
+         "        and namespace in tenant.namespaces\n", "        and tenant.namespaces\n", ("tests/quota/test_grants.py",)),
         ("Delete needs no grant", "    if Permission.DELETE not in tenant.allow:", "    if Permission.DELETE is None:",
-         ("tests/quota/test_tenancy.py",)),
+         ("tests/quota/test_grants.py",)),
     ),
 )  # fmt: skip

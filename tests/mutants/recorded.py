@@ -2,18 +2,18 @@
 
 from tests.mutants.fault import Fault
 
-WHATIF = "tests/usage/test_whatif.py"
+WHATIF = "tests/usage/impact/test_what_if.py"
 TOLD = "tests/usage/test_whatif_told.py"
-VERDICT = "tests/usage/test_verdict.py"
-LOAD = "tests/usage/test_load.py"
-RECORDED = "tests/usage/test_recorded.py"
-SIZING = "tests/usage/test_sizing.py"
-ASSEMBLY = "tests/telemetry/test_assembly.py"
-DAYS = "tests/telemetry/test_days.py"
-SERVER = "tests/telemetry/test_from_server.py"
-POLICY = "tests/manifest/test_whatif_policy.py"
-LAKE = "tests/lake/test_lake.py"
-EXPIRY = "tests/lake/test_expiry.py"
+VERDICT = "tests/usage/impact/test_verdict.py"
+LOAD = "tests/usage/reports/test_broker_load.py"
+RECORDED = "tests/usage/impact/test_recorded_limits.py"
+SIZING = "tests/usage/recommendation/test_limit_sizes.py"
+ASSEMBLY = "tests/evidence/ingest/assembly/test_day_tables.py"
+DAYS = "tests/evidence/ingest/test_day_assembler.py"
+SERVER = "tests/evidence/ingest/test_server_import.py"
+POLICY = "tests/manifest/project/test_simulation_policy.py"
+LAKE = "tests/evidence/store/test_lake.py"
+EXPIRY = "tests/evidence/store/test_expiry.py"
 SHOWN = "tests/render/test_use_reports.py"
 
 
@@ -43,7 +43,7 @@ FAULTS: tuple[Fault, ...] = (
          RECORDED),
         ("censoring", "what a consumer got while it was held back is taken for demand",
          "    if request_throttled is None or far or", "    if request_throttled is None or",
-         "tests/usage/test_censoring.py"),
+         "tests/usage/test_demand_bounds.py"),
         ("sizing", "the day after a limit was raised it is taken back",
          "            value = max(value, min(raised, case.current or 0))", "            pass", SIZING),
         ("sizing", "a limit above ceiling or budget is near enough",
@@ -67,9 +67,9 @@ FAULTS: tuple[Fault, ...] = (
          "    if not known_moments or not total_units:\n        return None", "    if not known_moments or not total_units:\n        return 0", LOAD),
         ("profiles", "a type that the broker does not count is unused",
          "    if not measured:\n        return UsageState.NO_DATA", "    if not measured:\n        return UsageState.UNUSED",
-         "tests/usage/test_profiles.py"),
+         "tests/usage/reports/test_profiles.py"),
         ("pseudonyms", "a user and a client id run together have one name",
-         "f\"{kind}\\0{name}\"", "f\"{name}\"", "tests/usage/test_pseudonyms.py"),
+         "f\"{kind}\\0{name}\"", "f\"{name}\"", "tests/usage/reports/test_pseudonyms.py"),
     ),
     *in_package(
         "lake",
@@ -84,15 +84,15 @@ FAULTS: tuple[Fault, ...] = (
          f"{EXPIRY}::test_a_file_that_is_committed_while_expiry_is_at_work_stays"),
         ("evidence", "old evidence counts as long as it was published lately",
          "    if now_ms - latest.to_ms > max_age_ms:", "    if now_ms - latest.created_ms > max_age_ms:",
-         "tests/lake/test_evidence.py::test_evidence_is_as_old_as_its_window_and_not_as_its_publication"),
+         "tests/evidence/store/test_published_evidence.py::test_evidence_is_as_old_as_its_window_and_not_as_its_publication"),
         ("publish", "scrapes that failed count as covered",
          "rows.filter(rows.column(\"up\")).group_by", "rows.group_by",
-         "tests/lake/test_publish.py::test_the_broker_that_answered_least_decides_the_coverage"),
+         "tests/evidence/store/test_publisher.py::test_the_broker_that_answered_least_decides_the_coverage"),
         ("publish", "a broker that never answered does not lower the coverage",
          "                covered[broker] += 0\n", "                _ = broker\n",
-         "tests/lake/test_publish.py::test_a_broker_that_never_answered_leaves_nothing_covered"),
+         "tests/evidence/store/test_publisher.py::test_a_broker_that_never_answered_leaves_nothing_covered"),
         ("arrow", "a column that may not be null is taken with holes",
-         "    if holes and not column.null:", "    if holes == rows.num_rows and not column.null:", "tests/lake/test_arrow.py"),
+         "    if holes and not column.null:", "    if holes == rows.num_rows and not column.null:", "tests/evidence/store/files/test_arrow_tables.py"),
     ),
     *in_package(
         "telemetry",
@@ -101,17 +101,17 @@ FAULTS: tuple[Fault, ...] = (
         ("grid", "a broker that counts nobody says that nobody used anything",
          "return is_measured or row in", "return True or row in", f"{ASSEMBLY}::test_where_the_broker_counts_nobody_silence_is_a_gap"),
         ("grid", "series that stand at zero after the last quota is gone are use",
-         "named_rows if is_measured is None else used", "named_rows", "tests/telemetry/test_silence.py"),
+         "named_rows if is_measured is None else used", "named_rows", "tests/evidence/ingest/test_silence.py"),
         ("limits", "a limit that one of two looks saw is one all the time",
-         "return all(unique_answers) if unique_answers else None", "return any(unique_answers) if unique_answers else None", "tests/telemetry/test_limits.py"),
+         "return all(unique_answers) if unique_answers else None", "return any(unique_answers) if unique_answers else None", "tests/evidence/ingest/assembly/test_limit_history.py"),
         ("placing", "another job on the host answers for the broker",
-         "            del up_by_origin[origin]", "            pass", "tests/telemetry/test_origins.py"),
+         "            del up_by_origin[origin]", "            pass", "tests/evidence/ingest/test_origins.py"),
         ("targets", "a target is its instance, whatever the job",
-         "parts.append(_JOB + self.job", "parts.append(_JOB[:0] + self.job[:0]", "tests/telemetry/test_points.py"),
+         "parts.append(_JOB + self.job", "parts.append(_JOB[:0] + self.job[:0]", "tests/evidence/ingest/test_point_rows.py"),
         ("scrapes", "two clusters with the same ids are mixed",
-         "unlike |= set() if is_alike else both", "unlike |= set()", "tests/telemetry/test_origins.py"),
+         "unlike |= set() if is_alike else both", "unlike |= set()", "tests/evidence/ingest/test_origins.py"),
         ("surmised", "series that come a little later are another scrape",
-         "ts - first > reach_ms", "ts - first > 0", "tests/telemetry/test_silence.py"),
+         "ts - first > reach_ms", "ts - first > 0", "tests/evidence/ingest/test_silence.py"),
         ("days", "another step makes all days anew",
          "if first is None or rebuild", "if first is None or not rebuild", f"{DAYS}::test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one"),
         ("grid", "a delay that is not recorded is none",
@@ -130,12 +130,12 @@ FAULTS: tuple[Fault, ...] = (
          '("value", "descending")', '("value", "ascending")',
          f"{DAYS}::test_of_two_values_for_one_moment_the_larger_stays_whatever_the_order"),
         ("matchers", "a matcher takes every cluster whose name begins alike",
-         "self._pattern.fullmatch(actual_value)", "self._pattern.match(actual_value)", "tests/telemetry/test_settings.py"),
+         "self._pattern.fullmatch(actual_value)", "self._pattern.match(actual_value)", "tests/evidence/ingest/dialects/test_cluster_sources.py"),
         ("dialects", "of two dialects that fit the first is taken",
-         "            case [dialect]:", "            case [dialect, *_]:", "tests/telemetry/test_dialects.py"),
+         "            case [dialect]:", "            case [dialect, *_]:", "tests/evidence/ingest/dialects/test_definitions.py"),
         ("fetching", "of series that are split by a label one half is never asked for",
          'operator="!~"', 'operator="=~"',
-         "tests/telemetry/test_fetching.py::test_where_time_cannot_be_split_any_more_series_are_split_by_a_label"),
+         "tests/evidence/ingest/test_range_fetcher.py::test_where_time_cannot_be_split_any_more_series_are_split_by_a_label"),
         ("keeping", "a run claims to have fetched the day after",
          "reached = min(reading.cursor_ms, begin + DAY_MS)", "reached = reading.cursor_ms",
          f"{DAYS}::test_the_cursor_never_claims_a_day_that_was_not_kept"),
@@ -167,21 +167,21 @@ FAULTS: tuple[Fault, ...] = (
          "    return escape(escaped(text))", "    return escaped(text)", SHOWN),
         ("use_words", "a little throttling a day is none",
          "    return -(-length_ms * DAY_MS // covered_ms)", "    return length_ms * DAY_MS // covered_ms",
-         "tests/render/test_use_words.py"),
+         "tests/evidence/render/test_units.py"),
     ),
     *in_package(
         "cli",
         ("whatif", "required evidence that is missing passes",
          "asking.require_evidence and not simulation.enough", "asking.require_evidence and not simulation.rows",
-         "tests/cli/test_whatif.py::test_required_evidence_that_is_missing_is_5"),
+         "tests/cli/change/test_evidence.py::test_required_evidence_that_is_missing_is_5"),
         ("whatif", "what the policy refuses passes",
          "    if simulation.breaches:\n        return ExitCode.REFUSED\n", "",
-         "tests/cli/test_whatif.py::test_who_will_be_throttled_is_said_where_evidence_is_configured"),
+         "tests/cli/change/test_evidence.py::test_who_will_be_throttled_is_said_where_evidence_is_configured"),
         ("whatif", "stale evidence counts",
          "isinstance(published, EvidenceUnavailable) or note.stale:", "isinstance(published, EvidenceUnavailable):",
-         "tests/cli/test_whatif.py::test_stale_evidence_says_nothing"),
+         "tests/cli/change/test_evidence.py::test_stale_evidence_says_nothing"),
         ("simulating", "required evidence that holds nothing passes",
          "require_evidence and not simulation.enough", "require_evidence and not simulation.evidence",
-         "tests/cli/test_spark_simulate.py::test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_required"),
+         "tests/cli/spark/test_simulate.py::test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_required"),
     ),
 )  # fmt: skip

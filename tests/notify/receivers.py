@@ -29,7 +29,9 @@ def drift(*pairs: DriftedPair, cluster: str = "prod") -> ClusterDrift:
     return ClusterDrift(cluster=cluster, cluster_id="id-1", pairs=pairs)
 
 
-def message(*pairs: DriftedPair, event: DriftEvent = DriftEvent.BEGAN, cluster: str = "prod") -> Message:
+def message(
+    *pairs: DriftedPair, event: DriftEvent = DriftEvent.BEGAN, cluster: str = "prod"
+) -> Message:
     found = drift(*pairs, cluster=cluster)
     return Message(event=event, drift=found, at=NOW, since=NOW - 600, digest=found.digest,
                    resolved=0 if pairs else 2)  # fmt: skip

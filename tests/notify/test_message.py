@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.notify import DriftEvent, Message, document, drift_of
 from reconciler.notify.message import MOST_PAIRS
-from reconciler.notify.words import headline, lines
+from reconciler.notify.message_text import headline, lines
+from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
-from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Override
-from reconciler.quota.vigil import DriftObservation
-from reconciler.render.documents import dump
+from reconciler.quota.ownership import Override
+from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.render.json_documents.codec import dump
 from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
 
 

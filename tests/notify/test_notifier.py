@@ -4,7 +4,7 @@ import asyncio
 
 from reconciler.errors import NotifyError
 from reconciler.notify import DriftEvent, Notifier, endpoint
-from reconciler.notify.post import HttpReceiver, MessageFormat
+from reconciler.notify.http_receiver import HttpReceiver, MessageFormat
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed
 
@@ -97,7 +97,10 @@ def test_an_outage_is_told_when_it_is_over():
     async def story():
         async with Receiver(*[Answer(status=500)] * 5, Answer()) as receiver:
             post = HttpReceiver(
-                MessageFormat.SLACK, endpoint("s", receiver.url), clock=FakeClock(NOW), random=lambda: 0.0
+                MessageFormat.SLACK,
+                endpoint("s", receiver.url),
+                clock=FakeClock(NOW),
+                random=lambda: 0.0,
             )
             notifier = Notifier([post])
             first = await notifier.notify(drift(ALICE), now=NOW)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.notify import DriftEvent, cloudevents, endpoint, slack, webhook
-from reconciler.notify.words import LONGEST_NAME, MOST_LINES, headline, lines
+from reconciler.notify.message_text import LONGEST_NAME, MOST_LINES, headline, lines
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Got, is_signed, message, named
 
 SIGNED = endpoint("hook", "https://example.com/in", key=KEY)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import __version__
-from reconciler.installation import WHEEL, install_commands, install_hint
+from reconciler.base.installation import WHEEL, install_commands, install_hint
 from tests.packaging import wheels
 from tests.servers import jars
 
@@ -41,9 +41,7 @@ class Use:
 
 
 def kerberos_use() -> Use:
-    code = (
-        "from reconciler.client.kerberos import stepper; stepper('kafka', '', 'localhost').start()"
-    )
+    code = "from reconciler.client.auth.kerberos import stepper; stepper('kafka', '', 'localhost').start()"
     return Use(words=("python", "-c", code), code=1, output="AuthenticationError: Kerberos: ")
 
 

@@ -149,7 +149,7 @@ def test_without_arguments_the_image_explains_itself(image: Image) -> None:
 
 @pytest.mark.integration
 def test_everything_that_the_operator_needs_can_be_imported(image: Image) -> None:
-    modules = "aiohttp, cryptography, kopf, kubernetes, prometheus_client, yaml, reconciler.kube, reconciler.loop"
+    modules = "aiohttp, cryptography, kopf, kubernetes, prometheus_client, yaml, reconciler.kube, reconciler.app.loop"
     last = image.stages[-1]
     answer = subprocess.run(
         [str(image.prefix / "bin" / "python"), "-I", "-W", "error", "-c", f"import {modules}"], cwd=image.writable,

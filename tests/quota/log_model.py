@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.order import SendSchedule, chunks
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.send_order import SendSchedule, chunks
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import Limits, QuotaState, limits_of
 

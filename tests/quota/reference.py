@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.owned import Owner
+from reconciler.quota.ownership import Owner
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import QuotaState
 from tests.quota.strategies import NOW, World

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.owned import (
-    IntentStarted,
+from reconciler.quota.ownership import (
     Intent,
+    IntentStarted,
     Orphaned,
     Override,
     OverrideSet,
-    OwnershipRecords,
     Owner,
+    OwnershipRecords,
     Recorded,
 )
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.policy import DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.state import Limits, QuotaState, limits_of
 
@@ -73,7 +73,9 @@ def limits(
 
 
 @st.composite
-def states(draw: st.DrawFn, *, among: tuple[Entity, ...] = ENTITIES, max_size: int = 8) -> QuotaState:
+def states(
+    draw: st.DrawFn, *, among: tuple[Entity, ...] = ENTITIES, max_size: int = 8
+) -> QuotaState:
     """What a cluster may have."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=max_size))
     return QuotaState(limits={subject: draw(limits(subject)) for subject in subjects})

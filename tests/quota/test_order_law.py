@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from hypothesis import given, settings
 
-from reconciler.quota import order
-from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.order import SendBatch, SendSchedule
 from reconciler.quota.outcome import Applied, Held
+from reconciler.quota.planner import send_order
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.send_order import SendBatch, SendSchedule
 from reconciler.quota.state import QuotaState
 from tests.quota.log_model import (
     ALL_WELL,
@@ -75,7 +75,9 @@ EVERY_USER = entity(user=DEFAULT)
 
 
 def having(values: Mapping[Entity, float]) -> QuotaState:
-    return QuotaState(limits={one: (value, None, None, None, None) for one, value in values.items()})
+    return QuotaState(
+        limits={one: (value, None, None, None, None) for one, value in values.items()}
+    )
 
 
 NEW_USER_RULE = (having({USER: 1.0}), having({EVERY_USER: 2.0}))
@@ -84,7 +86,7 @@ WIDER_AND_WIDER = (having({EVERY_USER: 1.0, USER: 2.0, PAIR: 3.0}), having({EVER
 
 
 def in_order(turn: Callable[[SendBatch], tuple[bool, int]]) -> Callable[..., tuple[SendBatch, ...]]:
-    original = order.batches
+    original = send_order.batches
     return lambda changes: tuple(sorted(original(changes), key=turn))
 
 
@@ -103,7 +105,7 @@ def in_order(turn: Callable[[SendBatch], tuple[bool, int]]) -> Callable[..., tup
 def test_another_order_would_break_the_law_although_all_goes_well(monkeypatch, turn, plan):
     changes = changes_between(*plan)
     assert breaches(changes, drive(plan[0], changes)[0]) == []
-    monkeypatch.setattr(order, "batches", in_order(turn))
+    monkeypatch.setattr(send_order, "batches", in_order(turn))
     assert breaches(changes, drive(plan[0], changes)[0]) != []
 
 
@@ -185,8 +187,10 @@ def test_the_two_passes_of_all_ten_levels():
         }
     )
     empty = QuotaState()
-    assert [one.level for one in order.batches(changes_between(empty, full))] == list(range(1, 11))
-    assert [one.level for one in order.batches(changes_between(full, empty))] == list(
+    assert [one.level for one in send_order.batches(changes_between(empty, full))] == list(
+        range(1, 11)
+    )
+    assert [one.level for one in send_order.batches(changes_between(full, empty))] == list(
         range(10, 0, -1)
     )
     assert drive(full, changes_between(full, empty), ALL_WELL)[0].states[-1] == {}

@@ -10,8 +10,8 @@ from reconciler.quota.patterns import (
     EVERYTHING,
     FORMS,
     USER_FORMS,
-    EntityPattern,
     EntityForm,
+    EntityPattern,
     NamePattern,
     form,
 )

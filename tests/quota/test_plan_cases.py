@@ -4,34 +4,34 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.change import QuotaChange, Finding, Plan
-from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.guards import Guard, Guards, check
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import (
+from reconciler.quota.ownership import (
     SETTLING_SECONDS,
     DriftObserved,
-    RecordDropped,
-    IntentStarted,
     Intent,
     IntentEnded,
+    IntentStarted,
     Orphaned,
     Override,
     OverrideEnded,
     OverrideSet,
-    OwnershipRecords,
     Owner,
+    OwnershipRecords,
+    RecordDropped,
     Recorded,
 )
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
-from reconciler.quota.plan import (
+from reconciler.quota.planner.comparison import (
     NOTE_CONTESTED,
     NOTE_FROZEN,
     NOTE_INCOMPLETE,
     NOTE_UNSETTLED,
     compare,
 )
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.guards import Guard, Guards, check
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import (
     Action,
     Cause,
@@ -556,7 +556,10 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
     made = compare(desired=desired, owned=owns(), live=live, rules=Rules())
     assert [(twin.entity, twin.live) for twin in made.ip_aliases] == [(mine, other)]
     settled = compare(
-        desired=desired, owned=owns(), live=QuotaState(limits={mine: rate, other: rate}), rules=Rules()
+        desired=desired,
+        owned=owns(),
+        live=QuotaState(limits={mine: rate, other: rate}),
+        rules=Rules(),
     )
     assert settled.ip_aliases == settled.shadowing_ip_aliases != ()
     assert (settled.changes, made.shadowing_ip_aliases) == ((), ())

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
-from reconciler.quota.plan import compare
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import (
     STRICTNESS,
     Action,
     Cause,
+    DeclarationEnd,
     DeletionPolicy,
     DriftMode,
-    DeclarationEnd,
     IgnoreRule,
     Policy,
     Rules,

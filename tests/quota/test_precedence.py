@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
+from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import (
     EffectiveLimit,
@@ -18,7 +19,6 @@ from reconciler.quota.precedence import (
     sharing,
 )
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.quota.twins import spellings_of
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
 
 RATE = Key.PRODUCER_BYTE_RATE

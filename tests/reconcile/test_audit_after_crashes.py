@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.audit import MemoryAuditLog, StreamAuditLog, read_entries
-from reconciler.quota.report import RunOrigin
+from reconciler.inventory.audit_log import (
+    MemoryAuditLog,
+    StreamAuditLog,
+    read_entries,
+)
+from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
-from reconciler.render.documents import dump, entity_json
-from reconciler.render.json_outcome import outcome_document, read_undo
+from reconciler.render.json_documents.codec import dump, entity_json
+from reconciler.render.json_documents.outcome import outcome_document, read_undo
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reconciler.quota.basis import PreconditionChange, Precondition
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.planner.preconditions import Precondition, PreconditionChange
 from reconciler.reconcile.differences import difference_text
 
 ALICE, RATE = entity(user="a\n"), Key.PRODUCER_BYTE_RATE

@@ -3,9 +3,9 @@
 import asyncio
 
 from reconciler.errors import WrongCluster
-from reconciler.quota.desired import merge
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import DriftMode, Rules
-from reconciler.quota.report import Reconciliation
+from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import drift, note_drift, observe, prepare
 from reconciler.reconcile.drift import as_applied, observe_drift
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, declared, documents, state

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.change import apply_to
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.plan import apply_to
 from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState

@@ -1,10 +1,10 @@
 """Rolling back: the before-values come back and stay until the document changes, or a day has passed."""
 
 from reconciler.quota.policy import Cause, Policy
-from reconciler.quota.report import Outcome
+from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import rollback_orders
-from reconciler.render.documents import dump
-from reconciler.render.json_outcome import outcome_document, read_undo
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.outcome import outcome_document, read_undo
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents, state
 
 OLD = documents({ALICE: {RATE: 100.0}})
@@ -52,7 +52,9 @@ def test_the_documents_speak_again_after_a_day():
 
 
 def test_a_rollback_lasts_a_day_at_most():
-    orders = rollback_orders([(ALICE, RATE, 1.0)], now=0.0, principal="me", reason="", seconds=10**9)
+    orders = rollback_orders(
+        [(ALICE, RATE, 1.0)], now=0.0, principal="me", reason="", seconds=10**9
+    )
     assert orders[0].until == 86_400.0
     assert orders[0].ends_with_document
 

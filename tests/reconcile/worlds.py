@@ -3,17 +3,17 @@
 import asyncio
 from dataclasses import replace
 
-from reconciler.inventory.audit import MemoryAuditLog
+from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.desired import Declaration, DesiredState, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
-from reconciler.quota.report import Outcome
+from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts, PreparedPlan, apply, prepare
+from reconciler.reconcile import PreparedPlan, ReconcileOptions, ReconcilePorts, apply, prepare
 from tests.fakes.cluster import FakeCluster
 
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -80,7 +80,9 @@ class World:
             audit=self.audit,
             progress=lambda *told: self.progress.append(told),
         )
-        self.orders = ReconcileOptions(rules=Rules(policy=policy, sync_confirmed=True), guards=guards)
+        self.orders = ReconcileOptions(
+            rules=Rules(policy=policy, sync_confirmed=True), guards=guards
+        )
 
     def told(self, **orders) -> ReconcileOptions:
         return replace(self.orders, **orders)

@@ -1,6 +1,6 @@
 """What the recording says of consumers that are held back: their rates are no demand, however far from the limit they are."""
 
-from reconciler.usage.censoring import censored
+from reconciler.usage.demand_bounds import censored
 from reconciler.usage.samples import Censored, QuotaType, Sample
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.usage.samples import QuotaType, UntimedSample, Sample, cadence, rate_units
+from reconciler.usage.samples import QuotaType, Sample, UntimedSample, cadence, rate_units
 from reconciler.usage.series import between, throttled_ms, timed
-from reconciler.usage.throttle import Forecast, arrivals, simulate
+from reconciler.usage.throttle_models import Forecast, arrivals, simulate
 
 LATE_MS: Final = 1_000
 """A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""

@@ -3,24 +3,28 @@
 import random
 from dataclasses import replace
 
-from reconciler.cli.pages import page_files
-from reconciler.quota.advice import warnings
-from reconciler.quota.basis import preconditions_of
-from reconciler.quota.desired import Declaration, merge
+from reconciler.app.html_page import page_files
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.guards import Guards, check
-from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
-from reconciler.quota.plan import compare
+from reconciler.quota.ownership import (
+    DriftObserved,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import Guards, check
+from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy, Rules
-from reconciler.quota.report import RunOrigin, Preview, ValidationResult
+from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
+from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html_facts import ClusterPage
-from reconciler.render.html_history import ChangeHistory, PastChange
-from reconciler.render.html_page import page_html
-from reconciler.render.recorded import RecordedUse
-from reconciler.render.recorded import ToleranceViolation, UseRow
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.history import ChangeHistory, PastChange
+from reconciler.render.html.page import page_html
+from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from tests.render.previews import (
     ALICE,
     DRIFTED,
@@ -78,7 +82,9 @@ PAST = PastChange(
 
 def look(name: str = "prod") -> ClusterPage:
     """Something of everything."""
-    return ClusterPage(name=name, preview=sample(), live=LIVE, history=ChangeHistory(entries=(PAST,)))
+    return ClusterPage(
+        name=name, preview=sample(), live=LIVE, history=ChangeHistory(entries=(PAST,))
+    )
 
 
 def page(*looks: ClusterPage, kind: str = "plan") -> str:
@@ -105,7 +111,11 @@ def recorded(*names: str) -> RecordedUse:
         evidence=(f"14 d until yesterday; {names[0]}",),
         rows=tuple(rows),
         left_out=3,
-        refusals=(ToleranceViolation(entity=None, key=RATE, message=f"user={names[0]}: worst delay 3 min"),),
+        refusals=(
+            ToleranceViolation(
+                entity=None, key=RATE, message=f"user={names[0]}: worst delay 3 min"
+            ),
+        ),
         notes=(f"a note on {names[0]}",),
     )
 
@@ -128,11 +138,15 @@ def hostile_look() -> ClusterPage:
         )
         for name in HOSTILE
     )
-    made = looked(desired, OwnershipRecords(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
+    made = looked(
+        desired, OwnershipRecords(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0]
+    )
     return replace(made, recorded=recorded(*HOSTILE))
 
 
-def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod") -> ClusterPage:
+def looked(
+    desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod"
+) -> ClusterPage:
     """A plan from scratch, as the use case makes it."""
     plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=NOW)
     preview = Preview(
@@ -147,7 +161,9 @@ def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = 
         drift_mode=Rules().drift,
         created_at=NOW,
         snapshot_at=NOW - 7200,
-        origin=RunOrigin(author="ci", commit="0123456789abcdef", cluster="prod", tool_version="1.0"),
+        origin=RunOrigin(
+            author="ci", commit="0123456789abcdef", cluster="prod", tool_version="1.0"
+        ),
     )
     return ClusterPage(name=name, preview=preview, live=live, owned=owned)
 

@@ -4,15 +4,20 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import DriftObserved, OwnershipRecords, Owner, Recorded
+from reconciler.quota.ownership import (
+    DriftObserved,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.report import ValidationResult
+from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html_facts import ClusterPage
-from reconciler.render.html_history import ChangeHistory, PastChange
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.history import ChangeHistory, PastChange
 from tests.render.pages import looked, page
 from tests.render.previews import NOW
 from tests.servers.chromium import Browser, chromium

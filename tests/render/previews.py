@@ -4,25 +4,33 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.quota.advice import warnings
-from reconciler.quota.basis import preconditions_of
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.guards import Guards, check
-from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.owned import (
+from reconciler.quota.ownership import (
     DriftObserved,
     Override,
     OverrideSet,
-    OwnershipRecords,
     Owner,
+    OwnershipRecords,
     Recorded,
 )
-from reconciler.quota.plan import compare
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import Guards, check
+from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
-from reconciler.quota.report import RunOrigin, Outcome, PairOutcome, Preview, PairVisibility, ValidationResult, Visibility
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    Preview,
+    RunOrigin,
+    ValidationResult,
+    Visibility,
+)
+from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
@@ -113,7 +121,9 @@ def sample() -> Preview:
         violations=check(plan, Guards(), live),
         verdict=ValidationResult(
             source="broker",
-            rejections={EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")},
+            rejections={
+                EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")
+            },
         ),
         impact=assess(plan, live, known_principals=known_from(live), desired=desired),
         warnings=("something @to know",),
@@ -132,7 +142,9 @@ def empty() -> Preview:
     return replace(
         full,
         plan=plan,
-        preconditions=preconditions_of((), owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()),
+        preconditions=preconditions_of(
+            (), owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
+        ),
         violations=(),
         verdict=ValidationResult(source="none", reason="there is nothing to validate"),
         impact=None,
@@ -147,13 +159,18 @@ def result() -> Outcome:
     ends = [
         (Applied(), PairVisibility.VISIBLE),
         (Applied(), PairVisibility.CHANGED),
-        (Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team"), PairVisibility.UNCHECKED),
+        (
+            Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team"),
+            PairVisibility.UNCHECKED,
+        ),
         (Held(waits_for=(ALICE, EVIL)), PairVisibility.UNCHECKED),
         (Unknown(reason="the connection was lost"), PairVisibility.NOT_YET),
         (None, PairVisibility.UNCHECKED),
     ]
     pairs = tuple(
-        PairOutcome(change=change, result=ends[at % 6][0], visibility=ends[at % 6][1], observed_value=33.0)
+        PairOutcome(
+            change=change, result=ends[at % 6][0], visibility=ends[at % 6][1], observed_value=33.0
+        )
         for at, change in enumerate(changes)
     )
     return Outcome(

@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from reconciler.quota.change import QuotaChange
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected, Unknown
+from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import RunOrigin, PairOutcome, PairVisibility, ValidationResult
+from reconciler.quota.results.report import (
+    PairOutcome,
+    PairVisibility,
+    RunOrigin,
+    ValidationResult,
+)
 from reconciler.render.comment import CommentContext, cluster_option
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.names import entity_text, escaped
@@ -120,7 +125,9 @@ def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
 
 @given(TEXTS, TEXTS)
 def test_no_text_of_an_outcome_leaves_its_cell_or_its_line(name, sentence):
-    lost = PairOutcome(change=change(name), result=Unknown(reason=sentence), visibility=PairVisibility.UNCHECKED)
+    lost = PairOutcome(
+        change=change(name), result=Unknown(reason=sentence), visibility=PairVisibility.UNCHECKED
+    )
     outcome = replace(
         result(), pairs=(lost,), failure=sentence, origin=RunOrigin(author=name, commit=name)
     )

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from reconciler.quota.change import QuotaChange, Finding
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Rejected
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import PairOutcome, ValidationResult
-from reconciler.render.text import SHOWN, SHOWN_TROUBLE, outcome_text, plan_text
+from reconciler.quota.results.report import PairOutcome, ValidationResult
+from reconciler.render.terminal import SHOWN, SHOWN_TROUBLE, outcome_text, plan_text
 from tests.render.previews import RATE, empty, result
 
 

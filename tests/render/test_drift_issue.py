@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.entity import entity
-from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Override
+from reconciler.quota.ownership import Override
 from reconciler.quota.policy import Cause
-from reconciler.render.documents import dump
+from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.render.cluster_state import drift_document
 from reconciler.render.drift_issue import (
     issue_markdown,
     issue_title,
     read_drift,
     recovered_markdown,
 )
-from reconciler.render.states import drift_document
+from reconciler.render.json_documents.codec import dump
 from tests.render.previews import EVIL, NOW, sample
 
 FOUND = sample().plan.findings_for(Cause.DRIFT)

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.render.documents import dump
 from reconciler.render.failure import failed_plan, failure_markdown, from_fork, read_failure
+from reconciler.render.json_documents.codec import dump
 
 MARKER = "<!-- kquota:plan:x -->"
 

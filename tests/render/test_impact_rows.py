@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.basis import preconditions_of
-from reconciler.quota.change import QuotaChange, Plan
 from reconciler.quota.entity import entity
-from reconciler.quota.impact import Impact, BucketSharing, assess
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.impact import BucketSharing, Impact, assess
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
-from reconciler.quota.report import Preview
+from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.impact_rows import (
     EXCLUSIVE_TITLE,
@@ -20,21 +20,25 @@ from reconciler.render.impact_rows import (
     client_entity,
     never_rows,
 )
-from reconciler.render.json_plan import plan_document
+from reconciler.render.json_documents.plan import plan_document
 from reconciler.render.rows import change_rows, hiding_notes
-from reconciler.render.text import SHOWN_AFFECTED, plan_text
+from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 
 STRANGERS = tuple(entity(user=f"stranger-{number}") for number in range(3))
 
 
-def previewed(live: QuotaState, *changes: QuotaChange, known: tuple[Principal, ...] = ()) -> Preview:
+def previewed(
+    live: QuotaState, *changes: QuotaChange, known: tuple[Principal, ...] = ()
+) -> Preview:
     plan = Plan(cluster_id="c", changes=changes)
     return replace(sample_of(plan), impact=assess(plan, live, known_principals=known))
 
 
 def sample_of(plan: Plan) -> Preview:
-    basis = preconditions_of(plan.changes, owned=OwnershipRecords(cluster_id="c"), live=QuotaState())
+    basis = preconditions_of(
+        plan.changes, owned=OwnershipRecords(cluster_id="c"), live=QuotaState()
+    )
     return replace(empty(), plan=plan, preconditions=basis)
 
 

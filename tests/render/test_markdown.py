@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.advice import warnings
-from reconciler.quota.change import QuotaChange, Finding
-from reconciler.quota.desired import DeclarationConflict, merge
 from reconciler.quota.entity import entity
-from reconciler.quota.impact import Direction
 from reconciler.quota.outcome import Applied
+from reconciler.quota.planner.desired_state import DeclarationConflict, merge
+from reconciler.quota.planner.impact import Direction
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import RunOrigin, PairOutcome, PairVisibility, ValidationResult
+from reconciler.quota.results.report import (
+    PairOutcome,
+    PairVisibility,
+    RunOrigin,
+    ValidationResult,
+)
+from reconciler.quota.rule_warnings import warnings
 from reconciler.render.comment import CommentContext
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
@@ -97,7 +102,9 @@ def test_a_plan_that_asked_no_cluster_is_not_ready():
 
 
 def test_a_plan_that_nothing_validated_is_not_ready():
-    text = plan_markdown(replace(ready(), verdict=ValidationResult(source="none", reason="no right to alter")))
+    text = plan_markdown(
+        replace(ready(), verdict=ValidationResult(source="none", reason="no right to alter"))
+    )
     assert "### ⚠️ Needs attention" in text
     assert "Not validated by a broker (no right to alter)." in text
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.quota.change import QuotaChange, Plan
-from reconciler.quota.desired import merge
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.impact import assess
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.impact import assess
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.documents import value_json
-from reconciler.render.states import _bucket  # the words that the page uses, too
+from reconciler.render.cluster_state import _bucket  # the words that the page uses, too
+from reconciler.render.json_documents.codec import value_json
 from tests.quota import strategies
 from tests.render.pages import hostile_look, large_look, look, looked, page, recorded
 from tests.servers import axe
@@ -480,7 +480,9 @@ def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
             entity(ip=DEFAULT): limits_of({COLUMNS[4]: 5.0}),
         }
     )
-    (tmp_path / "page.html").write_text(page(looked(merge([]), OwnershipRecords(cluster_id="c"), state)))
+    (tmp_path / "page.html").write_text(
+        page(looked(merge([]), OwnershipRecords(cluster_id="c"), state))
+    )
     opened(browser, tmp_path / "page.html")
     for at, text in enumerate(("alice", "app", "10.0.0.1"), start=1):
         browser.run(TYPE, f".ask label:nth-of-type({at}) input", text)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.render.documents import DocumentReader
-from reconciler.render.json_plan import plan_document
-from reconciler.render.read_plan import _change, _FastReader
+from reconciler.render.json_documents.codec import DocumentReader
+from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_documents.plan_reader import _change, _FastReader
 from tests.render.previews import sample
 
 ROWS = plan_document(sample())["changes"]

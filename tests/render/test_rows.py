@@ -5,20 +5,26 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.policy import Cause
-from reconciler.quota.report import ValidationResult
-from reconciler.render import reasons, rows
+from reconciler.quota.results.report import ValidationResult
+from reconciler.render import cause_text, rows
 from tests.render.previews import empty, result, sample
 
 
 @pytest.mark.parametrize(
     ("verdict", "line"),
     [
-        (ValidationResult(source="broker"), "Plan for prod (cluster id lkc-1), validated by the broker"),
+        (
+            ValidationResult(source="broker"),
+            "Plan for prod (cluster id lkc-1), validated by the broker",
+        ),
         (
             ValidationResult(source="sandbox 3.9", reason="no right"),
             "Plan for prod (cluster id lkc-1), validated by the rules of the sandbox 3.9, not by the broker (no right)",
         ),
-        (ValidationResult(source="none"), "Plan for prod (cluster id lkc-1), not validated by a broker"),
+        (
+            ValidationResult(source="none"),
+            "Plan for prod (cluster id lkc-1), not validated by a broker",
+        ),
     ],
 )
 def test_the_first_line_says_who_validated(verdict, line):
@@ -33,7 +39,7 @@ def test_the_first_line_says_how_old_a_snapshot_is():
 
 
 def test_every_cause_has_a_reason():
-    assert set(reasons.REASONS) == set(Cause)
+    assert set(cause_text.REASONS) == set(Cause)
 
 
 def test_there_is_one_row_per_change_and_per_finding():

@@ -7,17 +7,27 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reconciler.render.documents import dump
-from reconciler.render.use_json import report_document
-from reconciler.render.use_sheets import ReportTable, breach_sheet, impact_sheet, sheets, usage_sheet
-from reconciler.render.use_text import headline, report_markdown, report_text
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import Simulation
-from reconciler.usage.profiles import UsageState
-from reconciler.usage.reports import ResultOrigin, UsageReport
+from reconciler.evidence.render.report_json import report_document
+from reconciler.evidence.render.report_tables import (
+    ReportTable,
+    breach_sheet,
+    impact_sheet,
+    sheets,
+    usage_sheet,
+)
+from reconciler.evidence.render.report_text import (
+    headline,
+    report_markdown,
+    report_text,
+)
+from reconciler.render.json_documents.codec import dump
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.result_rows import Simulation
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.reports.usage import ResultOrigin, UsageReport
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.verdict import ImpactVerdict
 from tests.render.use_reports import (
     EVIDENCE,
     EVIL,

@@ -8,29 +8,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.quota.change import Plan
+from reconciler.evidence.render.simulation_text import recorded_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.render.documents import DocumentReader, dump
-from reconciler.render.json_plan import plan_document
+from reconciler.quota.planner.plan import Plan
+from reconciler.render.json_documents.codec import DocumentReader, dump
+from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_documents.plan_reader import read_plan
+from reconciler.render.json_documents.preview_reader import (
+    read_preview,
+    read_simulation,
+)
+from reconciler.render.json_documents.simulation import read_whatif, whatif_document
 from reconciler.render.markdown import plan_markdown
-from reconciler.render.read_plan import read_plan
-from reconciler.render.read_preview import read_preview, read_simulation
-from reconciler.render.recorded import recorded_markdown
+from reconciler.render.recorded_use import recorded_markdown
 from reconciler.render.sarif import plan_findings
-from reconciler.render.text import plan_text
-from reconciler.render.whatif_json import read_whatif, whatif_document
-from reconciler.render.whatif_words import recorded_of
-from reconciler.usage.buckets import Identifiability
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import EvidenceNote, ImpactRow, Simulation, TierBreach
-from reconciler.usage.question import ImpactRequest
+from reconciler.render.terminal import plan_text
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.query import ImpactRequest
+from reconciler.usage.impact.result_rows import (
+    EvidenceNote,
+    ImpactRow,
+    Simulation,
+    TierBreach,
+)
+from reconciler.usage.impact.tier_policy import USUAL, WhatIfPolicy
+from reconciler.usage.impact.verdict import (
+    ImpactVerdict,
+    OldBucket,
+    Tolerance,
+    ToleranceBreach,
+    impact,
+)
+from reconciler.usage.impact.what_if import judged, row_of, summarize
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import ThrottleModel
-from reconciler.usage.tiers import USUAL, WhatIfPolicy
-from reconciler.usage.verdict import ToleranceBreach, OldBucket, Tolerance, ImpactVerdict, impact
-from reconciler.usage.whatif import judged, row_of, summarize
+from reconciler.usage.throttle_models import ThrottleModel
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import sample
 from tests.usage.whatif_cases import CADENCE, case
@@ -244,7 +258,11 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
         source_entity="", answer=Identifiability.EXACT, parts=(), reason="", any_name=False,
     )  # fmt: skip
     one = row_of(CLUSTER, asked, told_)
-    assert (one.verdict, one.bound, one.after_throttled_ms) == (ImpactVerdict.SAME, FigureBound.AT_LEAST, 0)
+    assert (one.verdict, one.bound, one.after_throttled_ms) == (
+        ImpactVerdict.SAME,
+        FigureBound.AT_LEAST,
+        0,
+    )
     found = recorded_of(simulation(one), at=NOW)
     assert found.headline == "1 of 1 cannot be judged"
     assert found.rows[0].mark == "?"
@@ -273,7 +291,9 @@ def test_the_evidence_says_its_window_age_and_coverage():
     found = recorded_of(stale, at=NOW)
     assert found.evidence[0].startswith("does not count: it is old")
     assert found.headline.startswith("nothing: no evidence counts")
-    absent = Simulation(evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=())
+    absent = Simulation(
+        evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=()
+    )
     assert recorded_of(absent, at=NOW).evidence == ("no evidence of cluster c: none was published",)
 
 

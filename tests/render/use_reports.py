@@ -4,31 +4,36 @@ import math
 from dataclasses import replace
 from importlib.resources import files
 
-from reconciler.render.use_page import STYLES, TEMPLATE, UsePageFiles, use_page
-from reconciler.usage.buckets import Identifiability
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import (
+from reconciler.evidence.render.report_page import (
+    STYLES,
+    TEMPLATE,
+    UsePageFiles,
+    use_page,
+)
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     ImpactRow,
     RecommendationRow,
     Simulation,
     TierBreach,
 )
-from reconciler.usage.load import BudgetBasis
-from reconciler.usage.profiles import UsageState
-from reconciler.usage.reports import (
+from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
+from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
+from reconciler.usage.reports.broker_load import BudgetBasis
+from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.reports.usage import (
     CapacityRow,
-    UsageCurve,
-    TrafficDirection,
     NoisyRow,
+    TrafficDirection,
+    UsageCurve,
     UsageReport,
     UsageRow,
 )
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.sizing import Advice, SizingRule
 from reconciler.usage.tags import Bucket, bucket_of
-from reconciler.usage.throttle import ThrottleModel
-from reconciler.usage.verdict import ToleranceBreach, ImpactVerdict
+from reconciler.usage.throttle_models import ThrottleModel
 
 MIB = 2**20
 FROM = 1_795_000_000_000 // DAY_MS * DAY_MS

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import Authorizer, Listener, Operation, ListenerProtocol, Sandbox, SandboxSettings
-from reconciler.sandbox.distinguished import distinguished_name
+from reconciler.sandbox import (
+    Authorizer,
+    Listener,
+    ListenerProtocol,
+    Operation,
+    Sandbox,
+    SandboxSettings,
+)
+from reconciler.sandbox.distinguished_name import distinguished_name
 from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
 from tests.servers.certs import Authority

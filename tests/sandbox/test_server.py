@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import PROFILES, Listener, Sandbox, SandboxSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import (
     FOREVER,
     CutAfter,
@@ -25,17 +26,7 @@ from reconciler.sandbox.faults import (
     Truncate,
     WrongCorrelation,
 )
-from reconciler.sandbox.rules import BrokerFailure
-from reconciler.wire import (
-    alter_client_quotas,
-    api_versions,
-    describe_client_quotas,
-    describe_cluster,
-    describe_configs,
-    frames,
-    metadata,
-    scram_credentials,
-)
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -43,6 +34,15 @@ from reconciler.wire.apis import (
     DESCRIBE_CONFIGS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     METADATA,
+)
+from reconciler.wire.messages import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+    metadata,
 )
 from tests.contract.raw import Closed, RawConnection, described
 from tests.contract.targets import running
@@ -216,11 +216,15 @@ def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
         body = describe_cluster.encode_request(2, describe_cluster.DescribeClusterRequest())
         cluster = describe_cluster.decode_response(2, connection.ask(DESCRIBE_CLUSTER, 2, body))
         assert (cluster.error_code, cluster.error_message) == (-1, "why")
-        body = scram_credentials.encode_request(0, scram_credentials.DescribeUserScramCredentialsRequest(users=("a",)))
+        body = describe_user_scram_credentials.encode_request(
+            0, describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=("a",))
+        )
         answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
-        assert scram_credentials.decode_response(0, answer).error_code == -1
+        assert describe_user_scram_credentials.decode_response(0, answer).error_code == -1
         asked = describe_configs.ConfigResource(resource_type=4, name="1")
-        body = describe_configs.encode_request(4, describe_configs.DescribeConfigsRequest(resources=(asked,)))
+        body = describe_configs.encode_request(
+            4, describe_configs.DescribeConfigsRequest(resources=(asked,))
+        )
         configs = describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body))
         assert [result.error_code for result in configs.results] == [-1]
     assert sandbox.values() == {}
@@ -300,7 +304,10 @@ def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
 
 def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    with running(Sandbox(SandboxSettings(state_file=path))) as sandbox, connect(sandbox) as connection:
+    with (
+        running(Sandbox(SandboxSettings(state_file=path))) as sandbox,
+        connect(sandbox) as connection,
+    ):
         connection.said(SET)
     with pytest.raises(ConfigError, match="belongs to cluster"):
         Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import state_file
-from reconciler.sandbox.image import EMPTY, Image, QuotaRecord
+from reconciler.sandbox.broker_rules.image import EMPTY, Image, QuotaRecord
 from tests.contract.raw import text_of
 
 NAME = st.one_of(st.none(), st.text())

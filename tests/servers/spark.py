@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from reconciler.spark import archive, jvm, session
+from reconciler.evidence.spark.runtime import class_archive, jvm, session
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder, guardian
 from tests.servers.prometheus import until
@@ -28,13 +28,13 @@ TREE = Path(__file__).parents[2]
 @functools.cache
 def archive_options() -> str:
     """What lets a JVM of Spark start from the class-data archive; made now if there is none."""
-    path = archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
-    return f"{QUICK} {archive.USE.format(path=path)}" if path else QUICK
+    path = class_archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
+    return f"{QUICK} {class_archive.USE.format(path=path)}" if path else QUICK
 
 
 def program(name: str) -> str:
     """A program of the installed PySpark."""
-    return str(archive.spark_home() / name)
+    return str(class_archive.spark_home() / name)
 
 
 def wheel(into: Path) -> Path:
@@ -202,7 +202,7 @@ class ConnectServer:
         folder = str(self.scratch.path)
         return {
             **os.environ, **LOOPBACK,
-            "SPARK_HOME": str(archive.spark_home()), "SPARK_PID_DIR": folder, "SPARK_LOG_DIR": folder,
+            "SPARK_HOME": str(class_archive.spark_home()), "SPARK_PID_DIR": folder, "SPARK_LOG_DIR": folder,
             "SPARK_IDENT_STRING": "tests",
             "PYSPARK_PYTHON": sys.executable,  # of its Python workers; it takes no setting for that
         }  # fmt: skip

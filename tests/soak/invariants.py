@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.kube import shards
-from reconciler.kube.resources import FINALIZER
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.records import config_maps as shards
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords
 from tests.servers.raw_quotas import Quotas
 from tests.soak.plan import Limits, Step
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.spark import session
+from reconciler.evidence.spark.runtime import session
 from tests.servers import jars
 from tests.servers import spark as servers
 

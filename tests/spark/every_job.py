@@ -8,10 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from reconciler.lake.lake import Lake
-from reconciler.lake.store import opened
-from reconciler.spark import arguments, running, session
-from reconciler.spark.job import silent
+from reconciler.evidence.spark import command_line
+from reconciler.evidence.spark.runtime import job_runner, session
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.store.files.object_store import opened
+from reconciler.evidence.store.lake import Lake
 
 FROM, TO = 1_793_491_200_000, 1_793_577_600_000
 SPAN = ["--from-ms", str(FROM), "--to-ms", str(TO)]
@@ -38,10 +39,10 @@ def told(spark: object, folder: str) -> dict[str, object]:
     lake = Lake(opened(folder), clock=Clock(), run_id="every")
     found: dict[str, object] = {}
     for name, words in COMMANDS.items():
-        asked = arguments.parsed([name, "--lake", folder, *words])
+        asked = command_line.parsed([name, "--lake", folder, *words])
         began = time.monotonic()
         result = asked.job.run(spark, lake, asked.settings, silent)  # type: ignore[arg-type]  # a session of any kind
-        found[name] = running.document(result)
+        found[name] = job_runner.document(result)
         sys.stderr.write(f"{name}: {time.monotonic() - began:.1f} s\n")
     return found
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from reconciler.lake import arrow
-from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Manifest, Unit
-from reconciler.lake.store import opened
-from reconciler.usage import histogram, throttle
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.object_store import opened
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.usage import histogram, throttle_models
 from reconciler.usage.samples import MAX_UNITS, Censored, Sample
 from reconciler.usage.series import throttled_ms
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
@@ -75,7 +75,7 @@ def samples(
 def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> Manifest:
     """Make rows the samples of a day."""
     unit = Unit(table=USAGE_SAMPLE, cluster_id=cluster, day=on)
-    table = pa.Table.from_pylist(rows, schema=arrow.schema(USAGE_SAMPLE))
+    table = pa.Table.from_pylist(rows, schema=arrow_tables.schema(USAGE_SAMPLE))
     return into.commit(unit, table, into.manifest(unit))
 
 
@@ -122,7 +122,7 @@ def expected(rows: Iterable[Row]) -> Rows:
 
 
 def _five(part: list[Sample]) -> Row:
-    came = throttle.arrivals(part, 300_000)
+    came = throttle_models.arrivals(part, 300_000)
     held = [one for one in part if one.throttle_ms]
     return {
         "n": len(part),

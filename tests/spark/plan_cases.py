@@ -3,21 +3,21 @@
 import random
 from collections.abc import Sequence
 
-from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import (
-    IntentStarted,
+from reconciler.quota.ownership import (
     Intent,
+    IntentStarted,
     Orphaned,
     Override,
     OverrideSet,
-    OwnershipRecords,
     Owner,
+    OwnershipRecords,
     RecordChange,
     Recorded,
 )
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, EntityForm, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.state import Limits, QuotaState, limits_of
 from tests.quota.strategies import DOCUMENTS, FEW, NOW, POLICIES, World, keys_of
@@ -34,7 +34,9 @@ OLD = (1.0, 2.0, 2.000_000_5, 3.0, 0.5)
 PATTERNS = (
     EntityPattern(user=NamePattern(exact="alice")),
     EntityPattern(user=NamePattern(prefix="<def")),
-    EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER, EntityForm.DEFAULT_CLIENT_ID, EntityForm.IP})),
+    EntityPattern(
+        forms=frozenset({EntityForm.DEFAULT_USER, EntityForm.DEFAULT_CLIENT_ID, EntityForm.IP})
+    ),
     EntityPattern(
         forms=frozenset({EntityForm.USER_CLIENT_ID, EntityForm.USER}),
         user=NamePattern(prefix="a"),

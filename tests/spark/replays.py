@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.lake import arrow, pace
-from reconciler.lake.lake import Lake
-from reconciler.lake.looks import day_of
-from reconciler.lake.manifest import Unit
-from reconciler.usage.recorded import RecordedLimits
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.spark import cases, lakes, quota_cases
@@ -26,7 +27,7 @@ def commit(
     **inputs: str,
 ) -> None:  # fmt: skip
     """Rows as a unit; columns that do not matter are empty."""
-    schema = arrow.schema(table)
+    schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
     whole = [
         {one.name: None if one.nullable else empty.get(one.type, 0) for one in schema}
@@ -54,7 +55,7 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
         for n, state in enumerate((one.recorded or RecordedLimits()).states[:-1], start=1):
             looked(into, one.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
         for on, rows in by_day.items():
-            commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **pace.inputs(pacing))
+            commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **scrape_interval.inputs(pacing))
             up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
             commit(into, TARGET_UP, one.cluster_id, on, [dict(row) for row in up])
     return into

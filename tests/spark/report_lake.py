@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from reconciler.lake import arrow, pace
-from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Unit
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import entity
 from reconciler.usage.samples import Cadence
 from reconciler.usage.tables import (
@@ -39,8 +40,8 @@ def filled(
         unit = Unit(table=table, cluster_id=cluster, day=DAY)
         mine = [one for one in rows if one["cluster_id"] == cluster]
         into.commit(
-            unit, pa.Table.from_pylist(mine, schema=arrow.schema(table)), into.manifest(unit),
-            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else inputs, counts={"gap": 1},
+            unit, pa.Table.from_pylist(mine, schema=arrow_tables.schema(table)), into.manifest(unit),
+            inputs=scrape_interval.inputs(PACE) if table is USAGE_SAMPLE else inputs, counts={"gap": 1},
         )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from reconciler.spark import bounded
-from reconciler.spark.job import Job
+from reconciler.evidence.spark.runtime.job import Job
+from reconciler.evidence.spark.tables import bounded_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def run(spark: SparkSession, lake: object, settings: Settings, progress: object) -> object:
     rows = spark.range(0, 2, 1, 2).mapInArrow(told, "path string, bucket int")
-    return [row.asDict() for row in bounded.rows(rows, 10, "rows")]
+    return [row.asDict() for row in bounded_rows.rows(rows, 10, "rows")]
 
 
 JOB = Job(name="shipped", summary="", settings=Settings, run=run)

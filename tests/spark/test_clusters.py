@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.lake.lake import Lake
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.store.lake import Lake
 from reconciler.spark import __main__ as main_file
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import rollup
 from reconciler.usage.histogram import bucket_index
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
 from tests.servers import spark as servers

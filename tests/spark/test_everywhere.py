@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.lake.lake import Lake
-from reconciler.spark import jobs
+from reconciler.evidence.spark import jobs
+from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import TABLES
 from tests.servers import spark as servers
 from tests.spark import every_job, lakes, report_lake
@@ -45,7 +45,9 @@ def assert_same(here: tuple[Lake, Any], there: Lake, output: Path) -> None:
         assert lakes.rows_of(there, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
     # A report says which lake it is of, and that is another one.
     found = json.loads(
-        output.read_text(encoding="utf-8").replace(there.store.redacted_address, lake.store.redacted_address)
+        output.read_text(encoding="utf-8").replace(
+            there.store.redacted_address, lake.store.redacted_address
+        )
     )
     for name, result in told.items():
         assert found[name] == result, name

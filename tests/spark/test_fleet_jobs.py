@@ -9,23 +9,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.errors import LakeError, UsageError
-from reconciler.lake import arrow
-from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Unit
-from reconciler.quota.desired import Declaration, merge
+from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
+from reconciler.evidence.spark.jobs import history, plan, resolve
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import OwnershipRecords, Owner, Recorded
-from reconciler.quota.plan import compare
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.rows import plan_rows
+from reconciler.quota.results.rows import plan_rows
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import history, plan, resolve
-from reconciler.spark.sides import ClusterPlanInput
-from reconciler.usage.fleet import FleetReport
+from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.tables import (
     APPLY_LOG,
     DEAD_QUOTA,
@@ -67,7 +67,9 @@ LOOKS = {
 def filled(lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]) -> None:  # fmt: skip
     unit = Unit(table=table, cluster_id=cluster, day=day)
     made = [dict(zip(table.names, row, strict=True)) for row in rows]
-    lake.commit(unit, pa.Table.from_pylist(made, schema=arrow.schema(table)), lake.manifest(unit))
+    lake.commit(
+        unit, pa.Table.from_pylist(made, schema=arrow_tables.schema(table)), lake.manifest(unit)
+    )
 
 
 def sample(cluster: str, user: str, client_id: str, at: int, rate: int) -> tuple[object, ...]:
@@ -103,7 +105,11 @@ def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
 def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
     known = (Principal(user="alice", client_id="app"), Principal(user="carol"))
     report = resolve.resolved(
-        spark, lake, resolve.ResolveSettings(to_ms=NOW, most=3), resolve.of_principals(known), silent
+        spark,
+        lake,
+        resolve.ResolveSettings(to_ms=NOW, most=3),
+        resolve.of_principals(known),
+        silent,
     )
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
     assert report.clusters[0].counts["resolved"] == 8
@@ -182,7 +188,9 @@ def intended() -> dict[str, ClusterPlanInput]:
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     return {
         "c1": ClusterPlanInput(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
-        "c2": ClusterPlanInput(desired=merge(claims), owned=OwnershipRecords(cluster_id="c2"), rules=rules, day=FIRST),
+        "c2": ClusterPlanInput(
+            desired=merge(claims), owned=OwnershipRecords(cluster_id="c2"), rules=rules, day=FIRST
+        ),
     }
 
 
@@ -237,7 +245,9 @@ def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession
     fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
     with pytest.raises(UsageError, match="no complete look"):
         plan.planned(spark, lake, fleet, {}, to_ms=NOW, max_rows=5, progress=silent)
-    report = plan.planned(spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent)
+    report = plan.planned(
+        spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent
+    )
     assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
     assert report.notes == ("never: no complete look in the lake, so nothing is said of it",)
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.spark import rollup
+from reconciler.evidence.spark.usage import rollup
 from reconciler.usage.histogram import BOUNDS, histogram
 from reconciler.usage.samples import MAX_UNITS, QuotaType, Sample
 from reconciler.usage.tags import bucket_of

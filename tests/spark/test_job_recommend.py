@@ -7,16 +7,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.errors import SparkError
-from reconciler.lake import pace, replay
-from reconciler.lake.looks import day_of
+from reconciler.evidence.spark.jobs import recommend
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import sample_windows
+from reconciler.evidence.spark.usage.recommendation import BUMPED, PINNED
+from reconciler.evidence.store import recorded_window, scrape_interval
+from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.spark import windows
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import recommend
-from reconciler.spark.recommend import BUMPED, PINNED
-from reconciler.spark.schemas import struct
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
 from tests.spark import lakes, replays
@@ -56,7 +56,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
         _sample("produce", "none"),
     ]
     last = day_of(BEGIN + 3 * DAY_MS)
-    replays.commit(into, USAGE_SAMPLE, CLUSTER, last, rows, **pace.inputs(PACE))
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, last, rows, **scrape_interval.inputs(PACE))
     capacity = [
         {"broker_id": broker, "direction": "ingress", "budget_units": budget, "basis": "measured"}
         for broker, budget in (("1", 900), ("2", 700), ("3", None))
@@ -77,8 +77,8 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
         clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
         pinned=frozenset({(CLUSTER, entity(user="ann")), ("c2", entity(user="bea"))}),
     )  # fmt: skip
-    window = replay.opened(into, CLUSTER, work.from_ms, work.to_ms)
-    samples = windows.samples(spark, into, [window])
+    window = recorded_window.opened(into, CLUSTER, work.from_ms, work.to_ms)
+    samples = sample_windows.samples(spark, into, [window])
     found = recommend._cases(spark, into, samples, [window], work).collect()
     told = {
         (row.quota_type, row.user or row.client_id): (
@@ -106,7 +106,7 @@ def test_a_window_without_samples_recommends_nothing_and_says_so(
     work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
     found = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
     assert found.changes == ()
-    assert found.report.evidence[0].stale == replay.NO_SAMPLES
+    assert found.report.evidence[0].stale == recorded_window.NO_SAMPLES
 
 
 def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
@@ -123,7 +123,9 @@ def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
 def test_what_is_broadcast_is_counted_by_spans_and_changes_come_only_for_documents(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS)
+    work = recommend.RecommendationRequest(
+        clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS
+    )
     assert (
         work.sizing.spans == 6
     )  # three weeks and two days are four, their whole, and the week held out

@@ -8,23 +8,32 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.lake import replay
-from reconciler.lake.lake import Lake
-from reconciler.render.use_text import _simulated
-from reconciler.spark import candidates, jobs, question, report_rows, told
-from reconciler.spark.candidates import CandidateLimits, SimulationRequest
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import simulate
-from reconciler.spark.schemas import struct
-from reconciler.usage.buckets import HISTORY_BREAKS
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import Simulation
+from reconciler.evidence.render.report_text import _simulated
+from reconciler.evidence.spark import jobs
+from reconciler.evidence.spark.jobs import simulate
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import (
+    candidate_plans,
+    impact_query,
+    impact_summary,
+    report_rows,
+)
+from reconciler.evidence.spark.usage.candidate_plans import (
+    CandidateLimits,
+    SimulationRequest,
+)
+from reconciler.evidence.store import recorded_window
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import HISTORY_BREAKS
+from reconciler.usage.impact.result_rows import Simulation
+from reconciler.usage.impact.tier_policy import USUAL, ElasticHandling, WhatIfPolicy
+from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance
+from reconciler.usage.impact.what_if import CONSUMERS, MOST_NAMES
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.tiers import USUAL, ElasticHandling, WhatIfPolicy
-from reconciler.usage.verdict import Tolerance, ImpactVerdict
-from reconciler.usage.whatif import CONSUMERS, MOST_NAMES
 from tests.render import use_reports
 from tests.spark import lakes, replays
 from tests.usage import whatif_cases
@@ -42,7 +51,9 @@ STRICT = WhatIfPolicy(
 
 def _work(fleets: list[whatif_cases.Case], **more: object) -> SimulationRequest:
     wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in fleets)
-    return SimulationRequest(candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more)  # type: ignore[arg-type]
+    return SimulationRequest(
+        candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +85,7 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
         )
     ]  # fmt: skip
     day = dt.date(2026, 1, 1)
-    columns = [candidates.columns_of(one) | {"day": day} for one in rows]
+    columns = [candidate_plans.columns_of(one) | {"day": day} for one in rows]
     names = IMPACT_ROW.names
     frame = spark.createDataFrame(
         [tuple(one[name] for name in names) for one in columns], struct(IMPACT_ROW)
@@ -95,7 +106,7 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
 ) -> None:
     lake = replays.filled(tmp_path, fleets[:8], whatif_cases.CADENCE)
     work = _work(fleets[:8], most=5, policy=WhatIfPolicy(elastic=ElasticHandling.IGNORE))
-    of_core = candidates.by_core(lake, work)
+    of_core = candidate_plans.by_core(lake, work)
     found = simulate.simulated(spark, lake, work, silent)
     assert found.rows == of_core.rows
     _assert_same_counts(found, of_core)
@@ -109,14 +120,16 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
 def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None:
     """More buckets than are named: one sentence says how many there are, and none says another number."""
     beside = [
-        dict.fromkeys(question.ROWS.names)
+        dict.fromkeys(impact_query.ROWS.names)
         | {"cluster_id": "c", "item": item, "n": n, "quota_type": "produce", "group_kind": "client"}
         | {"user": "", "client_id": f"c{n}", "ip": "", "why": f"sentence {n}"}
-        for item, amount in ((question.FLIPPED, 1_234), (question.UNEXPLAINED, 7), (question.NOTE, 60))
+        for item, amount in ((impact_query.FLIPPED, 1_234), (impact_query.UNEXPLAINED, 7), (impact_query.NOTE, 60))
         for n in range(amount)
     ]  # fmt: skip
     rows = spark.createDataFrame([], struct(IMPACT_ROW))
-    found = told.simulation(rows, spark.createDataFrame(beside, question.ROWS), (), STRICT)
+    found = impact_summary.simulation(
+        rows, spark.createDataFrame(beside, impact_query.ROWS), (), STRICT
+    )
     assert (len(found.flipped), len(found.unexplained)) == (MOST_NAMES, 7)
     counted = [one for one in found.notes if not one.startswith("c: sentence")]
     assert counted == [
@@ -134,7 +147,7 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     strange = CandidateLimits(cluster_id="nobody", state=fleets[0].after)
     work = _work(fleets, most=12, policy=STRICT)
     work = dataclasses.replace(work, candidates=(*work.candidates, strange))
-    of_core = candidates.by_core(lake, work)
+    of_core = candidate_plans.by_core(lake, work)
     kept = lakes.rows_of(lake, IMPACT_ROW)
     found = simulate.simulated(spark, lake, work, silent)
     assert lakes.rows_of(lake, IMPACT_ROW) == kept
@@ -145,7 +158,7 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     _assert_same_counts(found, of_core)
     assert found.breaches
     assert found.breaches == of_core.breaches[: len(found.breaches)]
-    assert found.evidence[-1].stale == replay.NO_SAMPLES
+    assert found.evidence[-1].stale == recorded_window.NO_SAMPLES
     assert not found.enough
 
 
@@ -158,7 +171,7 @@ def test_a_series_beyond_64_bits_is_simulated_in_38_digits(
     work = dataclasses.replace(_work([one]), to_ms=FROM + 13 * DAY_MS)
     said: list[str] = []
     wide = simulate.simulated(spark, lake, work, lambda phase, done, total: said.append(phase))
-    assert wide.rows == candidates.by_core(lake, work).rows
+    assert wide.rows == candidate_plans.by_core(lake, work).rows
     assert any("38 digits" in phase for phase in said)
     assert wide.rows[0].after_max_delay_ms == 10**15
 
@@ -168,8 +181,8 @@ def test_nothing_to_read_is_told_and_no_row_is_made(spark: SparkSession, tmp_pat
     lake = lakes.lake(tmp_path)
     fleet = whatif_cases.case(3)
     found = simulate.simulated(spark, lake, _work([fleet]), silent)
-    assert found == candidates.by_core(lake, _work([fleet]))
-    assert found.evidence[0].stale == replay.NO_SAMPLES
+    assert found == candidate_plans.by_core(lake, _work([fleet]))
+    assert found.evidence[0].stale == recorded_window.NO_SAMPLES
     assert found.rows == ()
 
 
@@ -177,7 +190,7 @@ def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) 
     fleet = whatif_cases.case(3)
     lake = replays.filled(tmp_path, [fleet], whatif_cases.CADENCE)
     early = dataclasses.replace(_work([fleet]), from_ms=FROM - DAY_MS, to_ms=whatif_cases.START_MS)
-    assert candidates.by_core(lake, early).evidence[0].stale
+    assert candidate_plans.by_core(lake, early).evidence[0].stale
     assert isinstance(lake, Lake)
 
 
@@ -190,11 +203,16 @@ def test_what_is_broadcast_is_counted_by_old_buckets_and_not_by_rows_that_are_as
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = ("pair", "u", "c", "", 5)
-    row: dict[str, object] = dict.fromkeys(question.ROWS.names)
-    row |= {"cluster_id": "a", "item": question.ASKED, "n": 0, "parts": [part] * 4}
-    told = dict.fromkeys(question.ROWS.names) | {"cluster_id": "a", "item": question.NOTE, "n": 0}
+    row: dict[str, object] = dict.fromkeys(impact_query.ROWS.names)
+    row |= {"cluster_id": "a", "item": impact_query.ASKED, "n": 0, "parts": [part] * 4}
+    told = dict.fromkeys(impact_query.ROWS.names) | {
+        "cluster_id": "a",
+        "item": impact_query.NOTE,
+        "n": 0,
+    }
     asked_rows = spark.createDataFrame(
-        [tuple(one[name] for name in question.ROWS.names) for one in (row, told)], question.ROWS
+        [tuple(one[name] for name in impact_query.ROWS.names) for one in (row, told)],
+        impact_query.ROWS,
     )
     monkeypatch.setattr(simulate, "MOST_BROADCAST", 4)
     assert simulate.fits(asked_rows)

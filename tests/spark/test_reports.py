@@ -3,19 +3,20 @@
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import wide_sums
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.spark import wide
-from reconciler.spark.job import silent
-from reconciler.spark.jobs import capacity, report, rollup, usage
-from reconciler.spark.span import TimeWindow
-from reconciler.usage.buckets import Identifiability
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import ImpactRow
-from reconciler.usage.load import BudgetBasis, LoadMoment, load
-from reconciler.usage.profiles import UsageState
-from reconciler.usage.reports import TrafficDirection
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.result_rows import ImpactRow
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.broker_load import BudgetBasis, LoadMoment, load
+from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import (
     CAPACITY_ROW,
@@ -26,8 +27,7 @@ from reconciler.usage.tables import (
     entity_text,
 )
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import ThrottleModel, arrivals, rows
-from reconciler.usage.verdict import ImpactVerdict
+from reconciler.usage.throttle_models import ThrottleModel, arrivals, rows
 from tests.spark import lakes, replays
 from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
@@ -126,7 +126,7 @@ def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_p
         ),
         lambda phase, done, total: said.append(phase),
     )
-    assert wide.AGAIN in said
+    assert wide_sums.AGAIN in said
     served = rows(QuotaType.PRODUCE, arrivals(huge, pacing.max_gap_ms), 5)
     moments = [
         LoadMoment(pacing.step_ms, each.served, sample.rate_units, None, None)

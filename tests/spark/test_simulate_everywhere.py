@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 import reconciler.spark
-from reconciler.lake.looks import day_of
-from reconciler.render.documents import dump
-from reconciler.render.json_state import state_document
-from reconciler.spark import candidates
-from reconciler.spark.candidates import CandidateLimits, SimulationRequest
+from reconciler.evidence.spark.usage import candidate_plans
+from reconciler.evidence.spark.usage.candidate_plans import (
+    CandidateLimits,
+    SimulationRequest,
+)
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from tests.servers import spark as servers
@@ -39,7 +42,7 @@ def _fleets() -> list[whatif_cases.Case]:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     lake = replays.filled(tmp_path_factory.mktemp("core"), _fleets(), whatif_cases.CADENCE)
     wanted = tuple(CandidateLimits(cluster_id=one.cluster_id, state=one.after) for one in _fleets())
-    _ = candidates.by_core(lake, SimulationRequest(candidates=wanted, from_ms=FROM, to_ms=TO))
+    _ = candidate_plans.by_core(lake, SimulationRequest(candidates=wanted, from_ms=FROM, to_ms=TO))
     return lakes.rows_of(lake, IMPACT_ROW)
 
 

@@ -13,8 +13,8 @@ from reconciler.usage.samples import (
     MAX_UNITS,
     Cadence,
     Censored,
-    UntimedSample,
     Sample,
+    UntimedSample,
     cadence,
 )
 from reconciler.usage.series import (

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from reconciler.usage.samples import Censored, QuotaType, UntimedSample, cadence, rate_units
 from reconciler.usage.series import thinned, timed
-from reconciler.usage.throttle import Arrival, arrivals, simulate
+from reconciler.usage.throttle_models import Arrival, arrivals, simulate
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 
 SECONDS, MEAN = 1_200, 400_000

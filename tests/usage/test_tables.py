@@ -5,9 +5,9 @@ from dataclasses import fields
 import pytest
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.rows import PlanRow
-from reconciler.usage.findings import ImpactRow, RecommendationRow
-from reconciler.usage.reports import CapacityRow, NoisyRow, UsageRow
+from reconciler.quota.results.rows import PlanRow
+from reconciler.usage.impact.result_rows import ImpactRow, RecommendationRow
+from reconciler.usage.reports.usage import CapacityRow, NoisyRow, UsageRow
 from reconciler.usage.tables import (
     CAPACITY_ROW,
     IMPACT_ROW,

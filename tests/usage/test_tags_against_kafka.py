@@ -43,7 +43,8 @@ def test_tags_and_limit_are_kafkas_for_limited_and_unlimited_clients(oracle):
     ]
     for limits, verdicts in zip(subsets, oracle.resolve(asked), strict=True):
         rules = book(
-            QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+            QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()}),
+            RATE,
         )
         for caller, verdict in zip(CALLERS, verdicts, strict=True):
             bucket = tags_of(rules, caller.user, caller.client_id)

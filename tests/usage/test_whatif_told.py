@@ -9,17 +9,34 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import entity
 from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.usage.buckets import Identifiability
-from reconciler.usage.censoring import FigureBound
-from reconciler.usage.findings import BLIND, EvidenceNote, ImpactRow, Simulation, verdicts_of
-from reconciler.usage.question import ImpactQuery
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.query import ImpactQuery
+from reconciler.usage.impact.result_rows import (
+    BLIND,
+    EvidenceNote,
+    ImpactRow,
+    Simulation,
+    verdicts_of,
+)
+from reconciler.usage.impact.tier_policy import (
+    USUAL,
+    ElasticHandling,
+    TierRule,
+    WhatIfPolicy,
+)
+from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance
+from reconciler.usage.impact.what_if import (
+    judged,
+    portions,
+    summarize,
+    tenants,
+    unread,
+)
+from reconciler.usage.recommendation.limit_sizes import GOLD
 from reconciler.usage.samples import DAY_MS, QuotaType
-from reconciler.usage.sizing import GOLD
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import ThrottleModel
-from reconciler.usage.tiers import USUAL, ElasticHandling, TierRule, WhatIfPolicy
-from reconciler.usage.verdict import Tolerance, ImpactVerdict
-from reconciler.usage.whatif import judged, portions, tenants, summarize, unread
+from reconciler.usage.throttle_models import ThrottleModel
 from tests.usage.whatif_cases import CADENCE, case
 
 MINUTE = 60_000
@@ -27,7 +44,9 @@ STRICT = Tolerance(new_throttled_ms_per_day=10 * MINUTE, max_delay_ms=MINUTE)
 POLICY = WhatIfPolicy(usual=replace(USUAL[1], tolerance=STRICT))
 
 
-def row(user="alice", broker="1", verdict=ImpactVerdict.WORSE, after=20 * MINUTE, **more) -> ImpactRow:
+def row(
+    user="alice", broker="1", verdict=ImpactVerdict.WORSE, after=20 * MINUTE, **more
+) -> ImpactRow:
     made = ImpactRow(
         cluster_id="c1",
         quota_type=QuotaType.PRODUCE,
@@ -149,7 +168,10 @@ def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limi
 
 
 def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_for_a_look():
-    calm, better = row(verdict=ImpactVerdict.SAME, after=0), row("bob", verdict=ImpactVerdict.BETTER, after=0)
+    calm, better = (
+        row(verdict=ImpactVerdict.SAME, after=0),
+        row("bob", verdict=ImpactVerdict.BETTER, after=0),
+    )
     held = row(broker="2", **HELD_BACK)
     found = shown([better, calm, held])
     assert [one.worst.broker_id for one in tenants(found.rows)] == ["2", "1"]
@@ -208,7 +230,9 @@ def test_stale_evidence_is_not_enough_whatever_the_rows_say():
 
 def test_what_questions_noticed_is_passed_on():
     flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
-    asked = ImpactQuery(cluster_id="c1", requests=(), flipped=(flip,), unexplained=(flip,), notes=("n",))
+    asked = ImpactQuery(
+        cluster_id="c1", requests=(), flipped=(flip,), unexplained=(flip,), notes=("n",)
+    )
     found = shown([], questions=[asked], notes=["first"])
     assert (found.flipped, found.unexplained, found.notes[:2]) == ((flip,), (flip,), ("first", "n"))
     assert [note.split()[0] for note in found.notes[2:]] == ["1", "1"]

@@ -9,8 +9,8 @@ from random import Random
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.question import ImpactQuery, impact_query
-from reconciler.usage.recorded import RecordedLimits
+from reconciler.usage.impact.query import ImpactQuery, impact_query
+from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType, Sample
 from reconciler.usage.series import summed
 from reconciler.usage.tags import Bucket, book, bucket_of, tags_of

@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
-from reconciler.wire import api_versions, frames, sasl_authenticate, sasl_handshake
-from reconciler.wire.api_versions import ApiRange
-from reconciler.wire.apis import API_VERSIONS, APIS, BY_KEY, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaApi
+from reconciler.wire import frames
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    APIS,
+    BY_KEY,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    KafkaApi,
+)
 from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.messages.api_versions import ApiRange
 from reconciler.wire.session import BrokerSession
 from reconciler.wire.session_events import Event
 

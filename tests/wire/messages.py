@@ -4,15 +4,6 @@ from types import ModuleType
 
 from hypothesis import strategies as st
 
-from reconciler.wire import (
-    api_versions,
-    describe_cluster,
-    describe_configs,
-    metadata,
-    sasl_authenticate,
-    sasl_handshake,
-    scram_credentials,
-)
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -22,6 +13,15 @@ from reconciler.wire.apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     KafkaApi,
+)
+from reconciler.wire.messages import (
+    api_versions,
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+    metadata,
+    sasl_authenticate,
+    sasl_handshake,
 )
 
 text = st.text(max_size=12)
@@ -65,9 +65,12 @@ REQUESTS: dict[str, st.SearchStrategy[object]] = {
         include_fenced=flags,
     ),
     "SaslHandshake": st.builds(sasl_handshake.SaslHandshakeRequest, mechanism=text),
-    "SaslAuthenticate": st.builds(sasl_authenticate.SaslAuthenticateRequest, token=st.binary(max_size=20)),
+    "SaslAuthenticate": st.builds(
+        sasl_authenticate.SaslAuthenticateRequest, token=st.binary(max_size=20)
+    ),
     "DescribeUserScramCredentials": st.builds(
-        scram_credentials.DescribeUserScramCredentialsRequest, users=st.one_of(st.none(), some(text))
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest,
+        users=st.one_of(st.none(), some(text)),
     ),
     "DescribeConfigs": st.builds(
         describe_configs.DescribeConfigsRequest,
@@ -111,7 +114,9 @@ _settings = st.builds(
     read_only=flags,
     source=int8,
     is_sensitive=flags,
-    synonyms=some(st.builds(describe_configs.ConfigSynonym, name=text, value=maybe_text, source=int8)),
+    synonyms=some(
+        st.builds(describe_configs.ConfigSynonym, name=text, value=maybe_text, source=int8)
+    ),
     config_type=int8,
     documentation=maybe_text,
 )
@@ -131,7 +136,9 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         metadata.MetadataResponse,
         throttle_time_ms=int32,
         brokers=some(
-            st.builds(metadata.MetadataBroker, node_id=int32, host=text, port=int32, rack=maybe_text)
+            st.builds(
+                metadata.MetadataBroker, node_id=int32, host=text, port=int32, rack=maybe_text
+            )
         ),
         cluster_id=maybe_text,
         controller_id=int32,
@@ -158,7 +165,9 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         ),
         operations=int32,
     ),
-    "SaslHandshake": st.builds(sasl_handshake.SaslHandshakeResponse, error_code=int16, mechanisms=some(text)),
+    "SaslHandshake": st.builds(
+        sasl_handshake.SaslHandshakeResponse, error_code=int16, mechanisms=some(text)
+    ),
     "SaslAuthenticate": st.builds(
         sasl_authenticate.SaslAuthenticateResponse,
         error_code=int16,
@@ -167,18 +176,22 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         session_lifetime_ms=int64,
     ),
     "DescribeUserScramCredentials": st.builds(
-        scram_credentials.DescribeUserScramCredentialsResponse,
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse,
         throttle_time_ms=int32,
         error_code=int16,
         error_message=maybe_text,
         users=some(
             st.builds(
-                scram_credentials.ScramUser,
+                describe_user_scram_credentials.ScramUser,
                 name=text,
                 error_code=int16,
                 error_message=maybe_text,
                 credentials=some(
-                    st.builds(scram_credentials.CredentialInfo, mechanism=int8, iterations=int32)
+                    st.builds(
+                        describe_user_scram_credentials.CredentialInfo,
+                        mechanism=int8,
+                        iterations=int32,
+                    )
                 ),
             )
         ),
@@ -206,7 +219,7 @@ MODULES: tuple[tuple[KafkaApi, ModuleType], ...] = (
     (API_VERSIONS, api_versions),
     (DESCRIBE_CONFIGS, describe_configs),
     (SASL_AUTHENTICATE, sasl_authenticate),
-    (DESCRIBE_USER_SCRAM_CREDENTIALS, scram_credentials),
+    (DESCRIBE_USER_SCRAM_CREDENTIALS, describe_user_scram_credentials),
     (DESCRIBE_CLUSTER, describe_cluster),
 )
 VERSIONS = [

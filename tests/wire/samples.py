@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from reconciler.wire.layout import EntryLayout, Part, Value
+from reconciler.wire.messages.entry_layout import EntryLayout, Part, Value
 
 LAYOUT = EntryLayout(
     slots=("user", "client-id", "ip"),

@@ -3,7 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
-from reconciler.wire.apis import API_VERSIONS, APIS, DESCRIBE_CLIENT_QUOTAS, SASL_HANDSHAKE, KafkaApi
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    APIS,
+    DESCRIBE_CLIENT_QUOTAS,
+    SASL_HANDSHAKE,
+    KafkaApi,
+)
 from reconciler.wire.frames import (
     correlation_id_of,
     decode_request,

@@ -9,19 +9,19 @@ from types import ModuleType
 import pytest
 
 from reconciler.errors import EncodeError
-from reconciler.wire import (
+from reconciler.wire import frames
+from reconciler.wire.apis import BY_KEY, KafkaApi
+from reconciler.wire.messages import (
     alter_client_quotas,
     api_versions,
     describe_client_quotas,
     describe_cluster,
     describe_configs,
-    frames,
+    describe_user_scram_credentials,
     metadata,
     sasl_authenticate,
     sasl_handshake,
-    scram_credentials,
 )
-from reconciler.wire.apis import BY_KEY, KafkaApi
 from reconciler.wire.primitives import WireReader, WireWriter
 from tests.wire import samples
 
@@ -38,7 +38,7 @@ MODULES: dict[int, ModuleType] = {
     18: api_versions,
     32: describe_configs,
     36: sasl_authenticate,
-    50: scram_credentials,
+    50: describe_user_scram_credentials,
     60: describe_cluster,
 }
 
@@ -92,9 +92,13 @@ REQUESTS: dict[tuple[int, str], object] = {
         include_documentation=True,
     ),
     (36, "plain"): sasl_authenticate.SaslAuthenticateRequest(token=b"\x01\x02\x03"),
-    (50, "some"): scram_credentials.DescribeUserScramCredentialsRequest(users=("alice", "zoë")),
+    (50, "some"): describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
+        users=("alice", "zoë")
+    ),
     (60, "plain"): describe_cluster.DescribeClusterRequest(include_operations=True),
-    (60, "controllers"): describe_cluster.DescribeClusterRequest(endpoint_type=describe_cluster.CONTROLLERS),
+    (60, "controllers"): describe_cluster.DescribeClusterRequest(
+        endpoint_type=describe_cluster.CONTROLLERS
+    ),
     (60, "fenced"): describe_cluster.DescribeClusterRequest(include_fenced=True),
     (48, "any"): describe_client_quotas.DescribeClientQuotasRequest(
         components=(("user", describe_client_quotas.ANY, None), ("ip", 0, "::1")), strict=True
@@ -137,7 +141,9 @@ RESPONSES: dict[tuple[int, str], object] = {
     (3, "operations"): replace(
         _METADATA, operations=5120, topics=(replace(_METADATA.topics[0], operations=264),)
     ),
-    (17, "full"): sasl_handshake.SaslHandshakeResponse(error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")),
+    (17, "full"): sasl_handshake.SaslHandshakeResponse(
+        error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")
+    ),
     (18, "full"): api_versions.ApiVersionsResponse(
         error_code=0,
         throttle_time_ms=7,
@@ -182,17 +188,19 @@ RESPONSES: dict[tuple[int, str], object] = {
     (36, "full"): sasl_authenticate.SaslAuthenticateResponse(
         error_code=58, error_message="no", token=b"\x04\x05", session_lifetime_ms=3_600_000
     ),
-    (50, "full"): scram_credentials.DescribeUserScramCredentialsResponse(
+    (50, "full"): describe_user_scram_credentials.DescribeUserScramCredentialsResponse(
         throttle_time_ms=2,
         users=(
-            scram_credentials.ScramUser(
+            describe_user_scram_credentials.ScramUser(
                 name="alice",
                 credentials=(
-                    scram_credentials.CredentialInfo(mechanism=1, iterations=4096),
-                    scram_credentials.CredentialInfo(mechanism=2, iterations=8192),
+                    describe_user_scram_credentials.CredentialInfo(mechanism=1, iterations=4096),
+                    describe_user_scram_credentials.CredentialInfo(mechanism=2, iterations=8192),
                 ),
             ),
-            scram_credentials.ScramUser(name="bob", error_code=91, error_message="none"),
+            describe_user_scram_credentials.ScramUser(
+                name="bob", error_code=91, error_message="none"
+            ),
         ),
     ),
     (60, "full"): _CLUSTER,
@@ -364,7 +372,9 @@ def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
     request = alter_client_quotas.decode_request(version, body)
-    assert request == alter_client_quotas.AlterClientQuotasRequest(alterations=ALTERATIONS, validate_only=True)
+    assert request == alter_client_quotas.AlterClientQuotasRequest(
+        alterations=ALTERATIONS, validate_only=True
+    )
 
 
 @pytest.mark.parametrize("vector", chosen("response", {49}), ids=name_of)
@@ -372,4 +382,6 @@ def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
     altered = alter_client_quotas.decode_response(version, body)
-    assert altered == alter_client_quotas.AlterClientQuotasResponse(throttle_time_ms=4, results=RESULTS)
+    assert altered == alter_client_quotas.AlterClientQuotasResponse(
+        throttle_time_ms=4, results=RESULTS
+    )

@@ -13,17 +13,7 @@ from functools import partial
 import pytest
 
 from reconciler.errors import DecodeError, FrameTooLarge, KquotaError, ProtocolError, TooManyItems
-from reconciler.wire import (
-    alter_client_quotas,
-    api_versions,
-    describe_client_quotas,
-    describe_cluster,
-    describe_configs,
-    frames,
-    metadata,
-    sasl_handshake,
-    scram_credentials,
-)
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -37,8 +27,20 @@ from reconciler.wire.apis import (
     SASL_HANDSHAKE,
     KafkaApi,
 )
-from reconciler.wire.describe_client_quotas import DescribeClientQuotasResponse
 from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.messages import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_user_scram_credentials,
+    metadata,
+    sasl_handshake,
+)
+from reconciler.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasResponse,
+)
 from reconciler.wire.varints import encode_varint
 from tests.wire.samples import LAYOUT
 
@@ -264,7 +266,13 @@ TABLE: list[tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes]] 
     (API_VERSIONS, 0, api_versions.decode_response, bytes(2), bytes(6)),
     (SASL_HANDSHAKE, 1, sasl_handshake.decode_response, bytes(2), bytes(2)),
     (ALTER_CLIENT_QUOTAS, 1, alter_client_quotas.decode_response, bytes(4), bytes(5)),
-    (DESCRIBE_USER_SCRAM_CREDENTIALS, 0, scram_credentials.decode_response, bytes(7), bytes(6)),
+    (
+        DESCRIBE_USER_SCRAM_CREDENTIALS,
+        0,
+        describe_user_scram_credentials.decode_response,
+        bytes(7),
+        bytes(6),
+    ),
     (
         DESCRIBE_CLIENT_QUOTAS,
         1,

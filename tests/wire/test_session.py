@@ -14,14 +14,7 @@ from reconciler.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from reconciler.wire import (
-    api_versions,
-    describe_client_quotas,
-    describe_cluster,
-    frames,
-    sasl_authenticate,
-    sasl_handshake,
-)
+from reconciler.wire import frames
 from reconciler.wire.apis import (
     API_VERSIONS,
     CLUSTER_BYTES,
@@ -32,17 +25,24 @@ from reconciler.wire.apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
+from reconciler.wire.messages import (
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    sasl_authenticate,
+    sasl_handshake,
+)
 from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.sasl.oauthbearer import OAuthBearerClient
 from reconciler.wire.sasl.plain import PlainClient
 from reconciler.wire.sasl.scram import SHA_256, ScramClient, ScramServer, make_credential
 from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, BrokerSession
 from reconciler.wire.session_events import (
-    SessionAuthenticated,
-    SessionClosed,
     Event,
     Negotiated,
     ReplyReceived,
+    SessionAuthenticated,
+    SessionClosed,
     SessionState,
     WorkNeeded,
 )
@@ -54,7 +54,8 @@ PLAIN = PlainClient(user="alice", password=PASSWORD)
 
 def cluster_answer(correlation_id: int, throttle_time_ms: int = 0) -> bytes:
     body = describe_cluster.encode_response(
-        2, describe_cluster.DescribeClusterResponse(cluster_id="c", throttle_time_ms=throttle_time_ms)
+        2,
+        describe_cluster.DescribeClusterResponse(cluster_id="c", throttle_time_ms=throttle_time_ms),
     )
     return frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
 
@@ -81,7 +82,9 @@ def closed(events: list[Event]) -> SessionClosed:
     return event
 
 
-def authenticating(mechanism: object = PLAIN, *, fraction: float = 0.9) -> tuple[BrokerSession, int]:
+def authenticating(
+    mechanism: object = PLAIN, *, fraction: float = 0.9
+) -> tuple[BrokerSession, int]:
     """A session whose handshake is sent, and its correlation id."""
     session = broker.new_session(uses_sasl=True)
     session.start()
@@ -358,7 +361,9 @@ def test_a_later_answer_does_not_shorten_the_wait_and_an_abandoned_one_counts() 
 def test_the_negotiation_itself_may_be_throttled() -> None:
     session = broker.new_session()
     session.start()
-    answer = api_versions.ApiVersionsResponse(error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000)
+    answer = api_versions.ApiVersionsResponse(
+        error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000
+    )
     session.feed(broker.versions_answer(3, 0, answer), now=1.0)
     assert not session.can_send(2.0)
     assert session.can_send(3.0)
@@ -434,7 +439,9 @@ def refusal_of(answer: sasl_authenticate.SaslAuthenticateResponse) -> ClientErro
 
 def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
     error = refusal_of(
-        sasl_authenticate.SaslAuthenticateResponse(error_code=58, error_message="Invalid username or password")
+        sasl_authenticate.SaslAuthenticateResponse(
+            error_code=58, error_message="Invalid username or password"
+        )
     )
     assert isinstance(error, AuthenticationError)
     assert error.message == "PLAIN failed: Invalid username or password"

@@ -1,6 +1,6 @@
 from reconciler.errors import ConnectError
 from reconciler.wire.apis import DESCRIBE_CLUSTER
-from reconciler.wire.session_events import SessionClosed, ReplyReceived, SessionState
+from reconciler.wire.session_events import ReplyReceived, SessionClosed, SessionState
 
 
 def test_a_reply_shows_its_size_and_not_its_bytes() -> None:

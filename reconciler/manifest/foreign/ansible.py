@@ -8,8 +8,12 @@ as none. Templates are Ansible's to expand; they are listed.
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
+from reconciler.manifest.foreign.collector import Files, ImportCollector
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+)
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -63,7 +67,9 @@ def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollecto
         if name == "when":
             collector.note(task.path, value.line, "the task has a condition; taken as if it held")
         elif name in _TURNS:
-            collector.note(task.path, value.line, f"the task has {name}, which only Ansible can expand")
+            collector.note(
+                task.path, value.line, f"the task has {name}, which only Ansible can expand"
+            )
     entries = call.need("entries")
     if not entries.is_list:
         raise entries.wrong("entries is no list; if it is a template, let Ansible expand it first")

@@ -9,8 +9,13 @@ the quota's override for the cluster.
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector
-from reconciler.manifest.foreign.trees import DocumentTree, documents, read_limit, only_cluster
+from reconciler.manifest.foreign.collector import Files, ImportCollector
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    only_cluster,
+    read_limit,
+)
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -62,7 +67,9 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
             _read_quota(quota, defaults, cluster, collector)
 
 
-def _check_cluster(quotas: Iterable[DocumentTree], defaults: DocumentTree | None, cluster: str | None) -> None:
+def _check_cluster(
+    quotas: Iterable[DocumentTree], defaults: DocumentTree | None, cluster: str | None
+) -> None:
     places: dict[str, str] = {}
     for quota in (*quotas, *([defaults] if defaults is not None else ())):
         clusters = quota.get(_CLUSTERS) if quota.is_mapping else None
@@ -72,7 +79,12 @@ def _check_cluster(quotas: Iterable[DocumentTree], defaults: DocumentTree | None
         only_cluster(places, cluster, "cluster of the enforcer", must_choose=True)
 
 
-def _read_quota(quota: DocumentTree, defaults: DocumentTree | None, cluster: str | None, collector: ImportCollector) -> None:
+def _read_quota(
+    quota: DocumentTree,
+    defaults: DocumentTree | None,
+    cluster: str | None,
+    collector: ImportCollector,
+) -> None:
     layers = [defaults, _of_cluster(defaults, cluster), quota]
     if cluster is not None:
         clusters = quota.get(_CLUSTERS)

@@ -6,8 +6,12 @@ which slots count and which are defaults; the names of the other slots are ignor
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
+from reconciler.manifest.foreign.collector import Files, ImportCollector
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+)
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -54,7 +58,9 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
     mark = resource.dig("metadata", "annotations", _DELETE)
     if mark is not None and mark.scalar_text() == "true":
-        collector.note(resource.path, resource.line, f"marked with {_DELETE}, so it is not declared")
+        collector.note(
+            resource.path, resource.line, f"marked with {_DELETE}, so it is not declared"
+        )
         return
     spec = resource.need("spec")
     kind = spec.need("type")
@@ -71,7 +77,9 @@ def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
     ]
     if ignored:
         collector.note(
-            resource.path, spec.line, f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}"
+            resource.path,
+            spec.line,
+            f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}",
         )
     collector.add(
         resource.path, spec.line, limits(spec.get("configs"), _KEYS), user=user, client_id=client_id

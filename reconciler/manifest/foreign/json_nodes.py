@@ -9,7 +9,13 @@ import re
 from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
-from reconciler.manifest.nodes import MappingNode, MappingEntry, SequenceNode, Node, ScalarNode
+from reconciler.manifest.syntax.nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+)
 
 MAX_DEPTH: Final = 200
 _BLANK: Final = re.compile(r"[ \t\r\n]*")

@@ -7,8 +7,12 @@ live, and that is said. An empty principal is the default user.
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
+from reconciler.manifest.foreign.collector import Files, ImportCollector
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+)
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 

@@ -12,7 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.collector import (
+    Files,
+    ImportCollector,
+    ImportedLimit,
+)
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
@@ -46,7 +50,9 @@ def _read_line(path: str, number: int, line: str, collector: ImportCollector) ->
         return
     readings = list(_readings(match.group(1)))
     pairs = len(readings)
-    unquoted = [candidate for candidate in readings if not any("'" in slot for slot in candidate[0] if slot)]
+    unquoted = [
+        candidate for candidate in readings if not any("'" in slot for slot in candidate[0] if slot)
+    ]
     if len(readings) > 1 and unquoted:
         readings = unquoted
     if len(readings) != 1:
@@ -69,7 +75,9 @@ def _read_line(path: str, number: int, line: str, collector: ImportCollector) ->
         )
     quota_limits = [
         ImportedLimit(key=key, text=value, line=number, live=True)
-        for key, _, value in (assignment.partition("=") for assignment in limits.split(", ") if assignment)
+        for key, _, value in (
+            assignment.partition("=") for assignment in limits.split(", ") if assignment
+        )
     ]
     collector.add(path, number, quota_limits, user=user, client_id=client_id, ip=ip)
 

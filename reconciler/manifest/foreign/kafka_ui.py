@@ -8,8 +8,12 @@ look alike; one that names only a user or only a client-id is taken for exactly 
 from collections import Counter
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector, Parts
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits
+from reconciler.manifest.foreign.collector import Files, ImportCollector, Parts
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+)
 from reconciler.quota.entity import ABSENT
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
@@ -34,12 +38,18 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
 
 def _entity_parts(record: DocumentTree) -> Parts:
-    return tuple((kind, name) for field, kind in _FIELDS if (name := record.text_field(field)) is not None)
+    return tuple(
+        (kind, name) for field, kind in _FIELDS if (name := record.text_field(field)) is not None
+    )
 
 
-def _read_record(record: DocumentTree, entity_parts: Parts, collector: ImportCollector, *, alike: bool) -> None:
+def _read_record(
+    record: DocumentTree, entity_parts: Parts, collector: ImportCollector, *, alike: bool
+) -> None:
     if not entity_parts:
-        collector.lose(record.path, record.line, "a default of some type; the answer does not say of which")
+        collector.lose(
+            record.path, record.line, "a default of some type; the answer does not say of which"
+        )
         return
     if alike:
         collector.lose(

@@ -6,8 +6,12 @@ Read in src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20)
 
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
-from reconciler.manifest.foreign.trees import DocumentTree, documents
+from reconciler.manifest.foreign.collector import (
+    Files,
+    ImportCollector,
+    ImportedLimit,
+)
+from reconciler.manifest.foreign.document_tree import DocumentTree, documents
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Slot
 
 _DEFAULT: Final = "<default>"
@@ -29,7 +33,9 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
 
 def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
-    entity_parts = tuple((part.need("type").text(), _name(part)) for part in quota.need("entity").items())
+    entity_parts = tuple(
+        (part.need("type").text(), _name(part)) for part in quota.need("entity").items()
+    )
     values = quota.get("values")
     quota_limits = [
         ImportedLimit(
@@ -43,7 +49,10 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
     foreign = sorted({kind for kind, _ in entity_parts} - set(ENTITY_TYPES))
     if foreign:
         collector.lose(
-            quota.path, quota.line, f"{foreign[0]} is an entity type that manifests do not know", entity_parts
+            quota.path,
+            quota.line,
+            f"{foreign[0]} is an entity type that manifests do not know",
+            entity_parts,
         )
         return
     slots: dict[str, Slot] = dict(entity_parts)

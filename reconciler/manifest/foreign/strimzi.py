@@ -8,8 +8,13 @@ its own name) says which cluster a resource is for.
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.gathering import Files, ImportCollector
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits, only_cluster
+from reconciler.manifest.foreign.collector import Files, ImportCollector
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+    only_cluster,
+)
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 

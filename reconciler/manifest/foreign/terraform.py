@@ -12,9 +12,18 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import hcl
-from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.collector import (
+    Files,
+    ImportCollector,
+    ImportedLimit,
+)
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    documents,
+    limits,
+    only_cluster,
+)
 from reconciler.manifest.foreign.json_nodes import looks_like_json
-from reconciler.manifest.foreign.trees import DocumentTree, documents, limits, only_cluster
 from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 
 TYPE: Final = "kafka_quota"
@@ -76,11 +85,17 @@ def _read_written(path: str, resource: hcl.ResourceBlock, collector: ImportColle
     expands = [name for name in _EXPANDS if name in resource.attributes]
     if expands:
         line = resource.attributes[expands[0]].line
-        raise _wrong(path, line, f"{resource.type}.{resource.name} is made by {expands[0]}; {_SHOW}")
+        raise _wrong(
+            path, line, f"{resource.type}.{resource.name} is made by {expands[0]}; {_SHOW}"
+        )
     if any(block.startswith("dynamic") for block in resource.blocks):
-        raise _wrong(path, resource.line, f"{resource.type}.{resource.name} has a dynamic block; {_SHOW}")
+        raise _wrong(
+            path, resource.line, f"{resource.type}.{resource.name} has a dynamic block; {_SHOW}"
+        )
     if resource.type == COMPOSITE:
-        pairs = [_written_slot(path, resource, entity, "type", "name") for entity in resource.entities]
+        pairs = [
+            _written_slot(path, resource, entity, "type", "name") for entity in resource.entities
+        ]
         slots = _composite(path, resource.line, pairs)
     elif resource.type == TYPE:
         slots = _slots(
@@ -103,7 +118,11 @@ def _read_written(path: str, resource: hcl.ResourceBlock, collector: ImportColle
 
 
 def _written_slot(
-    path: str, resource: hcl.ResourceBlock, attributes: Mapping[str, hcl.Value], kind_key: str, name_key: str
+    path: str,
+    resource: hcl.ResourceBlock,
+    attributes: Mapping[str, hcl.Value],
+    kind_key: str,
+    name_key: str,
 ) -> tuple[int, str, str]:
     """Line, type and name of an entity; "" is the default."""
     kind, name = attributes.get(kind_key), attributes.get(name_key)
@@ -143,7 +162,11 @@ def _wrong(path: str, line: int, message: str) -> ManifestErrors:
 
 
 def _add(
-    path: str, line: int, quota_limits: list[ImportedLimit], slots: Mapping[str, Slot], collector: ImportCollector
+    path: str,
+    line: int,
+    quota_limits: list[ImportedLimit],
+    slots: Mapping[str, Slot],
+    collector: ImportCollector,
 ) -> None:
     slots_by_field = {kind.replace("-", "_"): slot for kind, slot in slots.items()}
     collector.add(path, line, quota_limits, **slots_by_field)
@@ -184,7 +207,9 @@ def _managed_resources(module: DocumentTree) -> Iterator[DocumentTree]:
     """The managed resources of a module and of those in it."""
     resources, modules = module.get("resources"), module.get("child_modules")
     for resource in resources.items() if resources is not None else ():
-        if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field("mode") == "managed":
+        if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field(
+            "mode"
+        ) == "managed":
             yield resource
     for inner in modules.items() if modules is not None else ():
         yield from _managed_resources(inner)

@@ -17,7 +17,11 @@ from reconciler.manifest.foreign import (
     strimzi,
     terraform,
 )
-from reconciler.manifest.foreign.gathering import Files, ImportCollector, ImportResult
+from reconciler.manifest.foreign.collector import (
+    Files,
+    ImportCollector,
+    ImportResult,
+)
 
 
 class FormatReader(Protocol):

@@ -1,5 +1,5 @@
 // What stands on the page for one cluster, section by section. Rows are lists of numbers; their order is that of
-// reconciler/render/html_facts.py, where each list is described.
+// reconciler/render/html/facts.py, where each list is described.
 
 /** A section with its place in the list of sections; `amount` is shown beside the title. */
 function section(id, title, amount, ...children) {
@@ -111,7 +111,7 @@ function affectedSection(look) {
     }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No client is known that could be asked about."));
 }
 
-/** What the plan does to recorded use; rows are those of reconciler/render/recorded.py. */
+/** What the plan does to recorded use; rows are those of reconciler/render/recorded_use.py. */
 function recordedSection(look) {
   const found = look.recorded;
   if (found === null) return null;

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
-from reconciler import foreign_json
+from reconciler.base import bounded_json
 from reconciler.errors import AuthenticationError, EncodeError
 
 NAME: Final = "OAUTHBEARER"
@@ -67,7 +67,7 @@ class OAuthBearerClient:
 def _complaint(challenge: bytes) -> str:
     """The status of the server's answer, short and printable; nothing else of it is kept."""
     try:
-        answer: object = foreign_json.parse(challenge, most_bytes=foreign_json.SMALL)
+        answer: object = bounded_json.parse(challenge, most_bytes=bounded_json.SMALL)
     except ValueError:
         return "no reason given"
     fields = cast("dict[object, object]", answer) if isinstance(answer, dict) else {}

@@ -45,7 +45,9 @@ class ServerCredential:
     server_key: bytes = field(repr=False)
 
 
-def make_credential(mechanism: str, *, password: str, salt: bytes, iterations: int) -> ServerCredential:
+def make_credential(
+    mechanism: str, *, password: str, salt: bytes, iterations: int
+) -> ServerCredential:
     """A server's credential for ``password``; takes as long as PBKDF2 with ``iterations`` does."""
     digest = _digest(mechanism)
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)

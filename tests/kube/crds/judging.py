@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest import explain, verdict
+from reconciler.manifest import explanation, schema_check
 from reconciler.manifest.document import DocumentDeclined, from_resource
-from reconciler.manifest.nodes import from_json
-from reconciler.manifest.rules import rate
+from reconciler.manifest.rules.client_quota import rate
+from reconciler.manifest.syntax.nodes import from_json
 from reconciler.quota.keys import FIELDS, RULES
 from tests.servers.kube.api import Answer, Api
 
@@ -35,7 +35,7 @@ EXACT: Final = 2**53
 def ours(document: Mapping[str, Any]) -> bool:
     """Our verdict: the schema with its rules and, for a quota, the hand-written reader as well."""
     kind = document["kind"]
-    accepted = verdict.accepted(kind, document)
+    accepted = schema_check.accepted(kind, document)
     if kind == "ClientQuota":
         try:
             from_resource(document)
@@ -75,7 +75,10 @@ def lost(document: Mapping[str, Any]) -> bool:
     spec = document.get("spec")
     limits = spec.get("limits") if isinstance(spec, dict) else None
     return isinstance(limits, dict) and any(
-        type(value) is int and abs(value) > EXACT and not RULES[key].is_integer and not _held(key, value)
+        type(value) is int
+        and abs(value) > EXACT
+        and not RULES[key].is_integer
+        and not _held(key, value)
         for field, key in FIELDS.items()
         if (value := limits.get(field)) is not None
     )
@@ -103,7 +106,8 @@ def judge(api: Api, document: Mapping[str, Any]) -> bool:
     answer = dry_run(api, document)
     assert answer.status in {201, 400, 422}, answer.message
     reasons = [
-        problem.message for problem in explain.problems(document["kind"], from_json(document), "")
+        problem.message
+        for problem in explanation.problems(document["kind"], from_json(document), "")
     ]
     assert ours(document) is (not reasons), "a document is declined without a reason, or with one"
     if not reasons:

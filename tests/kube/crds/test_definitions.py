@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifest import schema, verdict
+from reconciler.manifest import schema, schema_check
 from reconciler.manifest.schema import CRDS
 from tests.kube.crds.documents import schema_of
 from tests.kube.crds.judging import dry_run
 from tests.kube.crds.resources import PLURALS, condition, create, in_default, set_status
+from tests.manifest.rules.test_client_quota import BROKEN, RULES
 from tests.manifest.samples import quota
-from tests.manifest.test_rules import BROKEN, RULES
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -179,7 +179,7 @@ def test_clusters_are_selected_by_class_and_policy(
 
 def spoken(name: str, document: dict[str, Any]) -> bool:
     """Whether a rule, and not the schema before it, refuses the document."""
-    return RULES[name].cel != "" and verdict.fits(schema.load(document["kind"]), document)
+    return RULES[name].cel != "" and schema_check.fits(schema.load(document["kind"]), document)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tests.kube.crds import documents, judging
 from tests.kube.crds.documents import PLACES, put
 from tests.kube.crds.resources import in_default
 from tests.kube.crds.values import listed, own
+from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
 from tests.manifest.samples import FORMS, cluster, quota
-from tests.manifest.test_rules import ACCEPTED, BROKEN
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ from reconciler.manifest.schema import CRDS
 from tests.kube.crds import documents
 from tests.kube.crds.documents import CRD_FOLDER, schema_of
 from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
+from tests.manifest.rules.test_client_quota import ACCEPTED
 from tests.manifest.samples import FORMS, cluster, quota
-from tests.manifest.test_rules import ACCEPTED
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import CRDS as NEW
 from tests.servers.kube.cluster import KubeCluster

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from reconciler.kube import shards
-from reconciler.quota.owned import OwnershipRecords
+from reconciler.kube.records import config_maps
+from reconciler.quota.ownership import OwnershipRecords
 from reconciler.render.names import entity_text
 from tests.kube.e2e.world import Operator, World
 from tests.servers import ping, raw_quotas
@@ -58,11 +58,11 @@ def records(world: World) -> OwnershipRecords:
     """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     said = world.kube.kubectl(
-        "get", "configmaps", "-n", world.place.namespace, "-l", shards.selector(cluster_id),
+        "get", "configmaps", "-n", world.place.namespace, "-l", config_maps.selector(cluster_id),
         "-o", "json",
     )  # fmt: skip
     found = json.loads(said.stdout)["items"]
-    return shards.read(cluster_id, found).remainder
+    return config_maps.read(cluster_id, found).remainder
 
 
 def orphans(world: World) -> set[str]:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.faults import FOREVER, Fault, Refuse
-from reconciler.sandbox.rules import BrokerFailure
 from tests.cli.brokers import SandboxThread
 from tests.kube.e2e.world import Obj, Operator, World, eventually
 from tests.servers.ports import free_ports

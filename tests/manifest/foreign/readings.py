@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifest.foreign.gathering import ImportResult
+from reconciler.manifest.foreign.collector import ImportResult
 from reconciler.manifest.foreign.tools import read_files
-from reconciler.manifest.load import load_files
-from reconciler.manifest.write import documents_text
-from reconciler.quota.desired import merge
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.writer import documents_text
 from reconciler.quota.entity import parts
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.state import set_values
 from reconciler.render.names import entity_text
 

@@ -50,7 +50,11 @@ def test_an_object_keeps_literals_beside_what_is_none():
     (found,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
     assert isinstance(found, hcl.HclObject)
     assert [key for key, _ in found.entries] == ["a", "b", "c"]
-    assert [type(value) for _, value in found.entries] == [hcl.HclLiteral, hcl.HclLiteral, hcl.HclExpression]
+    assert [type(value) for _, value in found.entries] == [
+        hcl.HclLiteral,
+        hcl.HclLiteral,
+        hcl.HclExpression,
+    ]
 
 
 def test_blocks_inside_are_named_and_stepped_over():

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.nodes import MappingNode, SequenceNode, Node, ScalarNode, find
+from reconciler.manifest.syntax.nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    find,
+)
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

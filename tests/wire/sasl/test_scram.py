@@ -9,9 +9,9 @@ from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.sasl.scram import (
     SHA_256,
     SHA_512,
-    ServerCredential,
     ScramClient,
     ScramServer,
+    ServerCredential,
     escape,
     make_credential,
     unescape,

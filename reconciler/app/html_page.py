@@ -1,0 +1,37 @@
+"""HTML pages from the command line: the files of ``render/page`` are read here and handed to the pure renderer."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from reconciler import __version__
+from reconciler.base.clock import SystemClock
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.page import (
+    SCRIPTS,
+    STYLES,
+    TEMPLATE,
+    PageFiles,
+    page_html,
+)
+
+
+def page_files() -> PageFiles:
+    """The parts of every page, as they are installed with the package."""
+    folder = files("reconciler.render").joinpath("page")
+
+    def joined(names: Sequence[str]) -> str:
+        return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+    return PageFiles(template=joined([TEMPLATE]), style=joined(STYLES), script=joined(SCRIPTS))
+
+
+def page_of(looks: Sequence[ClusterPage], *, page: str) -> str:
+    """A page about these clusters, made now.
+
+    Args:
+        looks: The clusters; people choose between several.
+        page: ``plan`` or ``report``.
+    """
+    return page_html(
+        looks, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__
+    )

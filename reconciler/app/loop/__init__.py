@@ -1,0 +1,36 @@
+"""Serial passes over a cluster, again and again: what ``operator`` and ``watch`` share. Knows no Kubernetes.
+
+    mailbox = Mailbox(clock=clock)                                  # handlers only put keys
+    passes = Passes("prod", clock=clock, window=RemovalWindow(store, seconds=3600.0))
+    loop = ClusterLoop("prod", mailbox=mailbox, work=work, pace=lambda: pace, clock=clock, random=random.random)
+    await supervise({"loop prod": loop.run(stop), ...}, stop)
+
+``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that ends in ``await passes.run(ports, orders, desired)``.
+"""
+
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
+from reconciler.app.loop.intervals import LoopIntervals
+from reconciler.app.loop.mailbox import KeyBatch, Mailbox
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import (
+    MemoryRemovals,
+    RemovalStore,
+    RemovalWindow,
+)
+from reconciler.app.loop.task_supervisor import supervise
+from reconciler.errors import TaskDied
+
+__all__ = [
+    "ClusterLoop",
+    "KeyBatch",
+    "LoopIntervals",
+    "LoopOutcome",
+    "LoopTrigger",
+    "Mailbox",
+    "MemoryRemovals",
+    "ReconcileRunner",
+    "RemovalStore",
+    "RemovalWindow",
+    "TaskDied",
+    "supervise",
+]

@@ -1,0 +1,174 @@
+"""One serial loop over one cluster: when a pass is due, why, and what follows from how it ended."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.app.loop.intervals import LoopIntervals, Random
+from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.wait import unless, until_ended
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock
+
+_LOG: Final = logging.getLogger("reconciler.app.loop")
+
+_SLACK_SECONDS: Final = 0.001
+"""Event loops wake up to one tick of their clock early; that much too early is in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTrigger:
+    """Why the work is called. It compares everything whatever stands here.
+
+    Attributes:
+        keys: What was said to have changed, in the order of arrival.
+        everything: Whether more was said than could be remembered.
+        resync: Whether the interval is over, or nothing was looked at before.
+        retry: Whether an earlier pass failed and is tried again.
+    """
+
+    keys: tuple[str, ...] = ()
+    everything: bool = False
+    resync: bool = False
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOutcome:
+    """How a pass ended, as far as the loop has to know.
+
+    Attributes:
+        retry: Whether it failed in a way that time may heal.
+        note: What went wrong, for the log; "" = nothing.
+        confirm: Whether it observed something that needs another observation soon, such as drift.
+    """
+
+    retry: bool = False
+    note: str = ""
+    confirm: bool = False
+
+
+Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
+
+
+class ClusterLoop:
+    """Calls the work again and again, never twice at a time.
+
+    A pass follows a message at once (after lingering), the interval, a retriable failure (after a growing wait), or an
+    observation that needs another one (after a few seconds).
+    A message also ends the wait after a failure, because it may be what heals it; the gap keeps that from
+    running hot, and the failures still count. A terminal failure waits for a message or the resync.
+
+    Args:
+        name: Of the cluster, for the log.
+        mailbox: What wakes it.
+        work: One pass. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a bug.
+        pace: The rhythm, asked anew before each wait.
+        clock: Time.
+        random: For jitter.
+
+    Attributes:
+        last_started: When the newest pass began, in seconds since the epoch; ``None`` = none yet.
+        last_ended: When the newest finished pass ended, likewise.
+        failures: Retriable failures in a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mailbox: Mailbox,
+        work: Work,
+        pace: Callable[[], LoopIntervals],
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        self.name = name
+        self.mailbox = mailbox
+        self.last_started: float | None = None
+        self.last_ended: float | None = None
+        self.failures = 0
+        self._work, self._pace, self._clock, self._random = work, pace, clock, random
+        # In monotonic seconds; the first pass is a resync and due at once.
+        self._rested_at = clock.monotonic()
+        self._resync_at = clock.monotonic()
+        self._retry_at: float | None = None
+        self._confirm_at: float | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Pass after pass until ``stop`` is set; a pass under way is then cancelled and waited for.
+
+        Raises:
+            Exception: What the work raised and no ``KquotaError`` is: a bug.
+        """
+        while not stop.is_set():
+            wake = await unless(stop, self._next())
+            if wake is None:
+                return
+            task = asyncio.ensure_future(self._pass(wake))
+            stopping = asyncio.ensure_future(stop.wait())
+            cancelled = False
+            try:
+                _ = await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                cancelled = True
+            _ = stopping.cancel()
+            _ = task.cancel()
+            cancelled = await until_ended(task, cancelled=cancelled)
+            if not task.cancelled():
+                task.result()
+            if cancelled:
+                raise asyncio.CancelledError
+
+    # -- when ---------------------------------------------------------------------------------------
+
+    async def _next(self) -> LoopTrigger:
+        """Wait until a pass is due; nothing is taken from the mailbox before."""
+        pace = self._pace()
+        remaining_rest = self._rested_at - self._clock.monotonic()
+        if remaining_rest > 0:
+            await self._clock.sleep(remaining_rest)
+        while True:
+            times = self._resync_at, self._retry_at, self._confirm_at
+            due = min(due_time for due_time in times if due_time is not None)
+            batch = await self.mailbox.batch(
+                linger=pace.linger, max_keys=pace.batch, timeout=due - self._clock.monotonic()
+            )
+            now = self._clock.monotonic() + _SLACK_SECONDS
+            if not batch.is_empty or now >= due:
+                return LoopTrigger(
+                    keys=batch.keys,
+                    everything=batch.everything,
+                    resync=now >= self._resync_at,
+                    retry=self.failures > 0,
+                )
+
+    # -- and then -----------------------------------------------------------------------------------
+
+    async def _pass(self, wake: LoopTrigger) -> None:
+        self.last_started = self._clock.now()
+        started = self._clock.monotonic()
+        if wake.resync:
+            self._resync_at = started + self._pace().resync_after(self._random)
+        try:
+            turn = await self._work(wake)
+        except KquotaError as error:
+            turn = LoopOutcome(retry=error.retriable, note=str(error))
+        self.last_ended = self._clock.now()
+        self._follow(turn)
+
+    def _follow(self, turn: LoopOutcome) -> None:
+        pace, ended = self._pace(), self._clock.monotonic()
+        self._rested_at = ended + pace.gap
+        self._confirm_at = ended + pace.confirm if turn.confirm else None
+        if not turn.retry:
+            self.failures, self._retry_at = 0, None
+            if turn.note:
+                _LOG.warning("%s: %s", self.name, turn.note)
+            return
+        self.failures += 1
+        wait = pace.retry_after(self.failures, self._random)
+        self._retry_at = ended + wait
+        _LOG.warning("%s: %s; next try in %.1f s", self.name, turn.note or "failed", wait)

@@ -1,0 +1,58 @@
+"""What a loop does after a pass: whether time alone may heal what is left."""
+
+from reconciler.app.loop.cluster_loop import LoopOutcome
+from reconciler.errors import Interrupted
+from reconciler.quota.outcome import Applied, Rejected
+from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
+
+
+def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
+    """Whether the pass is tried again soon, and what stands in the log beside the waiting time.
+
+    What a guard withholds, what the broker refuses, and what is held because of either waits for a message or the
+    resync: to try again changes nothing.
+    """
+    error = reconciliation.error
+    if isinstance(error, Interrupted):
+        return LoopOutcome()
+    if error is not None:
+        hint = f"; {error.hint}" if error.hint and not error.retriable else ""
+        return LoopOutcome(retry=error.retriable, note=f"{error}{hint}")
+    note = (
+        ""
+        if reconciliation.outcome is None or reconciliation.outcome.complete
+        else _unfinished(reconciliation, reconciliation.outcome)
+    )
+    return LoopOutcome(retry=bool(note), note=note, confirm=needs_confirmation(reconciliation))
+
+
+def needs_confirmation(reconciliation: Reconciliation) -> bool:
+    """Whether the pass observed drift that has to be observed again before it counts."""
+    return reconciliation.error is None and not all(
+        observation.confirmed for observation in reconciliation.observations
+    )
+
+
+def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
+    """What may look different in a moment, in words; "" = nothing."""
+    unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
+    unseen = sum(isinstance(pair_outcome.result, Applied) and pair_outcome.visibility in {PairVisibility.NOT_YET, PairVisibility.UNCHECKED}
+                 for pair_outcome in outcome.pairs)  # fmt: skip
+    is_refused = bool(reconciliation.withheld) or any(
+        isinstance(pair_outcome.result, Rejected) for pair_outcome in outcome.pairs
+    )
+    held_count = 0 if is_refused else outcome.count("HELD")
+    words = [
+        f"{count} {adjective}"
+        for count, adjective in (
+            (unknown, "of unknown fate or not sent"),
+            (unseen, "not yet visible on every broker"),
+            (held_count, "held"),
+        )
+        if count
+    ]
+    if outcome.failure:
+        words.append(outcome.failure)
+    if not outcome.recorded and not outcome.failure:
+        words.append("the records could not be written")
+    return ", ".join(words)

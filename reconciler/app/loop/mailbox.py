@@ -1,0 +1,96 @@
+"""Keys of what changed, waiting for the next pass: bounded, each once, never lost."""
+
+import asyncio
+from dataclasses import dataclass
+
+from reconciler.app.loop.wait import passes_or
+from reconciler.errors import ConfigError
+from reconciler.ports import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyBatch:
+    """What was in a mailbox.
+
+    Attributes:
+        keys: Each key once, in the order of their first arrival.
+        everything: Whether keys were forgotten because there were too many: anything may have changed.
+    """
+
+    keys: tuple[str, ...] = ()
+    everything: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was there."""
+        return not self.keys and not self.everything
+
+
+class Mailbox:
+    """A set of keys with a limit, for one reader. All methods belong to one event loop.
+
+    Args:
+        clock: For lingering and timeouts.
+        limit: Most keys that are kept; with more, all are forgotten and "everything" is remembered.
+    """
+
+    def __init__(self, *, clock: Clock, limit: int = 10_000) -> None:
+        if limit < 1:
+            raise ConfigError(f"a mailbox holds at least one key, not {limit}", key="limit")
+        self._clock = clock
+        self._limit = limit
+        self._keys: dict[str, None] = {}
+        self._everything = False
+        self._arrived = asyncio.Event()
+        self._full = asyncio.Event()
+        self._most = limit
+
+    def put(self, key: str) -> None:
+        """Leave a key; never blocks, and a key that is there already is not left twice."""
+        if not self._everything and key not in self._keys:
+            if len(self._keys) >= self._limit:
+                self.put_everything()
+                return
+            self._keys[key] = None
+        self._ring()
+
+    def put_everything(self) -> None:
+        """Say that anything may have changed; single keys say no more then."""
+        self._everything = True
+        self._keys.clear()
+        self._ring()
+
+    @property
+    def depth(self) -> int:
+        """How many keys are waiting; the limit where they are no longer counted."""
+        return self._limit if self._everything else len(self._keys)
+
+    async def batch(self, *, linger: float, max_keys: int, timeout: float | None) -> KeyBatch:  # noqa: ASYNC109 - an empty batch says that time is up
+        """Everything that is waiting, once there is something.
+
+        A pass looks at everything anyway, so all keys are handed over: ``max_keys`` only says when not to wait for more.
+
+        Args:
+            linger: Seconds to wait for more after the first key.
+            max_keys: With so many keys there is no more lingering.
+            timeout: Seconds to wait for the first key; ``None`` = without end, 0 or less = only what is there.
+
+        Returns:
+            The keys; an empty batch where the time was up. If the caller is cancelled meanwhile, every key stays.
+        """
+        if await passes_or(self._clock, timeout, self._arrived):
+            self._most = max_keys
+            self._full.clear()
+            self._ring()
+            _ = await passes_or(self._clock, linger, self._full)
+        batch = KeyBatch(keys=tuple(self._keys), everything=self._everything)
+        self._keys.clear()
+        self._everything = False
+        self._arrived.clear()
+        self._full.clear()
+        return batch
+
+    def _ring(self) -> None:
+        self._arrived.set()
+        if self._everything or len(self._keys) >= self._most:
+            self._full.set()

@@ -1,0 +1,173 @@
+"""Passes with a memory: removals of the window before the guards, drift of earlier looks before a correction."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+
+from reconciler.app.loop.removal_window import RemovalWindow
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock
+from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.removal_budgets import (
+    RemovalAllowance,
+    counts_as_removal,
+    counts_of,
+    tenant_of,
+)
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unrefused
+
+
+class ReconcileRunner:
+    """All passes over one cluster, one after the other.
+
+    Args:
+        name: Of the QuotaCluster.
+        clock: Time.
+        window: Removals of the last while; may be replaced between passes when its length changes.
+        vigil: What is remembered of drift.
+
+    Attributes:
+        vigil: What is remembered of drift after the newest pass.
+        window: See above.
+    """
+
+    def __init__(
+        self, name: str, *, clock: Clock, window: RemovalWindow, vigil: DriftTracker | None = None
+    ) -> None:
+        self.name = name
+        self.window = window
+        self.vigil = DriftTracker() if vigil is None else vigil
+        self._clock = clock
+        # Removals of the pass before that were counted and whose fate is unknown.
+        self._open: frozenset[Pair] = frozenset()
+        self._asked_since: dict[Pair, float] = {}
+
+    async def run(
+        self,
+        ports: ReconcilePorts,
+        orders: ReconcileOptions,
+        desired: DesiredState,
+        *,
+        counts_drift: bool = True,
+        refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+    ) -> Reconciliation:
+        """One pass. Never raises for what happened in it.
+
+        Args:
+            ports: The outside world.
+            orders: What it is told.
+            desired: All documents, without conflicts.
+            counts_drift: Whether differences may count as drift now; not while an earlier leader's writes may land.
+            refuses_removals: Why no removal of a plan may be made now; "" = nothing is known against them.
+
+        Returns:
+            The pass with what is remembered of drift. A window that cannot be read or written is its error.
+        """
+        at = self._clock.now()
+        try:
+            history = await self.window.history(at)
+        except KquotaError as error:
+            ended = self._clock.now()
+            return Reconciliation(
+                cluster=self.name,
+                error=error,
+                observations=self.vigil.observations,
+                started_at=at,
+                ended_at=ended,
+            )
+        counted_pairs: dict[Pair, str] = {}
+
+        def corrects(change: QuotaChange) -> bool:
+            return counts_drift and self.vigil.corrects(change, at)
+
+        async def count(plan: Plan, owned: OwnershipRecords) -> None:
+            # Before anything is sent, so that a crash cannot hide a removal from the budget. What is tried again was counted.
+            new = [
+                change
+                for change in plan.changes
+                if counts_as_removal(change) and (change.entity, change.key) not in self._open
+            ]
+            counted_pairs.update({(change.entity, change.key): tenant_of(change) for change in new})
+            await self.window.add(counts_of(new, owned, at=at), at)
+
+        reconciliation = await run_pass(
+            ports,
+            orders,
+            desired,
+            cluster=self.name,
+            corrects=corrects,
+            before_sending=count,
+            refuses_removals=refuses_removals,
+            allotment=RemovalAllowance(
+                history=history,
+                now=at,
+                window=self.window.seconds,
+                paid=self._open,
+                asked_since=self._asked_since,
+            ),
+            fenced=not counts_drift,
+        )
+        self._remember_waiting(reconciliation, at)
+        vigil = self.vigil
+        if reconciliation.preview is not None:
+            vigil = vigil.after(
+                reconciliation.preview.plan,
+                corrected=corrected(reconciliation.outcome),
+                now=reconciliation.started_at,
+                first_seen=reconciliation.drift_since,
+            )
+        # Drift that was known before is still shown while nothing counts, or it would be taken for over.
+        sightings = vigil.observations
+        if counts_drift:
+            self.vigil = vigil
+        try:
+            await self._settle(counted_pairs, reconciliation.outcome, at)
+        except KquotaError as error:
+            reconciliation = replace(reconciliation, error=reconciliation.error or error)
+        return replace(reconciliation, observations=sightings)
+
+    def _remember_waiting(self, reconciliation: Reconciliation, at: float) -> None:
+        """Since when removals wait for their budget, so that those that come later do not go first."""
+        if reconciliation.preview is None:
+            return
+        waiting = (
+            (withheld.change.entity, withheld.change.key)
+            for withheld in reconciliation.withheld
+            if counts_as_removal(withheld.change)
+        )
+        self._asked_since = {pair: self._asked_since.get(pair, at) for pair in waiting}
+
+    async def _settle(
+        self, counted_pairs: Mapping[Pair, str], outcome: Outcome | None, at: float
+    ) -> None:
+        """Take back what was counted and did not happen."""
+        sent_pairs: set[Pair] = set()
+        unknown: set[Pair] = set()
+        for pair_outcome in () if outcome is None else outcome.pairs:
+            pair = pair_outcome.change.entity, pair_outcome.change.key
+            if isinstance(pair_outcome.result, Applied | Unknown):
+                sent_pairs.add(pair)
+            if (
+                isinstance(pair_outcome.result, Unknown)
+                and pair_outcome.visibility is not PairVisibility.VISIBLE
+            ):
+                unknown.add(pair)
+        self._open = frozenset(unknown)
+        unsent = Counter(tenant for pair, tenant in counted_pairs.items() if pair not in sent_pairs)
+        await self.window.take_back(unsent, at)
+
+
+def corrected(outcome: Outcome | None) -> Collection[Pair]:
+    """The pairs whose drift was written over, or may have been."""
+    return frozenset(
+        (pair_outcome.change.entity, pair_outcome.change.key)
+        for pair_outcome in (() if outcome is None else outcome.pairs)
+        if pair_outcome.change.cause is Cause.DRIFT
+        and isinstance(pair_outcome.result, Applied | Unknown)
+    )

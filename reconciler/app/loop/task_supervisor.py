@@ -1,0 +1,82 @@
+"""Tasks that live and die together: one that ends or fails takes the process with it, and is named."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from reconciler.errors import TaskDied
+
+PATIENCE_SECONDS: Final = 25.0
+"""How long a cancelled task may take: a request under way (10 s) and what has to be written after it. Below the
+30 s that Kubernetes and systemd leave by default before they kill."""
+
+
+async def supervise(
+    tasks: Mapping[str, Coroutine[Any, Any, None]],
+    stop: asyncio.Event,
+    *,
+    patience: float = PATIENCE_SECONDS,
+) -> None:
+    """Run coroutines beside each other until ``stop`` is set.
+
+    A task that ends or fails before that sets ``stop``. The others are then cancelled and waited for; what does
+    not end in time is cancelled once more, and given up.
+
+    Args:
+        tasks: By name.
+        stop: Set from outside (a signal) or by the first task that ends.
+        patience: Seconds for all to end after they were cancelled.
+
+    Raises:
+        TaskDied: A task ended by itself, failed, or did not end; ``__cause__`` is what it raised.
+    """
+    running = {asyncio.ensure_future(work): name for name, work in tasks.items()}
+    stopping = asyncio.ensure_future(stop.wait())
+    died: TaskDied | None = None
+    try:
+        finished, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.is_set():
+            died = _first_death(
+                [(name, task) for task, name in running.items() if task in finished]
+            )
+    finally:
+        # Before anybody is cancelled, so that a task that turns its cancellation into an answer still ends.
+        stop.set()
+        _ = stopping.cancel()
+        late = await _ended(running, patience)
+    # A task that fails while all are told to stop still has to be heard.
+    died = died or _failed(running)
+    if died is None and late:
+        died = TaskDied(f"{', '.join(late)} did not end within {patience:g} s", name=late[0])
+    if died is not None:
+        raise died from died.reason
+
+
+async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
+    """Cancel all, wait, cancel again what hangs; the names of what still does not end."""
+    pending = {task for task in running if not task.done()}
+    for _ in range(2):
+        if pending:
+            for task in pending:
+                _ = task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=patience)
+    return sorted(running[task] for task in pending)
+
+
+def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
+    """Of tasks that ended at the same moment, one that failed says more than one that just ended."""
+    for name, task in finished:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            return _death(name, error)
+    return TaskDied(f"{finished[0][0]} ended, although nobody asked it to", name=finished[0][0])
+
+
+def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
+    for task, name in running.items():
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            return _death(name, error)
+    return None
+
+
+def _death(name: str, error: BaseException) -> TaskDied:
+    return TaskDied(f"{name} died: {type(error).__name__}: {error}", name=name, reason=error)

@@ -1,0 +1,117 @@
+"""Files that the trusted configuration names: read at its own revision or outside of the work tree, never from the head.
+
+With ``--config-from`` the work tree holds what the author of a change wrote. A path of the trusted configuration that
+lies in it therefore means the file of the trusted revision; links of the work tree play no part. Without a trusted
+revision the checkout is trusted as it is, and a path means a file of the disk.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.base import properties
+from reconciler.base.regular_files import is_inside
+from reconciler.errors import ConfigError, GitError
+
+if TYPE_CHECKING:
+    from reconciler.git.repository import CommitTree
+
+_MAX_LINKS: Final = 40
+"""As many links as Linux follows (ELOOP)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedFiles:
+    """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``.
+
+    Attributes:
+        tree: The trusted revision.
+        revision: How it was named.
+    """
+
+    tree: "CommitTree"
+    revision: str
+
+    def name_of(self, path: Path) -> str | None:
+        """The name of a path in the tree; ``None`` where it lies outside of the work tree.
+
+        Raises:
+            ConfigError: It lies outside and leads through the work tree, whose links the head revision decides.
+        """
+        absolute = Path(os.path.normpath(path.absolute()))
+        if is_inside(absolute, self.tree.top):
+            return absolute.relative_to(self.tree.top).as_posix()
+        if _enters(absolute, self.tree.top):
+            raise ConfigError(
+                f"leads through the checkout {self.tree.top}, whose links are not trusted with --config-from",
+                location=str(path),
+                hint="name it by its path in the repository, or keep it outside of the checkout",
+            )
+        return None
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file, at most 4 MiB.
+
+        Raises:
+            ConfigError: The trusted revision does not have it, or it cannot be read.
+        """
+        name = self.name_of(path)
+        if name is None:
+            return properties.read_bytes(Path(os.path.normpath(path.absolute())))
+        content = self.content(name)
+        if content is None:
+            raise ConfigError(
+                f"is not in the repository at {self.revision}; the file of the checkout is not trusted",
+                location=str(path),
+                hint="merge the file first, or name one outside of the repository by its absolute path",
+            )
+        return content
+
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
+        """The files of a folder, sorted; ``None`` where the path is no folder."""
+        name = self.name_of(path)
+        if name is None:
+            return sorted(path.iterdir()) if path.is_dir() else None
+        below = f"{name}/"
+        names = sorted(entry for entry in self.tree.entries if entry.startswith(below))
+        return [
+            self.tree.top / entry for entry in names if "/" not in entry.removeprefix(below)
+        ] or None
+
+    def content(self, name: str) -> bytes | None:
+        """The bytes of a file of the tree; ``None`` if it has none of this name.
+
+        Raises:
+            ConfigError: It cannot be read, or is a link out of the repository.
+        """
+        if name not in self.tree.entries:
+            return None
+        try:
+            return self.tree.read([name])[name]
+        except GitError as error:
+            raise ConfigError(error.message, location=name, hint=error.hint) from error
+
+
+def _enters(path: Path, top: Path) -> bool:
+    """Whether the way to an absolute path comes through a folder, when its links are followed one by one."""
+    pending = list(reversed(path.parts[1:]))
+    at = Path(path.anchor)
+    links = 0
+    while pending and links <= _MAX_LINKS:
+        step = pending.pop()
+        if step == "..":
+            at = at.parent
+            continue
+        at /= step
+        if is_inside(at, top):
+            return True
+        try:
+            target = at.readlink()
+        except OSError:
+            continue
+        links += 1
+        pending.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+        at = Path(target.anchor) if target.is_absolute() else at.parent
+    return False

@@ -1,0 +1,176 @@
+"""Following a branch: each new commit is taken whole or refused whole, and the last good one stays in force meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.watch.revision import (
+    Revision,
+    RevisionPaths,
+    check_clients,
+    read_revision,
+)
+from reconciler.app.watch.state_file import WatchState
+from reconciler.base.regular_files import read_regular
+from reconciler.errors import GitError, KquotaError, ManifestErrors
+from reconciler.git.mirror import GitMirror
+from reconciler.manifest.project.file import MAX_FILE_SIZE
+from reconciler.ports import Clock
+from reconciler.render.names import escaped
+
+_LOG: Final = logging.getLogger("reconciler.app.loop")
+
+
+class BranchFollower:
+    """The work of a loop over one branch.
+
+    Args:
+        mirror: The branch.
+        places: Where project and manifests are in it.
+        state: What is remembered over restarts.
+        take: Told each revision that is in force from now on.
+        telemetry: Told which revision is in force, and whether a newer one was refused.
+        clock: Time.
+
+    Attributes:
+        in_force: The last good revision; ``None`` = there never was one.
+        refused: The commit of a newer one that was refused, or "".
+        last_fetched: When the branch was last reached, in seconds since the epoch; ``None`` = never.
+    """
+
+    def __init__(
+        self,
+        mirror: GitMirror,
+        places: RevisionPaths,
+        *,
+        state: WatchState,
+        take: Callable[[Revision], None],
+        telemetry: WatchMetrics,
+        clock: Clock,
+    ) -> None:
+        self.in_force: Revision | None = None
+        self.refused = state.now.refused_commit
+        self.last_fetched: float | None = None
+        self._mirror, self._places, self._state = mirror, places, state
+        self._take, self._telemetry, self._clock = take, telemetry, clock
+        self._judged: tuple[str, str | None] | None = None
+
+    async def restore(self) -> None:
+        """Put the last good revision in force again, without asking anybody: the source may be away."""
+        commit = self._state.now.commit
+        if not commit:
+            return
+        if not self._mirror.has(commit):
+            _LOG.warning("%s is no longer in the mirror; waiting for the branch", commit[:12])
+            return
+        try:
+            revision = await asyncio.to_thread(self._read, commit)
+        except KquotaError as error:
+            self._complain(commit, error, "which was in force, cannot be used any more")
+            return
+        self._judged = commit, self._trusted()
+        self._enforce(revision)
+        _LOG.info("%s is in force, as before", commit[:12])
+
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:  # noqa: ARG002 - why does not matter: the branch is looked at whole
+        """Look at the branch, and judge what is new."""
+        try:
+            commit = await self._mirror.fetch()
+        except GitError as error:
+            words = f"{self._mirror.display_name} cannot be fetched: {escaped(str(error))}"
+            return LoopOutcome(retry=True, note=words)
+        self.last_fetched = self._clock.now()
+        read_state = commit, self._trusted()
+        if read_state == self._judged:
+            return LoopOutcome()
+        try:
+            revision = await asyncio.to_thread(self._read, commit)
+            await asyncio.to_thread(check_clients, revision)
+        except KquotaError as error:
+            self._refuse(commit, error)
+        else:
+            self._accept(revision)
+        self._judged = read_state
+        return LoopOutcome()
+
+    def _read(self, commit: str) -> Revision:
+        return read_revision(self._mirror.tree(commit), self._places)
+
+    def _trusted(self) -> str | None:
+        """The text of the trusted project file, which may change while no commit comes."""
+        if self._places.trusted is None:
+            return None
+        try:
+            return read_regular(self._places.trusted, max_bytes=MAX_FILE_SIZE).decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            return f"unreadable: {error}"
+
+    # -- verdicts -----------------------------------------------------------------------------------
+
+    def _accept(self, revision: Revision) -> None:
+        before, commit = self.in_force, revision.commit
+        if before is not None and before.commit != commit:
+            self._compare(before.commit, commit)
+        for warning in revision.warnings:
+            _LOG.warning("%s: %s", commit[:12], escaped(str(warning)))
+        self._mirror.keep(commit)
+        self._state.remember(commit=commit, refused="")
+        self.refused = ""
+        self._enforce(revision)
+        if before is None or before.commit != commit:
+            count = sum(len(desired.documents) for desired in revision.desired.values())
+            _LOG.info("%s is in force: %d documents for %s", commit[:12], count,
+                      ", ".join(escaped(name) for name in revision.project.names))  # fmt: skip
+        else:
+            _LOG.info("%s stays in force; its settings are read anew", commit[:12])
+
+    def _compare(self, old: str, new: str) -> None:
+        """A branch that does not grow out of what was in force was rewritten; people should know."""
+        if self._mirror.follows(new, old):
+            return
+        if self._mirror.follows(old, new):
+            _LOG.warning(
+                "the branch was moved back from %s to %s, an earlier commit", old[:12], new[:12]
+            )
+        else:
+            _LOG.warning(
+                "the history of the branch was rewritten: %s is no part of it any more; %s replaces it",
+                old[:12],
+                new[:12],
+            )
+
+    def _refuse(self, commit: str, error: KquotaError) -> None:
+        stays = "no revision is in force"
+        if self.in_force is not None:
+            stays = f"{self.in_force.commit[:12]} stays in force"
+        self._complain(commit, error, f"is refused; {stays}")
+        self._state.remember(refused=commit)
+        self.refused = commit
+        self._report_revision()
+
+    def _complain(self, commit: str, error: KquotaError, verdict: str) -> None:
+        _LOG.error("%s %s", commit[:12], verdict)
+        for problem in _problems(error):
+            _LOG.error("%s: %s", commit[:12], escaped(problem))
+
+    def _enforce(self, revision: Revision) -> None:
+        self.in_force = revision
+        self._take(revision)
+        self._report_revision()
+
+    def _report_revision(self) -> None:
+        if self.in_force is not None:
+            for name in self.in_force.project.names:
+                self._telemetry.revision(name, self.in_force.commit, is_refused=bool(self.refused))
+
+
+def _problems(error: KquotaError) -> Iterable[str]:
+    if isinstance(error, ManifestErrors):
+        return [
+            str(problem) if problem.line else f"{problem.path}: {problem.message}"
+            for problem in error.problems
+        ]
+    return [f"{error}; {error.hint}" if error.hint else str(error)]

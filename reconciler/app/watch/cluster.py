@@ -1,0 +1,151 @@
+"""One cluster of a watched repository: its connection, its passes, and what is told of them."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler import __version__
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.intervals import LoopIntervals
+from reconciler.app.loop.loop_outcome import turn_of
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.watch.condition_log import ConditionLog
+from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.watch.revision import Revision
+from reconciler.errors import ClientError, ConfigError, KquotaError
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.ports import Clock
+from reconciler.quota.precedence import Principal
+from reconciler.quota.results.report import Reconciliation, RunOrigin
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts
+
+LEAST_INTERVAL: Final = 1.0
+"""Seconds; a shorter ``spec.interval`` would do nothing but ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSession:
+    """An open connection to one cluster, with its records.
+
+    Attributes:
+        ports: The outside world.
+        disconnect: Called after each pass, so that others may write the records until the next one.
+        own_principal: Who we are to the cluster, as far as the login says.
+    """
+
+    ports: ReconcilePorts
+    disconnect: Callable[[], None]
+    own_principal: Principal | None = None
+
+
+Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
+"""``opener(revision, cluster)``: a session, open inside the context. May raise ``KquotaError`` on entering."""
+
+
+class WatchedCluster:
+    """The work of the loop over one cluster.
+
+    Args:
+        name: Of the cluster.
+        revision: The revision in force, asked anew for each pass.
+        passes: Its passes, with their memory.
+        opener: Makes sessions.
+        telemetry: Told of each pass.
+        clock: Time.
+        who: Who runs this, for the audit log.
+
+    Attributes:
+        last: The newest pass; ``None`` = none yet.
+        last_look: When the cluster was last compared whole, in seconds since the epoch; ``None`` = never.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        revision: Callable[[], Revision],
+        passes: ReconcileRunner,
+        opener: Opener,
+        telemetry: WatchMetrics,
+        clock: Clock,
+        principal: str,
+    ) -> None:
+        self.name = name
+        self.last: Reconciliation | None = None
+        self.last_look: float | None = None
+        self._revision, self._passes, self._opener = revision, passes, opener
+        self._telemetry, self._clock, self._who = telemetry, clock, principal
+        self._standing = ConditionLog(name)
+        self._open = AsyncExitStack()
+        self._session: ClusterSession | None = None
+
+    @property
+    def settings(self) -> QuotaCluster:
+        """The cluster's trusted configuration, as it is in force."""
+        return self._revision().project.cluster(self.name).cluster
+
+    def pace(self) -> LoopIntervals:
+        """Its rhythm."""
+        return LoopIntervals(interval=max(self.settings.interval, LEAST_INTERVAL))
+
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:
+        """One pass."""
+        self._telemetry.batch(self.name, len(wake.keys))
+        self._telemetry.queue(self.name, 0)
+        reconciliation = await self._passed(self._revision())
+        self.last = reconciliation
+        if reconciliation.error is None:
+            self.last_look = reconciliation.ended_at
+        self._telemetry.passed(reconciliation)
+        self._standing.log(reconciliation)
+        if _needs_new_session(reconciliation.error):
+            await self.close()
+        return turn_of(reconciliation)
+
+    async def close(self) -> None:
+        """End the session; the next pass opens another one, with what files and environment say then."""
+        self._session = None
+        await self._open.aclose()
+
+    async def _passed(self, revision: Revision) -> Reconciliation:
+        at = self._clock.now()
+        try:
+            if self._session is None:
+                self._session = await self._open.enter_async_context(
+                    self._opener(revision, self.name)
+                )
+        except KquotaError as error:
+            return Reconciliation(
+                cluster=self.name, error=error, started_at=at, ended_at=self._clock.now()
+            )
+        session = self._session
+        try:
+            return await self._passes.run(
+                session.ports, self._orders(revision, session), revision.desired[self.name]
+            )
+        finally:
+            session.disconnect()
+
+    def _orders(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
+        settings = revision.project.cluster(self.name).cluster
+        return ReconcileOptions(
+            rules=settings.rules(),
+            guards=settings.guards,
+            expected_cluster_id=settings.expected_cluster_id,
+            assess=False,
+            own_principal=session.own_principal,
+            origin=RunOrigin(
+                author=self._who,
+                commit=revision.commit,
+                cluster=self.name,
+                tool_version=__version__,
+            ),
+        )
+
+
+def _needs_new_session(error: KquotaError | None) -> bool:
+    """A refused login is final for a client; files with other credentials are read by the next one."""
+    return isinstance(error, ConfigError) or (
+        isinstance(error, ClientError) and not error.retriable
+    )

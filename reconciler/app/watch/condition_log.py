@@ -1,0 +1,108 @@
+"""What a pass says to a log: what happened, and what stands as it should not, each once and not at every pass."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.results.report import Outcome, Reconciliation
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.units import quantity
+
+_LOG: Final = logging.getLogger("reconciler.app.loop")
+
+MOST_LINES: Final = 20
+"""Of one kind in one pass; the rest is counted."""
+
+
+class ConditionLog:
+    """What stood after the last pass of one cluster, so that only news is logged.
+
+    Args:
+        cluster: Its name.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = escaped(cluster)
+        self._before: frozenset[str] = frozenset()
+
+    def log(self, reconciliation: Reconciliation) -> None:
+        """Log what the pass did, and what is new of what stands."""
+        if reconciliation.outcome is not None and reconciliation.outcome.pairs:
+            _LOG.info("%s: %s", self._cluster, _outcome_text(reconciliation.outcome))
+        if reconciliation.preview is None:
+            return  # Nothing was seen, so nothing is known to be over.
+        now = list(_condition_lines(reconciliation))
+        for line in now:
+            if line not in self._before:
+                _LOG.warning("%s: %s", self._cluster, line)
+        if self._before and not now and reconciliation.error is None:
+            _LOG.info("%s: in order again", self._cluster)
+        self._before = frozenset(now)
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    counts = [
+        f"{outcome.count(word)} {word.lower()}"
+        for word in ("APPLIED", "REJECTED", "HELD", "UNKNOWN", "NOT SENT")
+        if outcome.count(word)
+    ]
+    commit = f" for {outcome.origin.commit[:12]}" if outcome.origin.commit else ""
+    return ", ".join(counts) + commit
+
+
+def _condition_lines(reconciliation: Reconciliation) -> Iterator[str]:
+    if reconciliation.preview is not None:
+        yield from (escaped(warning) for warning in reconciliation.preview.warnings)
+        doubts = (f"{advice.place}: {advice.message}" for advice in reconciliation.preview.advice)
+        yield from _cut((escaped(doubt) for doubt in doubts), "doubtful rules")
+    yield from _cut(_withheld(reconciliation), "withheld")
+    yield from _cut(_drifted(reconciliation), "drifted")
+    if reconciliation.outcome is not None:
+        yield from _cut(_failure_lines(reconciliation.outcome), "not applied")
+
+
+def _withheld(reconciliation: Reconciliation) -> Iterator[str]:
+    for withheld in reconciliation.withheld:
+        pair = f"{entity_text(withheld.change.entity)} {withheld.change.key}"
+        for violation in withheld.violations:
+            yield f"withheld: {pair}: {escaped(violation.message)} (allowed by {violation.allow_with})"
+
+
+def _drifted(reconciliation: Reconciliation) -> Iterator[str]:
+    for observation in reconciliation.observations:
+        pair = f"{entity_text(observation.entity)} {observation.key}"
+        value_text = f"{quantity(observation.key, observation.live)} instead of {quantity(observation.key, observation.expected)}"
+        if observation.fought:
+            values = ", ".join(
+                quantity(observation.key, value) for value in observation.overwritten
+            )
+            yield (
+                f"somebody fights us over {pair}: {value_text}; {observation.corrections} corrections of {values} were"
+                " undone, so it is left alone until the window passes or its document changes"
+            )
+        elif observation.corrected_at and observation.corrected_at[-1] >= reconciliation.started_at:
+            yield f"drift corrected: {pair} was {value_text}"
+        elif observation.confirmed:
+            yield f"drift: {pair} is {value_text}"
+
+
+def _failure_lines(outcome: Outcome) -> Iterator[str]:
+    for pair_outcome in outcome.pairs:
+        pair = f"{entity_text(pair_outcome.change.entity)} {pair_outcome.change.key}"
+        match pair_outcome.result:
+            case Rejected(name=name, message=message):
+                yield f"rejected: {pair}: {name}: {escaped(message)}"
+            case Held():
+                yield f"held: {pair}: it waits for another change"
+            case Unknown(reason=reason):
+                yield f"unknown: {pair}: {escaped(reason)}"
+            case _:
+                pass
+
+
+def _cut(lines: Iterable[str], adjective: str) -> Iterator[str]:
+    every = list(lines)
+    yield from every[:MOST_LINES]
+    if len(every) > MOST_LINES:
+        yield f"and {len(every) - MOST_LINES} more {adjective}"

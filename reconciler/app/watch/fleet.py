@@ -1,0 +1,165 @@
+"""The loops of all clusters of the revision in force; begun anew when its settings change, woken when its documents do."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from reconciler.app.loop.cluster_loop import ClusterLoop
+from reconciler.app.loop.intervals import Random
+from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import RemovalWindow
+from reconciler.app.loop.task_supervisor import supervise
+from reconciler.app.loop.wait import until_ended
+from reconciler.app.watch.cluster import Opener, WatchedCluster
+from reconciler.app.watch.metrics_port import WatchMetrics
+from reconciler.app.watch.revision import Revision
+from reconciler.app.watch.state_file import WatchState
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock
+
+
+class WatchedFleet:
+    """All clusters.
+
+    What passes remember of drift outlives a change of the settings; connections do not.
+
+    Args:
+        opener: Makes sessions.
+        state: Keeps the removals.
+        telemetry: Told of everything.
+        clock: Time.
+        random: For jitter.
+        who: Who runs this, for the audit log.
+
+    Attributes:
+        clusters: What is looked after now, by name.
+        loops: Their loops.
+    """
+
+    def __init__(
+        self,
+        *,
+        opener: Opener,
+        state: WatchState,
+        telemetry: WatchMetrics,
+        clock: Clock,
+        random: Random,
+        principal: str,
+    ) -> None:
+        self.clusters: dict[str, WatchedCluster] = {}
+        self.loops: dict[str, ClusterLoop] = {}
+        self._opener, self._state, self._telemetry = opener, state, telemetry
+        self._clock, self._random, self._who = clock, random, principal
+        # What clusters work by, and what has come since: with other settings it waits for the loops to end.
+        self._current: Revision | None = None
+        self._newest: Revision | None = None
+        self._renewed = asyncio.Event()
+        self._passes: dict[str, ReconcileRunner] = {}
+
+    def take(self, revision: Revision) -> None:
+        """From now on this revision is in force."""
+        is_unchanged = revision.has_settings_of(self._newest) and not self._renewed.is_set()
+        self._newest = revision
+        if is_unchanged:
+            self._current = revision
+            self.wake(revision.commit)
+        else:
+            self._renewed.set()
+
+    def wake(self, key: str) -> None:
+        """Ask every cluster for a pass."""
+        for name, loop in self.loops.items():
+            loop.mailbox.put(key)
+            self._telemetry.queue(name, loop.mailbox.depth)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look after the clusters until ``stop`` is set.
+
+        Raises:
+            TaskDied: A loop ended by itself.
+        """
+        while not stop.is_set():
+            await _first(stop.wait(), self._renewed.wait())
+            if stop.is_set():
+                return
+            self._renewed.clear()
+            self._current = self._newest
+            self._assemble(self._revision())
+            await self._epoch(stop)
+
+    def _revision(self) -> Revision:
+        if self._current is None:
+            raise KquotaError("no revision is in force")  # Nobody asks before one is.
+        return self._current
+
+    def _assemble(self, revision: Revision) -> None:
+        for removed_name in self.clusters.keys() - set(revision.project.names):
+            self._telemetry.forget(removed_name)
+            _ = self._passes.pop(removed_name, None)
+        self.clusters = {
+            project_cluster.name: WatchedCluster(
+                project_cluster.name,
+                revision=self._revision,
+                passes=self._passes_of(project_cluster.name, project_cluster.cluster.guard_window),
+                opener=self._opener,
+                telemetry=self._telemetry,
+                clock=self._clock,
+                principal=self._who,
+            )
+            for project_cluster in revision.project.clusters
+        }
+        self.loops = {
+            name: ClusterLoop(
+                name,
+                mailbox=Mailbox(clock=self._clock),
+                work=cluster.work,
+                pace=cluster.pace,
+                clock=self._clock,
+                random=self._random,
+            )
+            for name, cluster in self.clusters.items()
+        }
+        for name, cluster in self.clusters.items():
+            self._telemetry.interval(name, cluster.pace().interval)
+
+    def _passes_of(self, name: str, seconds: float) -> ReconcileRunner:
+        window = RemovalWindow(self._state.removals(name), seconds=max(seconds, 1.0))
+        runner = self._passes.setdefault(
+            name, ReconcileRunner(name, clock=self._clock, window=window)
+        )
+        runner.window = window
+        return runner
+
+    async def _epoch(self, stop: asyncio.Event) -> None:
+        """Run the loops until all is to stop or settings have changed; then they end, and sessions are closed."""
+        over = asyncio.Event()
+        loops: Mapping[str, Coroutine[Any, Any, None]] = {
+            f"cluster {name}": loop.run(over) for name, loop in self.loops.items()
+        }
+        task = asyncio.ensure_future(supervise(loops, over))
+        cancelled = False
+        try:
+            await _first(stop.wait(), self._renewed.wait(), asyncio.wait({task}))
+        except asyncio.CancelledError:
+            cancelled = True
+        over.set()
+        try:
+            cancelled = await until_ended(task, cancelled=cancelled)
+        finally:
+            for cluster in self.clusters.values():
+                await cluster.close()
+        task.result()
+        if cancelled:
+            raise asyncio.CancelledError
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait for the first of several, and leave none of the others behind."""
+    tasks = [asyncio.ensure_future(waiter) for waiter in waits]
+    try:
+        _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            _ = task.cancel()
+        _ = await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,218 @@
+"""What a commit asks for: its project file and its manifests, read whole or refused whole."""
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from reconciler.base import properties
+from reconciler.base.regular_files import read_regular
+from reconciler.client import ANYTHING, ClientConfig
+from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
+from reconciler.git.repository import CommitTree
+from reconciler.manifest.conflicts import conflict_problems
+from reconciler.manifest.files import read_blobs
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.project.file import (
+    FILE_NAME,
+    MAX_FILE_SIZE,
+    Project,
+    ProjectCluster,
+    parse,
+)
+from reconciler.manifest.project.selection import for_cluster
+from reconciler.quota.planner.desired_state import DesiredState, merge
+
+_REF_INVENTORY: Final = (
+    "inventory.gitRef is for pipelines, whose machines forget everything; kquota watch keeps its records in a file:"
+    " name one under inventory.file, or leave it away"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionPaths:
+    """Where things are in a commit.
+
+    Attributes:
+        folder: Folder that the project's paths start from, relative to the top; "" = the top.
+        project: The project file, relative to that folder.
+        trusted: A project file on this machine that is believed instead; ``None`` = the commit's own.
+    """
+
+    folder: str = ""
+    project: str = FILE_NAME
+    trusted: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.folder, self.project):
+            if name.startswith("/") or ".." in name.split("/"):
+                raise ConfigError(f"{name!r} is no path inside of the repository")
+
+    def within(self, name: str) -> str:
+        """A path of the project as the commit calls it."""
+        return posixpath.normpath(posixpath.join(self.folder, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One commit, understood.
+
+    Attributes:
+        commit: Its id.
+        project: Clusters, guards, policies.
+        desired: Cluster -> what its documents ask for.
+        properties: Cluster -> client properties as written; hidden, because they may hold secrets.
+        warnings: What is legal and odd.
+    """
+
+    commit: str
+    project: Project = field(repr=False)
+    desired: Mapping[str, DesiredState] = field(repr=False)
+    properties: Mapping[str, Mapping[str, str]] = field(repr=False)
+    warnings: tuple[Problem, ...] = field(default=(), repr=False)
+
+    def has_settings_of(self, previous: "Revision | None") -> bool:
+        """Whether nothing but documents differs, so that everything that runs can go on."""
+        return (
+            previous is not None
+            and self.project.documents == previous.project.documents
+            and self.properties == previous.properties
+        )
+
+    def client_config(self, name: str) -> ClientConfig:
+        """How to reach a cluster; references to the environment and to files are followed now.
+
+        Raises:
+            ConfigError: A setting is wrong, or something that is referred to is not there.
+        """
+        return ClientConfig.from_mapping(
+            self.properties[name], location=f"{self.project.path}, cluster {name}", allowed=ANYTHING
+        )
+
+
+def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
+    """The revision that a commit holds.
+
+    Raises:
+        GitError: There is no project file, or a file cannot be read.
+        ConfigError: A properties file cannot be read.
+        ManifestErrors: Everything that is wrong with the files, conflicts included.
+    """
+    project = _project(tree, places)
+    problems: list[Problem] = []
+    warnings: list[Problem] = []
+    desired: dict[str, DesiredState] = {}
+    for project_cluster in project.clusters:
+        if project_cluster.inventory.git_ref is not None:
+            problems.append(
+                Problem(
+                    project.path,
+                    project_cluster.line,
+                    1,
+                    f"{project_cluster.name}: {_REF_INVENTORY}",
+                )
+            )
+        documents, warnings_of_cluster = _documents(
+            tree, places, project, project_cluster, problems
+        )
+        desired[project_cluster.name] = documents
+        warnings.extend(warnings_of_cluster)
+    if problems:
+        raise ManifestErrors(sorted(set(problems)))
+    return Revision(
+        commit=tree.commit,
+        project=project,
+        desired=desired,
+        properties={
+            project_cluster.name: _properties(tree, places, project_cluster)
+            for project_cluster in project.clusters
+        },
+        warnings=tuple(sorted(set(warnings))),
+    )
+
+
+def check_clients(revision: Revision) -> None:
+    """Nothing, if every cluster's client settings are in order.
+
+    Raises:
+        ConfigError: Those of one are not.
+    """
+    for name in revision.project.names:
+        _ = revision.client_config(name)
+
+
+def _project(tree: CommitTree, places: RevisionPaths) -> Project:
+    if places.trusted is not None:
+        return parse(_text_of(places.trusted), str(places.trusted))
+    name = places.within(places.project)
+    if name not in tree.entries:
+        raise GitError(
+            f"there is no {name} at {tree.commit[:12]}",
+            hint="name the project file with --path and --project, or one on this machine with --config-from",
+        )
+    content = tree.read([name])[name]
+    try:
+        return parse(content.decode("utf-8"), name)
+    except UnicodeDecodeError:
+        raise ManifestErrors([Problem(name, 0, 0, "is not UTF-8")]) from None
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_regular(path, max_bytes=MAX_FILE_SIZE).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _documents(
+    tree: CommitTree,
+    places: RevisionPaths,
+    project: Project,
+    project_cluster: ProjectCluster,
+    problems: list[Problem],
+) -> tuple[DesiredState, tuple[Problem, ...]]:
+    """What one cluster's documents ask for, and warnings; what is wrong is added to ``problems``."""
+    if not project_cluster.manifests:
+        words = f"nothing says where the manifests of {project_cluster.name} are (spec.manifests)"
+        problems.append(Problem(project.path, project_cluster.line, 1, words))
+        return DesiredState(), ()
+    base = "" if places.within(".") == "." else places.within(".") + "/"
+    texts = read_blobs(
+        project_cluster.manifests,
+        [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
+        lambda names: {
+            name.removeprefix(base): content
+            for name, content in tree.read([base + name for name in names]).items()
+        },
+        exclude=(places.project,),
+        max_files=project.read_limits.max_files,
+        max_file_bytes=project.read_limits.max_file_bytes,
+    )
+    loaded = for_cluster(
+        load_files(texts.files, clusters=project.names, problems=texts.problems), project_cluster
+    )
+    problems.extend(loaded.problems)
+    desired = merge(loaded.of(project_cluster.name))
+    problems.extend(conflict_problems(desired))
+    return desired, loaded.warnings
+
+
+def _properties(
+    tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
+) -> Mapping[str, str]:
+    """What ``propertiesFile`` holds, at the commit unless it is absolute, under what the cluster itself says."""
+    name = project_cluster.cluster.properties_file
+    if name is None:
+        return project_cluster.cluster.properties
+    if places.trusted is not None:
+        pairs = properties.read(places.trusted.parent / name)
+    elif name.startswith("/"):
+        pairs = properties.read(Path(name))
+    else:
+        path_in_commit = places.within(name)
+        content = tree.read([path_in_commit])[path_in_commit]
+        pairs = properties.parse(
+            properties.decoded(content), location=f"{path_in_commit} at {tree.commit[:12]}"
+        )
+    return {pair.key: pair.value for pair in pairs} | dict(project_cluster.cluster.properties)

@@ -1,0 +1,1 @@
+"""Shared ground without domain knowledge: files, bounded JSON, redaction, characters, HTTP, time."""

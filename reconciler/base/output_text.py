@@ -1,0 +1,52 @@
+"""The last step before text leaves for a screen, a log or another program: nothing in it acts on whoever shows it.
+
+Every renderer escapes names for its own place (``names``). This is the exit that all of them share, so that a name
+that one of them forgot, or a message of a library, still is only text. It changes what should not be there and
+nothing else: text that was escaped before passes as it is.
+"""
+
+import re
+from typing import Final
+
+from reconciler.base.characters import escape, is_shown
+
+_COLOUR: Final = r"\x1b\[[0-9;]{0,12}m"
+_UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|[^\n\t\x20-\x7e]")
+
+# "##[" and "##vso[" are commands to Azure Pipelines anywhere in a line, "##teamcity[" to TeamCity; "section_start:"
+# begins a fold of GitLab's log. In JSON and in YAML's double quotes the escape is the same text after parsing.
+_MARKER: Final = re.compile(r"##(?=[A-Za-z.]*\[)|(?P<section>section_(?:start|end)):")
+
+# A line "::name parameters::message" is a command to GitHub's runner, which takes no notice of blanks in front.
+_WORKFLOW_COMMAND: Final = re.compile(
+    r"^([^\S\n]*):(?=:[A-Za-z][\w-]*(?:[^\S\n][^\n]*)?::)", re.MULTILINE
+)
+
+
+def output_text(text: str, *, colours: bool = False) -> str:
+    """Text of any form that is read by people or machines, as it may leave.
+
+    Args:
+        text: Lines; line feeds and tabs stay.
+        colours: Whether colours of our own may be in it.
+    """
+    if not (text.isascii() and text.isprintable()):
+        text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)
+    if "##" in text or "section_" in text:
+        text = _MARKER.sub(_defused, text)
+    return _WORKFLOW_COMMAND.sub(r"\1\\u003a", text) if "::" in text else text
+
+
+def _visible_text(match: re.Match[str], *, colours: bool) -> str:
+    if match["colour"]:
+        return match[0] if colours else match[0].replace("\x1b", escape("\x1b"))
+    return match[0] if is_shown(match[0]) else escape(match[0])
+
+
+def _defused(match: re.Match[str]) -> str:
+    return f"{match['section']}\\u003a" if match["section"] else "#\\u0023"
+
+
+def json_text(text: str) -> str:
+    """JSON in ASCII without a marker that a CI host acts on; the value that it holds stays the same."""
+    return output_text(text)

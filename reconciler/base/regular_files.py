@@ -1,0 +1,111 @@
+"""Reading regular files: bounded by the bytes that are read, never a device, pipe or socket, never out of a folder.
+
+A file of a checkout was written by the author of a commit: it can be a link to ``/dev/zero``, and its size is whatever
+``fstat`` says of a device. So nothing here believes a size, waits for a writer, or follows a link out of the folder
+that the caller names.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_DESCRIPTORS: Final = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""What a shell hands over, as in ``--command-config <(vault read ...)``: typed, and never the name of a checkout's file."""
+
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | None = None) -> bytes:
+    """The bytes of a regular file, or of a descriptor that a shell hands over.
+
+    Args:
+        path: The file.
+        max_bytes: Largest number of bytes that is accepted.
+        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links lead anywhere.
+
+    Raises:
+        OSError: It cannot be opened, is no regular file (EINVAL), is larger (EFBIG), or is a link out of the folder
+            (ELOOP); ``strerror`` is a sentence to show.
+        ValueError: The path holds a NUL character.
+    """
+    descriptor = str(path).startswith(_DESCRIPTORS)
+    handle = (
+        os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _opened(str(path), boundary)
+    )
+    try:
+        mode = os.fstat(handle).st_mode
+        if not descriptor and not stat.S_ISREG(mode):
+            kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
+            raise OSError(errno.EINVAL, f"it is {kind_name}, not a regular file", str(path))
+        parts: list[bytes] = []
+        size = 0
+        while part := os.read(handle, min(max_bytes + 1 - size, 1 << 20)):
+            parts.append(part)
+            size += len(part)
+            if size > max_bytes:
+                raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", str(path))
+        return b"".join(parts)
+    finally:
+        os.close(handle)
+
+
+def check_inside(path: Path | str, folder: Path | str) -> None:
+    """Nothing, if a path leads into a folder when all links on its way are followed.
+
+    Args:
+        path: The path.
+        folder: The resolved folder.
+
+    Raises:
+        OSError: It leads elsewhere (ELOOP).
+    """
+    target = os.path.realpath(path)
+    if not is_inside(target, folder):
+        raise OSError(errno.ELOOP, f"it leads to {target}, which is outside {folder}", str(path))
+
+
+def is_inside(path: Path | str, folder: Path | str) -> bool:
+    """Whether a path is a folder or below it, by the names alone."""
+    return Path(path).is_relative_to(folder)
+
+
+def boundary_of(path: Path | str, root: Path | str) -> Path:
+    """The resolved folder that links on the way to and below a path may not leave.
+
+    It is the repository that the path lies in, by its names; else ``root`` if the path is below it; else the path
+    itself, because the person who typed it meant it.
+
+    Args:
+        path: A file or folder, as it was typed or configured.
+        root: The folder that relative paths start from.
+    """
+    absolute = Path(os.path.normpath(Path(path).absolute()))
+    for folder in (absolute, *absolute.parents):
+        if (folder / ".git").is_file() or os.path.lexists(folder / ".git" / "HEAD"):
+            return folder.resolve()
+    start = Path(os.path.normpath(Path(root).absolute()))
+    if absolute.is_relative_to(start):
+        return start.resolve()
+    target = absolute.resolve()
+    return target if target.is_dir() else target.parent
+
+
+def _opened(path: str, boundary: Path | str | None) -> int:
+    if boundary is None:
+        return os.open(path, _FLAGS)
+    try:
+        return os.open(path, _FLAGS | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno not in {errno.ELOOP, errno.EMLINK}:  # EMLINK: FreeBSD
+            raise
+    check_inside(path, boundary)
+    return os.open(os.path.realpath(path), _FLAGS | os.O_NOFOLLOW)

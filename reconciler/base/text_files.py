@@ -1,0 +1,102 @@
+"""Files that commands write and read: replaced whole, or not at all."""
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from reconciler.base.regular_files import read_regular
+from reconciler.errors import UsageError
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Largest plan, outcome or snapshot that is read."""
+
+PRIVATE = 0o600
+
+
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write beside the file, then put it in its place, so that no reader sees half of it.
+
+    Args:
+        path: The file.
+        text: Its text.
+        private: Only the owner may read it: it names users and clients. Else the umask decides.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                _ = file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(PRIVATE if private else 0o644 & ~_umask())
+            Path(name).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def write_new(texts: Mapping[Path, str]) -> None:
+    """Write files that do not exist yet, with their folders; nothing if one of them exists with another content.
+
+    Raises:
+        UsageError: One exists with another content, or cannot be written.
+    """
+    changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
+    if changed:
+        raise UsageError(
+            f"{changed[0]} exists with other content"
+            + (f", and so do {len(changed) - 1} more files" if len(changed) > 1 else ""),
+            hint="choose an empty folder, or move the old files away first",
+        )
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{path.parent} cannot be made: {error.strerror or error}") from error
+        write_text(path, text)
+
+
+def check_place(path: Path) -> None:
+    """Whether a file can be put there: asked before long work, so that its result is not lost at the end.
+
+    Raises:
+        UsageError: There is no such folder, it may not be written, or the path is a folder itself.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"{path} cannot be written: it is a folder")
+    if not folder.is_dir():
+        raise UsageError(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{path} cannot be written: the folder {folder} is not writable")
+
+
+def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
+    """The text of a document, from a regular file: a plan, an outcome, a snapshot, a file of another tool.
+
+    Raises:
+        UsageError: It cannot be read, or is larger than any that we write.
+    """
+    try:
+        return read_regular(path, max_bytes=max_bytes).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no UTF-8 text") from error
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UsageError(f"{path} is larger than {max_bytes} bytes") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    _ = os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Commands that change quotas or show a change: plan, apply, rollback, override."""

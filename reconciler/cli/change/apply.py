@@ -1,0 +1,159 @@
+"""``kquota apply``: make the cluster as declared, or as a saved plan says; send, verify, record."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.context.plan_preparation import InventoryOptions, source_options
+from reconciler.cli.context.reconcile_options import PlanLimitOptions, limit_options
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.live_names import plan_files
+from reconciler.cli.options.shared import (
+    FILE,
+    ClusterOptions,
+    format_option,
+    where_options,
+)
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.cli.context.plan_preparation import PlanTask
+    from reconciler.quota.results.report import Outcome
+    from reconciler.reconcile import SavedPlan
+
+HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, verify on every broker, record.
+
+On a terminal the command shows the plan and asks for confirmation; elsewhere it needs --yes. An entity that the broker
+refuses does not stop the others.
+
+A saved plan is recomputed from the manifests before it is applied. It must still have the same effect on an unchanged
+cluster; otherwise the command exits 4.
+
+\b
+Example:
+  kquota apply
+  kquota apply --cluster prod --yes --out outcome.json
+  kquota apply plan.json --yes --max-age 2h
+  kquota apply --only user=alice --correct-drift
+  kquota export --cluster old | kquota apply - --bootstrap-server new:9092 --yes"""
+
+TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
+"""Lets --trust-plan work without a terminal; the benchmarks set it."""
+
+
+@command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--expect-digest", metavar="DIGEST", help="Digest of the approved plan; a plan with another effect is refused.")  # fmt: skip
+@click.option("--max-age", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
+              help="Maximum age of a saved plan.")  # fmt: skip
+@click.option("--trust-plan", is_flag=True,
+              help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.")  # fmt: skip
+@click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
+@click.option(
+    "--out", type=FILE, metavar="FILE", help="Save the outcome to this file, for kquota rollback."
+)
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
+@where_options(revisions=True)
+@source_options
+@limit_options
+@format_option("text", "json")
+@click.pass_obj
+def apply(
+    console: Console,
+    *,
+    paths: Sequence[str],
+    yes: bool,
+    expect_digest: str | None,
+    max_age: float,
+    trust_plan: bool,
+    pace: bool,
+    out: Path | None,
+    verbose: bool,
+    where: ClusterOptions,
+    sources: InventoryOptions,
+    limits: PlanLimitOptions,
+    output: str,
+) -> ExitCode:
+    """Check what can be checked first, then do one cluster after the other."""
+    from reconciler.cli.change.apply_run import ApplyRequest, apply_to_cluster
+    from reconciler.cli.context.cluster_iteration import for_each
+    from reconciler.cli.context.cluster_targets import targets
+    from reconciler.cli.context.plan_preparation import task_for
+    from reconciler.cli.context.standard_input import check_piped
+    from reconciler.cli.output.plans import show_config_changes, show_outcomes
+
+    saved, paths = saved_plan(paths)
+    if trust_plan:
+        _check_trust(console, saved)
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+    cluster_targets = targets(where)
+    if len(cluster_targets) > 1 and (
+        saved is not None or out is not None or expect_digest is not None
+    ):
+        raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
+    show_config_changes(console, where)
+    gathered: list[tuple[ClusterTarget, Outcome | None]] | None = None
+    if len(cluster_targets) > 1 and output == "json":
+        gathered = []
+
+    def work(target: "ClusterTarget") -> ExitCode:
+        task: PlanTask | None = None
+        if not trust_plan:
+            task = task_for(console, target, paths, limits, sources)
+            check_piped(task, paths)
+            task = replace(task, orders=replace(task.orders, pace=pace))
+        request = ApplyRequest(
+            target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
+            expect_digest=expect_digest, max_age=max_age, pace=pace, outcome_path=out, output=output, verbose=verbose,
+            gathered=gathered, next_words=("apply" if saved is None else "plan", *paths),
+        )  # fmt: skip
+        return apply_to_cluster(console, request)
+
+    if gathered is None:
+        return for_each(console, cluster_targets, work)
+    try:
+        return for_each(console, cluster_targets, work)
+    finally:
+        show_outcomes(console, gathered)
+
+
+def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":
+    """The saved plan that stands first, and the other paths.
+
+    Raises:
+        UsageError: It cannot be read.
+        ConfigError: It is no plan of a format that we know.
+    """
+    if not paths or not paths[0].endswith(".json"):
+        return None, paths
+    from reconciler.base.text_files import read_text
+    from reconciler.render.json_documents.plan_reader import read_plan
+
+    return read_plan(read_text(Path(paths[0])), location=paths[0]), paths[1:]
+
+
+def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
+    """``--trust-plan`` is for a person who looks at this very plan.
+
+    Raises:
+        UsageError: There is no plan, or nobody who could look at it.
+    """
+    if saved is None:
+        raise UsageError("--trust-plan needs a saved plan")
+    if os.environ.get(TRUST_VARIABLE):
+        return
+    if os.environ.get("CI") or not console.asks:
+        raise UsageError(
+            "--trust-plan is refused in CI and without a terminal",
+            hint="apply plan.json without it: the plan is made again and compared",
+        )

@@ -1,0 +1,354 @@
+"""``kquota override``: another limit for some hours, on top of what is declared; list them; end them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.context.reconcile_options import validate_option
+from reconciler.cli.framework.commands import Group
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.operator.overrides import KubernetesOptions, kubernetes_options
+from reconciler.cli.options.shared import (
+    ClusterOptions,
+    format_option,
+    where_options,
+)
+from reconciler.cli.options.value_types import (
+    DurationParameter,
+    EntityParameter,
+    limit,
+)
+from reconciler.errors import UsageError
+from reconciler.quota.keys import FIELDS, Key
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.quota.entity import Entity
+    from reconciler.quota.ownership import Override, Pair
+    from reconciler.quota.results.report import Outcome
+    from reconciler.reconcile import NewOverride, Observation
+    from reconciler.render.json_documents.codec import Json
+
+HELP: Final = """Set a temporary limit; list or end temporary limits.
+
+While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
+limit for that time. Guards do not apply; the records keep who set it, until when and why.
+
+When its time is over, kquota watch, the Kubernetes operator, kquota drift --watch --correct-drift, the next apply and
+kquota override end --expired write the declared value, or the value from before. Without one of these the override's
+value stays in Kafka; kquota drift and kquota doctor report it.
+
+\b
+Example:
+  kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'
+  kquota override list
+  kquota override end user=alice producer_byte_rate
+
+Where the Kubernetes operator acts, it has the records; then say --kubernetes and name the QuotaCluster:
+
+\b
+  kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234' \\
+    --kubernetes --cluster prod --operator-namespace kafka-quotas"""
+
+SET_HELP: Final = """Begin an override (the same as `kquota override ENTITY key=value ...`).
+
+\b
+Example:
+  kquota override set user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'"""
+
+LIST_HELP: Final = """List overrides that are in force, and expired ones whose value is still live.
+
+\b
+Example:
+  kquota override list --cluster prod --format json"""
+
+END_HELP: Final = """End overrides of an entity now, or revert all expired ones.
+
+Writes what is declared, or the value from before the override. --expired reverts every override whose time is over; run
+it from a schedule where neither kquota watch nor the operator acts. It writes nothing if there is none.
+
+\b
+Example:
+  kquota override end user=alice producer_byte_rate --yes
+  kquota override end --expired --all --yes"""
+
+
+class _OverrideGroup(Group):
+    """A group whose first word may be an entity: then ``set`` is meant. No entity is called like a command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            args = ["set", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_OverrideGroup, help=HELP, no_args_is_help=True)
+def override() -> None:
+    """Only the place of the three commands."""
+
+
+@override.command("set", help=SET_HELP)
+@click.argument("entity", type=EntityParameter())
+@click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.option("--for", "seconds", type=DurationParameter(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
+@click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@where_options(many=False)
+@kubernetes_options
+@validate_option
+@format_option("text", "json")
+@click.pass_obj
+def begin(
+    console: Console,
+    *,
+    entity: "Entity",
+    limits_given: Sequence[str],
+    seconds: float,
+    reason: str,
+    yes: bool,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
+    validate: str,
+    output: str,
+) -> ExitCode:
+    """Turn the command line into override orders, and apply them."""
+    from reconciler.cli.change.override_run import (
+        OverrideChange,
+        override_request,
+        shift,
+    )
+    from reconciler.cli.context.cluster_targets import target
+    from reconciler.cli.context.record_stores import current_principal
+    from reconciler.reconcile import NewOverride
+
+    values = _values(entity, limits_given)
+    _check_answer(console, yes=yes)
+    if kube.kubernetes:
+        from reconciler.cli.operator import overrides
+
+        return overrides.begin(
+            console,
+            where,
+            kube,
+            entity=entity,
+            values=values,
+            seconds=seconds,
+            reason=reason,
+            yes=yes,
+            output=output,
+        )
+    by = current_principal()
+
+    def orders(observation: "Observation") -> "tuple[NewOverride, ...]":
+        return tuple(
+            NewOverride(
+                entity=entity,
+                key=key,
+                value=value,
+                until=observation.at + seconds,
+                principal=by,
+                reason=reason,
+            )
+            for key, value in values.items()
+        )
+
+    pairs = frozenset((entity, key) for key in values)
+    change = OverrideChange(begin=orders, end=frozenset(), pairs=lambda _: pairs)
+    request = override_request(target(where), validate, yes=yes, output=output, command="override")
+    return shift(console, request, change)
+
+
+@override.command("end", help=END_HELP)
+@click.argument("entity", type=EntityParameter(), required=False)
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@where_options()
+@kubernetes_options
+@validate_option
+@format_option("text", "json")
+@click.pass_obj
+def end(
+    console: Console,
+    *,
+    entity: "Entity | None",
+    keys: Sequence[str],
+    expired: bool,
+    yes: bool,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
+    validate: str,
+    output: str,
+) -> ExitCode:
+    """End overrides of an entity (the named keys, or all that it has), or revert those that have expired."""
+    from reconciler.cli.change.override_run import (
+        OverrideChange,
+        override_request,
+        shift,
+    )
+    from reconciler.cli.context.cluster_targets import target
+
+    _check_answer(console, yes=yes)
+    if expired:
+        if entity is not None or kube.kubernetes:
+            raise UsageError(
+                "the operator reverts expired overrides by itself"
+                if kube.kubernetes
+                else "--expired is about every expired override; leave out the entity"
+            )
+        return _end_expired(console, where, validate, yes=yes, output=output)
+    if entity is None or where.every:
+        raise UsageError(
+            "name one entity of one cluster",
+            hint="--expired reverts all expired overrides, with --all on every cluster",
+        )
+    if kube.kubernetes:
+        from reconciler.cli.operator import overrides
+
+        named_keys = [_key(name) for name in keys]
+        return overrides.end(
+            console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
+        )
+    cluster_target = target(where)
+    recorded = [pair for pair in _overrides(console, cluster_target)[1] if pair[0] == entity]
+    pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(recorded)
+    if not pairs:
+        from reconciler.render.names import entity_text
+
+        raise UsageError(f"there is no override of {entity_text(entity)}")
+    change = OverrideChange(begin=lambda _: (), end=pairs, pairs=lambda _: pairs)
+    request = override_request(cluster_target, validate, yes=yes, output=output, command="override")
+    return shift(console, request, change)
+
+
+def _end_expired(
+    console: Console, cluster_options: ClusterOptions, validate: str, *, yes: bool, output: str
+) -> ExitCode:
+    """Revert every expired override of the clusters; one cluster that fails does not stop the others."""
+    from reconciler.cli.change.override_run import (
+        OverrideChange,
+        override_request,
+        shift,
+    )
+    from reconciler.cli.context.cluster_iteration import for_each
+    from reconciler.cli.context.cluster_targets import targets
+    from reconciler.cli.output.plans import show_outcomes
+
+    cluster_targets = targets(cluster_options)
+    outcomes: list[tuple[ClusterTarget, Outcome | None]] | None = None
+    if len(cluster_targets) > 1 and output == "json":
+        outcomes = []
+
+    def pairs(observation: "Observation") -> "frozenset[Pair]":
+        overrides = observation.owned.overrides
+        return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
+
+    change = OverrideChange(begin=lambda _: (), end=frozenset(), pairs=pairs)
+
+    def revert(chosen_target: "ClusterTarget") -> ExitCode:
+        request = override_request(
+            chosen_target, validate, yes=yes, output=output, command="override"
+        )
+        return shift(console, replace(request, gathered=outcomes), change)
+
+    code = for_each(console, cluster_targets, revert)
+    if outcomes is not None:
+        show_outcomes(console, outcomes)
+    return code
+
+
+@override.command("list", help=LIST_HELP)
+@where_options(many=False)
+@kubernetes_options
+@format_option("text", "json")
+@click.pass_obj
+def list_overrides(
+    console: Console, *, where: ClusterOptions, kube: KubernetesOptions, output: str
+) -> ExitCode:
+    """Read the records and print."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.cli.context.cluster_targets import target
+
+    if kube.kubernetes:
+        from reconciler.cli.operator import overrides as overriding_kube
+        from reconciler.quota.entity import sort_key
+
+        cluster_id, stored = overriding_kube.list_overrides(where, kube)
+        overrides = dict(
+            sorted(stored.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
+        )
+    else:
+        cluster_id, overrides = _overrides(console, target(where))
+    now = SystemClock().now()
+    from reconciler.cli.output.override_rows import row, table_of
+
+    if output == "json":
+        from reconciler.render.json_documents.codec import dump
+
+        rows: list[Json] = [row(override_, now) for override_ in overrides.values()]
+        console.fact(
+            dump(
+                {
+                    "kind": "kquota-overrides",
+                    "format": 1,
+                    "clusterId": cluster_id,
+                    "overrides": rows,
+                }
+            )
+        )
+        return ExitCode.DONE
+    table_of(console, list(overrides.values()), now)
+    return ExitCode.DONE
+
+
+def _overrides(
+    console: Console, cluster_target: "ClusterTarget"
+) -> "tuple[str, dict[Pair, Override]]":
+    """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
+    from reconciler.app.event_loop import run
+    from reconciler.base.clock import SystemClock
+    from reconciler.cli.context.connected_client import connected, expected_cluster
+    from reconciler.cli.context.record_stores import read_only_inventory
+    from reconciler.quota.entity import sort_key
+
+    async def ask() -> "tuple[str, dict[Pair, Override]]":
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
+        owned = await read_only_inventory(cluster_target, SystemClock()).load(cluster.id)
+        pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
+        return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
+
+    return run(ask())
+
+
+def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:
+    from reconciler.quota.entity import ABSENT
+    from reconciler.quota.keys import RULES
+
+    values: dict[Key, float | None] = {}
+    for text in assignments:
+        name, _, value = text.partition("=")
+        key, number = (_key(name), None) if value == "unset" else limit(text)
+        if key in values:
+            raise UsageError(f"{name} stands twice")
+        if RULES[key].on_ip != (entity[2] is not ABSENT):
+            raise UsageError(f"{key} does not belong on this form of entity")
+        values[key] = number
+    return values
+
+
+def _key(name: str) -> Key:
+    names = {key.value: key for key in Key} | FIELDS
+    if name not in names:
+        raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}")
+    return names[name]
+
+
+def _check_answer(console: Console, *, yes: bool) -> None:
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")

@@ -1,0 +1,124 @@
+"""``kquota rollback``: the values from before an apply come back, and stay until their documents change."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.context.reconcile_options import validate_option
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import (
+    FILE,
+    ClusterOptions,
+    format_option,
+    where_options,
+)
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.render.json_documents.outcome import RollbackSource
+
+HELP: Final = """Restore the limits from before an apply, from its outcome file.
+
+Each value stays in force as an override until its document changes, for at most 24 hours, so the next apply does not
+undo it. Guards do not apply. Limits that the apply did not change are not touched. The outcome names its cluster, so a project with
+several clusters needs no --cluster.
+
+\b
+Example:
+  kquota rollback .kquota/outcomes/2026-11-21T120000Z-prod.json
+  kquota rollback outcome.json --yes --for 2h --reason 'INC-1234'"""
+
+
+@command(help=HELP)
+@click.argument("outcome", type=FILE, metavar="OUTCOME.json")
+@click.option("--for", "seconds", type=DurationParameter(), default="24h", show_default=True, metavar="DURATION",
+              help="Longest time that the restored values stay in force.")  # fmt: skip
+@click.option("--reason", default="rollback", show_default=True, help="Reason; shown in every plan while it is in force.")  # fmt: skip
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@where_options(many=False)
+@validate_option
+@format_option("text", "json")
+@click.pass_obj
+def rollback(
+    console: Console,
+    *,
+    outcome: Path,
+    seconds: float,
+    reason: str,
+    yes: bool,
+    where: ClusterOptions,
+    validate: str,
+    output: str,
+) -> ExitCode:
+    """Turn an outcome into overrides."""
+    from reconciler.base.text_files import read_text
+    from reconciler.cli.change.override_run import (
+        OverrideChange,
+        override_request,
+        shift,
+    )
+    from reconciler.cli.context.record_stores import current_principal
+    from reconciler.reconcile import NewOverride, Observation, rollback_orders
+    from reconciler.render.json_documents.outcome import read_undo
+
+    undo = read_undo(read_text(outcome), location=str(outcome))
+    if not undo.before:
+        raise UsageError(f"{outcome} changed nothing that could be brought back")
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+
+    def begin(observation: Observation) -> tuple[NewOverride, ...]:
+        return rollback_orders(
+            undo.before,
+            now=observation.at,
+            principal=current_principal(),
+            reason=reason,
+            seconds=seconds,
+        )
+
+    pairs = frozenset((subject, key) for subject, key, _ in undo.before)
+    change = OverrideChange(
+        begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=undo.cluster_id
+    )
+    target = _target(where, undo, outcome)
+    request = override_request(
+        target,
+        validate,
+        yes=yes,
+        output=output,
+        command="rollback",
+        next_words=("rollback", str(outcome)),
+    )
+    return shift(console, request, change)
+
+
+def _target(
+    cluster_options: ClusterOptions, undo: "RollbackSource", outcome: Path
+) -> "ClusterTarget":
+    """The cluster that was chosen, or else the one that the outcome is of.
+
+    Raises:
+        UsageError: The project has several clusters, and none of them is known to be that of the outcome.
+    """
+    from reconciler.cli.context.cluster_targets import read_project, target
+
+    if cluster_options.cluster is not None or cluster_options.by_address:
+        return target(cluster_options)
+    project, _, _ = read_project(cluster_options)
+    names = project.names
+    if len(names) > 1:
+        by_id = {project.cluster(name).cluster.expected_cluster_id: name for name in names}
+        name = undo.cluster if undo.cluster in names else by_id.get(undo.cluster_id)
+        if name is None:
+            raise UsageError(
+                f"{outcome} is of cluster id {undo.cluster_id}, which {project.path} does not name",
+                hint=f"choose with --cluster ({', '.join(names)}); another cluster id is refused",
+            )
+        cluster_options = replace(cluster_options, cluster=name)
+    return target(cluster_options)

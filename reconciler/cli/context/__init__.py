@@ -1,0 +1,1 @@
+"""From options to targets, documents, records, connections and prepared plans."""

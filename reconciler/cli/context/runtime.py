@@ -1,0 +1,113 @@
+"""The outside world of one run, picked: client, records, clock, audit log, Kafka's rules, progress."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconciler.base.clock import SystemClock
+from reconciler.cli.context.cluster_targets import ClusterTarget
+from reconciler.cli.context.connection import connection_events
+from reconciler.cli.context.record_stores import opened, read_only_inventory
+from reconciler.cli.framework.console import Console, ProgressLine
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory
+from reconciler.ports import Inventory
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.precedence import Principal
+from reconciler.reconcile import ReconcilePorts
+
+if TYPE_CHECKING:
+    from reconciler.inventory.audit_log import FileAuditLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """Which records a run believes, as it was typed.
+
+    Attributes:
+        none: Keep none (``--no-inventory``).
+        since: What the documents said at ``--since REV``; counts where no inventory knows the cluster.
+    """
+
+    none: bool = False
+    since: DesiredState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """One run's outside world; ``client`` is the store inside ``ports``."""
+
+    ports: ReconcilePorts
+    client: QuotaClient
+    config: ClientConfig
+
+    @property
+    def own_principal(self) -> Principal | None:
+        """Who we are to the cluster, as far as the login says."""
+        user = getattr(self.config.sasl, "username", None)
+        return None if user is None else Principal(user=user, client_id=self.config.client_id)
+
+
+@contextlib.asynccontextmanager
+async def world(
+    console: Console, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
+) -> AsyncIterator[Runtime]:
+    """Everything that a run needs, given back at the end.
+
+    Args:
+        console: Where progress and warnings go.
+        target: Which cluster.
+        records: Which records to believe.
+        command: What runs, for the lock and for writers that come second.
+        writes: Whether records may be written; then they are locked from the first look on.
+
+    Raises:
+        ConfigError: A client setting is wrong.
+    """
+    clock = SystemClock()
+    config = target.client_config(console)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(ProgressLine(console))
+        inventory: Inventory
+        if writes:
+            inventory = stack.enter_context(
+                opened(target, clock, command=command, none=records.none)
+            )
+        else:
+            inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
+        if records.since is not None:
+            inventory = RevisionInventory(records.since, inventory=inventory)
+        async with QuotaClient(config, events=connection_events(console)) as client:
+            ports = ReconcilePorts(
+                store=client,
+                inventory=inventory,
+                clock=clock,
+                audit=_audit(target) if writes and not records.none else None,
+                validator=by_rules,
+                progress=progress,
+            )
+            yield Runtime(ports=ports, client=client, config=config)
+
+
+def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Result]:
+    """Kafka's rules of a line, without a broker."""
+    from reconciler.sandbox.broker_rules.offline_validation import validate
+    from reconciler.sandbox.broker_rules.profiles import profile_named
+
+    return dict(validate(profile_named(line), alterations))
+
+
+def _audit(target: ClusterTarget) -> "FileAuditLog":
+    from reconciler.app.state_files import own_path
+    from reconciler.cli.context.record_stores import make_folder
+    from reconciler.inventory.audit_log import FileAuditLog
+
+    path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
+    make_folder(
+        path.parent
+    )  # before anything is sent: what is done and cannot be told is worse than not done
+    return FileAuditLog(path)

@@ -1,0 +1,1 @@
+"""Console, exit codes, logs and the base classes of commands."""

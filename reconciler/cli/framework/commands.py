@@ -1,0 +1,154 @@
+"""Classes of commands: options under headings, ``-h`` and ``--color`` everywhere, whole one-line summaries.
+
+A new option belongs under a heading of :data:`HEADINGS`; what no table names is listed first, under "Options".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import click
+
+from reconciler.cli.framework.console import ColorMode
+
+Headings = Mapping[str, Sequence[str]]
+"""Flags by heading, in the order of the help."""
+
+_OUTPUT: Final = (
+    "--format", "--out", "--verbose", "--detailed-exitcode", "--most", "--pseudonymise", "--curves", "--log-format",
+    "--log-level", "--summary", "--outputs", "--annotations", "--sarif", "--path-prefix", "--terraform-report",
+    "--code-quality", "--color", "--version", "--help",
+)  # fmt: skip
+
+_COMMON: Final[Headings] = {
+    "Cluster": (
+        "--cluster", "--all", "--project", "--config-from", "--bootstrap-server", "--command-config", "--timeout",
+    ),
+    "Policy and ownership": (
+        "--policy", "--confirm-sync", "--only", "--correct-drift", "--force", "--since", "--no-inventory", "--validate",
+    ),
+    "Guards": (
+        "--max-removals", "--max-removed-percent", "--max-change-factor", "--max-exception-factor", "--allow-newly-unlimited", "--allow-small-values",
+        "--allow-defaults", "--allow-empty",
+    ),
+    "Documents": ("--namespace", "--split", "--team", "--partial", "--out-dir"),
+    "Recorded use": ("--evidence", "--no-evidence", "--require-evidence"),
+    "Watching": ("--watch", "--interval", "--confirm-after", "--metrics-address", "--metrics-entity-labels"),
+    "Notifications": ("--notify", "--notify-key", "--remind-after", "--notify-state"),
+    "Kubernetes": ("--kubernetes", "--operator-namespace", "--kubeconfig"),
+    "Output and help": _OUTPUT,
+}  # fmt: skip
+
+_SPARK: Final[Headings] = {
+    "Clusters and time": ("--lake", "--cluster", "--all", "--project", "--cluster-id", "--from", "--to", "--at"),
+    "Source": (
+        "--prometheus", "--http-config", "--file", "--input-format", "--time-unit", "--dialect", "--snapshot", "--audit-log",
+        "--matchers", "--broker-id", "--step", "--max-gap",
+    ),
+    "Spark session": ("--engine", "--master", "--remote", "--memory", "--brief"),
+    "Output and help": _OUTPUT,
+}  # fmt: skip
+
+_OPERATOR: Final[Headings] = {
+    "Scope": (
+        "--namespace", "--all", "--operator-namespace", "--kubeconfig", "--operator-class", "--quota-clusters",
+        "--allow-references",
+    ),
+    "Leader election": ("--leader-elect", "--lease-name", "--identity"),
+    "Probes and metrics": ("--metrics-address", "--metrics-entity-labels"),
+    "Admission webhook": ("--webhook-address", "--webhook-cert", "--webhook-key", "--webhook-client-ca"),
+    "Bounds": ("--deletion-timeout", "--max-documents-per-namespace", "--max-bytes-per-namespace"),
+    "Output and help": _OUTPUT,
+}  # fmt: skip
+
+_POST: Final[Headings] = {
+    "Pull request or merge request": (
+        "--api-url", "--repo", "--pull", "--sha", "--head-repo", "--head-branch", "--author", "--project", "--merge-request",
+    ),
+    "Output and help": _OUTPUT,
+}  # fmt: skip
+
+HEADINGS: Final[Mapping[str, Headings]] = {"": _COMMON, "spark": _SPARK, "operator": _OPERATOR, "post": _POST}  # fmt: skip
+"""The headings of a group's commands; "" is for all other commands."""
+
+CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+"""Settings of a program's first context; the contexts of its commands inherit them."""
+
+COLOR: Final = click.Option(
+    ["--color"],
+    type=click.Choice([str(mode) for mode in ColorMode]),
+    expose_value=False,
+    metavar="WHEN",
+    help="Colour of the output: auto, always or never; auto follows FORCE_COLOR, NO_COLOR and the terminal.  [default: auto]",
+)
+"""Its value is read before the command line is parsed (``console.color_mode``), so that errors of usage follow it."""
+
+
+class Command(click.Command):
+    """A command whose help lists options under headings."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own parameters, then ``--color`` and ``--help``."""
+        *own_parameters, help_option = super().get_params(ctx)
+        return [*own_parameters, COLOR, help_option]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by heading."""
+        write_options(ctx, formatter, self.get_params(ctx))
+
+
+class Group(click.Group):
+    """A group whose help lists options under headings, and commands with their whole summaries."""
+
+    command_class = Command
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own parameters, then ``--color`` and ``--help``."""
+        *own_parameters, help_option = super().get_params(ctx)
+        return [*own_parameters, COLOR, help_option]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by heading, then the commands."""
+        write_options(ctx, formatter, self.get_params(ctx))
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with the whole first sentence of its help."""
+        rows = [(name, self.summary_of(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def summary_of(self, ctx: click.Context, name: str) -> str:
+        """One line about a command."""
+        command = self.get_command(ctx, name)
+        return "" if command is None else command.get_short_help_str(limit=1_000)
+
+
+def write_options(
+    ctx: click.Context, formatter: click.HelpFormatter, params: Sequence[click.Parameter]
+) -> None:
+    """The options of a command, each under the heading that the table gives it."""
+    headings = next(
+        (HEADINGS[word] for word in ctx.command_path.split() if word in HEADINGS), _COMMON
+    )
+    heading_of = {flag: heading for heading, flags in headings.items() for flag in flags}
+    rows: dict[str, dict[str, tuple[str, str]]] = {heading: {} for heading in ("Options", *headings)}  # fmt: skip
+    for param in params:
+        record = param.get_help_record(ctx)
+        if record is not None and isinstance(param, click.Option):
+            flag = next(name for name in param.opts if name.startswith("--"))
+            rows[heading_of.get(flag, "Options")][flag] = record
+    for heading, records in rows.items():
+        if records:
+            order = headings.get(heading, tuple(records))
+            with formatter.section(heading):
+                formatter.write_dl([records[flag] for flag in order if flag in records])
+
+
+def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Command]:  # noqa: ANN401 - click's own settings
+    """``@command(help=...)``: as click's, with :class:`Command`."""
+    return click.command(name, cls=Command, **settings)
+
+
+def group(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Group]:  # noqa: ANN401 - click's own settings
+    """``@group(help=...)``: as click's, with :class:`Group`."""
+    return click.group(name, cls=Group, **settings)

@@ -1,0 +1,272 @@
+"""Where words go: facts to standard output, everything else to standard error, colour and bars only for people.
+
+A console is made once per run from the real streams. Writing to standard error never fails a run: a closed
+pipe there must not stop an apply half-way.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, Self, TextIO
+
+BAR_AFTER_SECONDS: Final = 1.0
+"""Work shorter than this shows no progress."""
+
+_BAR_EVERY_SECONDS: Final = 0.1
+_LINE_EVERY_SECONDS: Final = 5.0
+_BAR_CELLS: Final = 24
+_STYLES: Final = {"error": "\x1b[31;1m", "warning": "\x1b[33m", "hint": "\x1b[2m", "off": "\x1b[0m"}
+
+
+class ColorMode(StrEnum):
+    """The values of ``--color``."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def color_mode(arguments: Sequence[str]) -> ColorMode:
+    """The value of ``--color`` in a command line, read before the line is parsed; the last one counts.
+
+    A wrong value is ``auto`` here: the parser reports it.
+    """
+    options = list(arguments)
+    if "--" in options:
+        options = options[: options.index("--")]
+    values = [
+        following if option == "--color" else option.removeprefix("--color=")
+        for option, following in pairwise([*options, ""])
+        if option == "--color" or option.startswith("--color=")
+    ]
+    last = values[-1] if values else ""
+    return ColorMode(last) if last in tuple(ColorMode) else ColorMode.AUTO
+
+
+def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether a stream is coloured.
+
+    ``--color`` decides first, then ``NO_COLOR`` (no-color.org), then ``FORCE_COLOR`` (force-color.org; 0 and
+    false do not force, as in Node.js), then whether the stream is a terminal that has colours.
+    """
+    if mode is not ColorMode.AUTO:
+        return mode is ColorMode.ALWAYS
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "") not in {"", "0", "false"}:
+        return True
+    return terminal and environment.get("TERM") != "dumb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """The three standard streams, and what may be done with them.
+
+    Attributes:
+        out: Facts. May be read by another program.
+        err: Diagnostics, progress and questions.
+        colour: Whether facts may be coloured.
+        err_colour: Whether diagnostics may be coloured.
+        err_terminal: Whether a progress bar can be drawn.
+        asks: Whether a person is there to answer a question.
+        width: Columns of the terminal; 0 = standard output is no terminal, and no line is folded or cut.
+    """
+
+    out: TextIO
+    err: TextIO
+    colour: bool
+    err_colour: bool
+    err_terminal: bool
+    asks: bool
+    width: int
+
+    @classmethod
+    def of_process(
+        cls, environment: Mapping[str, str] = os.environ, *, color: ColorMode = ColorMode.AUTO
+    ) -> "Console":
+        """The console of this process. A name that the terminal cannot show is escaped, not an error."""
+        for name in ("stdout", "stderr"):
+            # Closed by whoever started us (`>&-`). What is opened here takes the free number, so no socket does.
+            if getattr(sys, name) is None:
+                nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+                setattr(sys, name, nowhere)
+        for stream in (sys.stdout, sys.stderr):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        out_terminal, err_terminal = sys.stdout.isatty(), sys.stderr.isatty()
+        return cls(
+            out=sys.stdout,
+            err=sys.stderr,
+            colour=has_colour(color, environment, terminal=out_terminal),
+            err_colour=has_colour(color, environment, terminal=err_terminal),
+            err_terminal=err_terminal and environment.get("TERM") != "dumb",
+            asks=sys.stdin is not None and sys.stdin.isatty() and err_terminal,
+            width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 0,
+        )
+
+    def fact(self, text: str) -> None:
+        """Print what was asked for.
+
+        Raises:
+            BrokenPipeError: The reader went away.
+        """
+        self.out.write(_leaving(_line(text), colours=self.colour))
+
+    def workflow_command(self, line: str) -> None:
+        """Print a command to GitHub's runner, whose parts were escaped as such (``forge.runner``)."""
+        self.out.write(_line(line))
+
+    def program(self, text: str) -> None:
+        """Print a script of our own for another program, byte for byte; it holds no foreign text."""
+        self.out.write(_line(text))
+
+    def note(self, text: str) -> None:
+        """Say something that is not a fact."""
+        with contextlib.suppress(OSError, ValueError):
+            self.err.write(_leaving(_line(text) or "\n", colours=self.err_colour))
+            self.err.flush()
+
+    def warning(self, text: str) -> None:
+        """Say what may go wrong."""
+        self.note(f"{self._styled('warning', 'warning:')} {_escape_line(text)}")
+
+    def error(self, text: str, *, prefix: str = "error: ") -> None:
+        """Say what went wrong."""
+        self.note(f"{self._styled('error', prefix) if prefix else ''}{_escape_line(text)}")
+
+    def detail(self, text: str) -> None:
+        """One item of a list under an error or a warning."""
+        self.note(f"  - {_escape_line(text)}")
+
+    def hint(self, text: str) -> None:
+        """Say what to do next; nothing if there is nothing to say."""
+        if text:
+            self.note(self._styled("hint", f"hint: {_escape_line(text)}"))
+
+    def question(self, text: str, *, choices: str = "[y/N]") -> None:
+        """Ask a person."""
+        with contextlib.suppress(OSError, ValueError):
+            self.err.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
+            self.err.flush()
+
+    def answer(self) -> bool:
+        """What the person said; anything but y or yes is no. The end of input is no, too."""
+        return self.reply().lower() in {"y", "yes"}
+
+    def reply(self) -> str:
+        """The line that the person typed, without blanks around it; "" at the end of input."""
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
+            self.note("")
+        return line.strip()
+
+    def flush(self) -> None:
+        """Hand everything to the reader, so that a reader who went away is noticed here."""
+        self.out.flush()
+
+    def abandon_output(self) -> None:
+        """Write nothing more to standard output, so that the interpreter's own flush cannot fail."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.out.fileno())
+            os.close(nowhere)
+
+    def _styled(self, style: str, text: str) -> str:
+        return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+def _line(text: str) -> str:
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _leaving(text: str, *, colours: bool) -> str:
+    """The one exit of text: what no renderer escaped is escaped here."""
+    from reconciler.base.output_text import output_text
+
+    return output_text(text, colours=colours)
+
+
+def _escape_line(text: str) -> str:
+    """Words that may hold foreign names or a broker's own sentences: nothing in them forges a line or a colour."""
+    from reconciler.render.names import escaped
+
+    return escaped(text)
+
+
+class ProgressLine:
+    """A ``ports.Progress``: a bar on a terminal, a plain line now and then elsewhere; silent for short work.
+
+    Use it as a context, so that the bar is wiped away at the end.
+    """
+
+    def __init__(
+        self, console: Console, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._monotonic = monotonic
+        self._phase = ""
+        self._began = self._shown = monotonic()
+        self._drawn = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Show how far a phase is, if it has lasted long enough; a total of 0 is not known."""
+        now = self._monotonic()
+        if phase != self._phase:
+            self._wipe()
+            self._phase, self._began, self._shown = phase, now, now - _LINE_EVERY_SECONDS
+        pause = _BAR_EVERY_SECONDS if self._console.err_terminal else _LINE_EVERY_SECONDS
+        if now - self._began < BAR_AFTER_SECONDS or now - self._shown < pause:
+            return
+        self._shown = now
+        if not self._console.err_terminal:
+            self._console.note(f"{phase}: {done:,} of {total:,}")
+            return
+        if total:
+            filled = _BAR_CELLS * done // total
+            bar = "#" * filled + "-" * (_BAR_CELLS - filled)
+            self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}\x1b[K")
+        else:
+            self._draw(f"\r{phase}: {done:,}\x1b[K")
+        self._drawn = True
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            self._draw("\r\x1b[K")
+            self._drawn = False
+
+    def _draw(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._console.err.write(text)
+            self._console.err.flush()
+
+
+@contextlib.contextmanager
+def reading(
+    console: Console, *, monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int], None]]:
+    """A counter of documents that are read, on a terminal; elsewhere nothing is written.
+
+    The first look at the clock is before the files are opened, so that slow disks count, too.
+    """
+    with ProgressLine(console, monotonic=monotonic) as line:
+
+        def progress(documents: int) -> None:
+            if console.err_terminal:
+                line("reading documents", documents, 0)
+
+        progress(0)
+        yield progress

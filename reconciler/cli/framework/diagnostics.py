@@ -1,0 +1,67 @@
+"""What the interpreter and libraries say past our own code: warnings, threads that died, log records without a handler.
+
+Their messages may hold words of a broker or a secret, so they leave by the console as everything else does.
+"""
+
+import logging
+import sys
+import threading
+import warnings
+from typing import TextIO
+
+from reconciler.cli.framework.console import Console
+
+
+class DiagnosticsHandler(logging.Handler):
+    """Log records that no handler takes, such as those of asyncio in a command that ends."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, and the traceback below it."""
+        from reconciler.base.redaction import redact_known
+        from reconciler.cli.framework.tracebacks import traceback_text
+
+        self._console.warning(redact_known(_message(record)))
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            self._console.note(traceback_text(record.exc_info[1]))
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message of a record; format and arguments where they do not fit, since a log line must not end a command."""
+    try:
+        return record.getMessage()
+    except (KeyError, TypeError, ValueError):
+        return f"{record.msg} {record.args}"
+
+
+def escape_diagnostics(console: Console) -> None:
+    """Let everything that the process says on standard error pass the console. For the life of the process."""
+
+    def warn(  # noqa: PLR0917 - the signature of warnings.showwarning
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        from reconciler.base.redaction import redact_known
+
+        del file, line
+        console.warning(redact_known(f"{filename}:{lineno}: {category.__name__}: {message}"))
+
+    def died(name: str, error: BaseException | None) -> None:
+        from reconciler.cli.framework.tracebacks import traceback_text
+
+        if error is not None and not isinstance(error, SystemExit):
+            console.error(name)
+            console.note(traceback_text(error))
+
+    logging.lastResort = DiagnosticsHandler(console)
+    warnings.showwarning = warn
+    threading.excepthook = lambda hook_arguments: died("a thread died", hook_arguments.exc_value)
+    sys.unraisablehook = lambda unraisable: died("an error while ending", unraisable.exc_value)
+    sys.excepthook = lambda _, error, __: died("an error outside of every command", error)

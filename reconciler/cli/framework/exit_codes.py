@@ -1,0 +1,145 @@
+"""Exit codes: what each means, which one wins, and the one function that gives an error its code and its words.
+
+Nothing else in the project decides an exit code. A command returns an :class:`ExitCode` or raises.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import Final
+
+import click
+
+from reconciler.cli.framework.console import Console
+from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
+
+DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
+"""Set to 1, it adds the traceback to every error."""
+
+
+class ExitCode(IntEnum):
+    """What the shell gets."""
+
+    DONE = 0
+    ERROR = 1
+    CHANGES = 2
+    REFUSED = 3
+    STALE = 4
+    EVIDENCE = 5
+    INTERRUPTED = 130
+
+
+PRECEDENCE: Final = (
+    ExitCode.INTERRUPTED,
+    ExitCode.ERROR,
+    ExitCode.STALE,
+    ExitCode.REFUSED,
+    ExitCode.EVIDENCE,
+    ExitCode.CHANGES,
+    ExitCode.DONE,
+)
+"""Which code wins where a run has several to give: several clusters, or a plan with refusals and changes."""
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The code that wins; ``DONE`` for none."""
+    return min(codes, key=PRECEDENCE.index, default=ExitCode.DONE)
+
+
+def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
+    """Do the work of a command line, and turn whatever it raises into words and a code.
+
+    Args:
+        console: Where the words go (never to standard output).
+        work: Returns an exit code.
+    """
+    try:
+        code = work()
+        console.flush()
+    except BaseException as error:  # noqa: BLE001 - the outermost frame of the program
+        return report_error(console, error)
+    return ExitCode(code)
+
+
+def report_error(console: Console, error: BaseException) -> ExitCode:
+    """Say what an error means to people, and give its exit code. The only place that maps errors.
+
+    Click's own usage errors are 1 here, because 2 means "changes". A reader that went away (``| head``)
+    is no reason for words. An error that we did not foresee is one line, never a traceback.
+    """
+    if isinstance(error, BrokenPipeError):
+        console.abandon_output()
+        return ExitCode.ERROR
+    if isinstance(error, SystemExit | click.exceptions.Exit):
+        return _asked_for(error)
+    code = _print_error(console, error)
+    if os.environ.get(DEBUG_VARIABLE) == "1":
+        from reconciler.cli.framework.tracebacks import traceback_text
+
+        console.note(traceback_text(error))
+    return code
+
+
+def _asked_for(error: SystemExit | click.exceptions.Exit) -> ExitCode:
+    code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
+    return (
+        ExitCode(code) if code in tuple(ExitCode) and code != ExitCode.CHANGES else ExitCode.ERROR
+    )
+
+
+def _print_error(console: Console, error: BaseException) -> ExitCode:
+    """The words for an error, and its code."""
+    code = ExitCode.ERROR
+    match error:
+        case ManifestErrors():
+            for problem in error.problems:
+                console.error(_placed(problem), prefix="")
+            console.hint(error.hint)
+        case KquotaError():
+            console.error(error.message)
+            for detail in _details(error):
+                console.detail(detail)
+            console.hint(error.hint)
+            code = ExitCode(error.exit_code)
+        case click.exceptions.NoArgsIsHelpError():
+            console.note(error.format_message())
+        case click.ClickException():
+            console.error(" ".join(error.format_message().split()))  # choices stand on lines
+            context = error.ctx if isinstance(error, click.UsageError) else None
+            if context is not None:
+                console.hint(f"{context.command_path} --help shows what it takes, with an example")
+        case KeyboardInterrupt() | click.Abort():
+            console.error("interrupted")
+            console.hint("kquota plan shows how things stand now")
+            code = ExitCode.INTERRUPTED
+        case BaseExceptionGroup():
+            code = worst(_print_error(console, inner) for inner in error.exceptions)
+        case _:
+            _say_unforeseen(console, error)
+    return code
+
+
+def _placed(problem: Problem) -> str:
+    """``path:line:column: message``, as editors read it; what is unknown is left out."""
+    if problem.line:
+        return str(problem)
+    return f"error: {problem.path}: {problem.message}"
+
+
+def _details(error: KquotaError) -> Iterable[str]:
+    if isinstance(error, PlanRefused):
+        return error.violations
+    return error.differences if isinstance(error, StalePlan) else ()
+
+
+def _say_unforeseen(console: Console, error: BaseException) -> None:
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        console.error(f"{place}{error.strerror}")
+        return
+    words = " ".join(str(error).split())
+    console.error(
+        f"this is a fault in kquota: {type(error).__name__}{words and f': {words[:300]}'}"
+    )
+    if os.environ.get(DEBUG_VARIABLE) != "1":
+        console.hint(f"{DEBUG_VARIABLE}=1 in the environment shows the traceback; please report it")

@@ -1,0 +1,145 @@
+"""``kquota import``: quotas in another tool's own format as manifests, and a list of what they cannot hold."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.errors import UsageError
+from reconciler.manifest.foreign.tools import TOOLS, read_files
+
+if TYPE_CHECKING:
+    from reconciler.manifest.foreign.collector import ImportRemark
+    from reconciler.quota.planner.desired_state import Declaration
+
+STDIN: Final = "-"
+
+HELP: Final = """Convert quota files of another tool to manifests. FILE is an input or output file of that tool; - is standard input.
+
+No cluster is contacted. What no manifest can express, or what cannot be read with certainty, is listed with its place on
+standard error; the exit code is then 1 unless --partial is set.
+
+\b
+Example:
+  kafka-configs --bootstrap-server b:9092 --describe --entity-type users | kquota import --from kafka-configs --cluster prod -
+  kquota import --from strimzi --cluster prod --out-dir quotas/prod users/*.yaml
+  kquota import --from helmsman --source-cluster bar --cluster bar --namespace platform quotas.yaml
+
+Afterwards, kquota plan shows whether the cluster has what the files said."""
+
+
+@command("import", help=HELP)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--from",
+    "tool",
+    type=click.Choice(tuple(TOOLS)),
+    required=True,
+    help="Tool that wrote the files.",
+)
+@click.option(
+    "--cluster", required=True, metavar="NAME", help="Cluster name to write into clusterRef."
+)
+@click.option(
+    "--namespace", default="default", show_default=True, help="Namespace of the documents."
+)
+@click.option(
+    "--source-cluster",
+    metavar="NAME",
+    help="Which cluster, where the tool's files are for several: "
+    + "; ".join(f"{name}: {tool.cluster}" for name, tool in TOOLS.items() if tool.cluster)
+    + ".",
+)
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder for one file per document; existing files are not changed  [default: standard output].",
+)
+@click.option(
+    "--partial", is_flag=True, help="Exit 0 although some quotas cannot be written as manifests."
+)
+@click.pass_obj
+def import_(
+    console: Console,
+    *,
+    files: Sequence[str],
+    tool: str,
+    cluster: str,
+    namespace: str,
+    source_cluster: str | None,
+    out_dir: Path | None,
+    partial: bool,
+) -> ExitCode:
+    """Read every file, write the documents, tell the rest."""
+    from reconciler.manifest.writer import documents_text
+
+    imported = read_files(
+        tool, [_read(name) for name in files], namespace=namespace, source_cluster=source_cluster
+    )
+    if out_dir is None:
+        console.fact(documents_text(imported.declarations, cluster=cluster))
+    else:
+        _write(out_dir, imported.declarations, cluster)
+        console.note(f"{_count(len(imported.declarations), 'document')} written to {out_dir}")
+    for line in remark_lines(imported.notes):
+        console.warning(line)
+    if not imported.losses:
+        return ExitCode.DONE
+    say = console.warning if partial else console.error
+    say(f"{_count(len(imported.losses), 'value')} cannot be carried by manifests:")
+    for line in remark_lines(imported.losses):
+        console.detail(line)
+    if not partial:
+        console.hint(f"--partial imports without {'it' if len(imported.losses) == 1 else 'them'}")
+    return ExitCode.DONE if partial else ExitCode.ERROR
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def remark_lines(remarks: "Iterable[ImportRemark]") -> list[str]:
+    """One line for each: place, whose limit, what there is to say; safe to print."""
+    from reconciler.render.names import escaped, parts_text
+
+    lines: list[str] = []
+    for remark in remarks:
+        place = f"{remark.path}:{remark.line}" if remark.line else remark.path
+        limit = f"{remark.key}={remark.value}" if remark.key else ""
+        subject = " ".join(word for word in (parts_text(remark.about), escaped(limit)) if word)
+        lines.append(
+            ": ".join(word for word in (escaped(place), subject, escaped(remark.text)) if word)
+        )
+    return lines
+
+
+def _read(name: str) -> tuple[str, str]:
+    from reconciler.base.text_files import read_text
+
+    if name != STDIN:
+        return name, read_text(Path(name))
+    try:
+        return "(standard input)", sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is no UTF-8 text") from error
+
+
+def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:
+    """A file per document; nothing is written if one of them exists with another content."""
+    from reconciler.base.text_files import write_new
+    from reconciler.manifest.writer import document_text
+
+    write_new(
+        {
+            folder / f"{declaration.document.rpartition('/')[2]}.yaml": document_text(
+                declaration, cluster=cluster
+            )
+            for declaration in declarations
+        }
+    )

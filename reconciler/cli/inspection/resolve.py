@@ -1,0 +1,135 @@
+"""``kquota resolve``: which limit applies to a client, per key, and what lost to it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.live_names import part_names
+from reconciler.cli.options.shared import (
+    ClusterOptions,
+    format_option,
+    where_options,
+)
+from reconciler.errors import ClientError, KquotaError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.client import QuotaClient
+    from reconciler.quota.precedence import Principal, Resolution
+
+HELP: Final = """Show which limit applies to a client: value, level, source, who shares it, and which limits it overrides.
+
+Only user quotas apply to a client without a client id.
+
+\b
+Example:
+  kquota resolve --user alice --client-id checkout
+  kquota resolve --cluster prod --user 'CN=alice,O=Acme' --client-id etl --ip 10.0.0.7
+  kquota resolve --from clients.csv --format json"""
+
+
+@command(help=HELP)
+@click.option("--user", metavar="NAME", shell_complete=part_names("user"),
+              help="Name of the principal, without the prefix User:.")  # fmt: skip
+@click.option("--client-id", metavar="NAME", shell_complete=part_names("client-id"),
+              help="Client id, as the client sends it.")  # fmt: skip
+@click.option("--ip", metavar="ADDRESS", shell_complete=part_names("ip"),
+              help="Address that the client connects from.")  # fmt: skip
+@click.option("--from", "source", metavar="FILE", type=click.Path(),
+              help="CSV file of clients with the columns user, client_id and ip; - is standard input.")  # fmt: skip
+@where_options(many=False)
+@format_option("text", "json")
+@click.pass_obj
+def resolve(
+    console: Console,
+    *,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    source: str | None,
+    where: ClusterOptions,
+    output: str,
+) -> ExitCode:
+    """Ask once, resolve everybody from the one answer."""
+    from reconciler.app.event_loop import run
+    from reconciler.cli.context.cluster_targets import target
+    from reconciler.cli.context.connected_client import connected, expected_cluster
+
+    principals = _principals(user, client_id, ip, source)
+    cluster_target = target(where)
+
+    async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
+        async with connected(console, cluster_target) as client:
+            cluster = await expected_cluster(client, cluster_target)
+            results = await client.resolve(principals)
+            return cluster.id, results, await _callback(client)
+
+    cluster_id, results, callback = run(ask())
+    if callback is not None:
+        console.warning(
+            f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
+        )
+    resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
+    from reconciler.render.cluster_state import spelling_warnings
+
+    for warning in spelling_warnings(resolved):
+        console.warning(warning)
+    if output == "json":
+        from reconciler.render.cluster_state import resolutions_document
+        from reconciler.render.json_documents.codec import dump
+
+        document = resolutions_document(resolved, cluster_id=cluster_id)
+        console.fact(dump(document | {"quotaCallback": callback}))
+    else:
+        from reconciler.cli.output.plans import style_of
+        from reconciler.render.cluster_state import resolutions_text
+
+        console.fact(resolutions_text(resolved, style=style_of(console)))
+    return _tell_refused(console, results)
+
+
+def _tell_refused(
+    console: Console, results: "Mapping[Principal, Resolution | KquotaError]"
+) -> ExitCode:
+    """Say who could be no client; the others were resolved all the same."""
+    from reconciler.render.cluster_state import principal_text
+
+    errors = {
+        principal: result
+        for principal, result in results.items()
+        if isinstance(result, KquotaError)
+    }
+    for principal, error in errors.items():
+        console.error(f"{principal_text(principal)}: {error.message}")
+    return ExitCode.ERROR if errors else ExitCode.DONE
+
+
+async def _callback(client: "QuotaClient") -> str | None:
+    """The custom callback; a missing right is no reason to fail a resolve."""
+    try:
+        return await client.quota_callback()
+    except ClientError:
+        return None
+
+
+def _principals(
+    user: str | None, client_id: str | None, ip: str | None, source: str | None
+) -> "list[Principal]":
+    from reconciler.quota.precedence import Principal
+
+    names = (user, client_id, ip)
+    if source is None:
+        if names == (None, None, None):
+            raise UsageError(
+                "name a client: --user, --client-id and --ip, or --from FILE",
+                hint="for example kquota resolve --user alice --client-id checkout",
+            )
+        return [Principal(user=user, client_id=client_id, ip=ip)]
+    if names != (None, None, None):
+        raise UsageError("--from stands alone; put the client into the file")
+    from reconciler.cli.context.principals import read_principals
+
+    return list(read_principals(source))

@@ -1,0 +1,175 @@
+"""``kquota validate``: everything that can be said about manifests without a cluster."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler import __version__
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console, reading
+from reconciler.cli.framework.exit_codes import ExitCode, worst
+from reconciler.cli.options.shared import (
+    ClusterOptions,
+    format_option,
+    where_options,
+)
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.manifest.loader import LoadedManifests
+    from reconciler.quota.planner.desired_state import DesiredState
+    from reconciler.render.sarif import SarifResult
+
+HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, doubtful rules.
+
+Without PATH, everything that the project file configures is checked, for every cluster in it.
+
+\b
+Example:
+  kquota validate
+  kquota validate quotas/payments --format sarif > validate.sarif
+
+\b
+Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings are 0; a value
+that looks like a slip of the unit is a warning here, because a plan refuses it only if it is not live already."""
+
+_CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
+_LABELS: Final = {
+    "manifest": "error",
+    "conflict": "error",
+    "guard": "refused",
+    "warning": "warning",
+}
+
+
+@command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@where_options(revisions=True)
+@format_option("text", "json", "sarif")
+@click.pass_obj
+def validate(
+    console: Console, *, paths: Sequence[str], where: ClusterOptions, output: str
+) -> ExitCode:
+    """Gather findings of every cluster, then print them once."""
+    from reconciler.cli.context.documents import load_loosely
+
+    files = documents = 0
+    all_findings: set[SarifResult] = set()
+    for target in _targets(where, paths):
+        with reading(console) as progress:
+            loaded = load_loosely(target, paths, progress=progress)
+        files = max(files, loaded.file_count)
+        documents += sum(len(declarations) for declarations in loaded.by_cluster.values())
+        all_findings.update(_findings(target, loaded))
+    findings = sorted(all_findings)
+    if output == "sarif":
+        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.sarif import sarif_document
+
+        console.fact(dump(sarif_document(findings, tool_version=__version__)))
+    elif output == "json":
+        _json(console, findings, files, documents)
+    else:
+        _text(console, findings, files, documents)
+    return worst(_CODES.get(finding.rule, ExitCode.DONE) for finding in findings)
+
+
+def _targets(cluster_options: ClusterOptions, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
+    """All clusters of the project unless one was chosen: a file is wrong for whomever it is wrong."""
+    from reconciler.cli.context.cluster_targets import offline_targets
+
+    if cluster_options.by_address or cluster_options.cluster is not None:
+        return offline_targets(cluster_options, paths)
+    return offline_targets(replace(cluster_options, every=True), paths)
+
+
+def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SarifResult]":
+    from reconciler.manifest.conflicts import conflict_problems
+    from reconciler.quota.planner.desired_state import merge
+    from reconciler.quota.rule_warnings import warnings
+    from reconciler.render.sarif import SarifResult, findings_of
+
+    yield from findings_of(loaded.problems)
+    yield from findings_of(loaded.warnings, rule="warning")
+    for declarations in loaded.by_cluster.values():
+        desired = merge(declarations)
+        yield from findings_of(conflict_problems(desired), rule="conflict")
+        accepted = () if target.project is None else target.project.accepted_warnings
+        for warning in warnings(desired, accepted=accepted):
+            if warning.accepted:
+                continue
+            path, _, line = warning.place.rpartition(":")
+            yield SarifResult(
+                path=path, line=int(line), column=0, rule="warning", message=warning.message
+            )
+        yield from _static_violations(target, desired)
+
+
+def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Iterable[SarifResult]":
+    """Values that bounds refuse in any plan and documents that lack labels; a warning for each likely slip of a unit.
+
+    A slip is refused by plans that write it. A value that is live already is not written, and is not known here.
+    """
+    from reconciler.quota.ownership import OwnershipRecords
+    from reconciler.quota.planner.comparison import compare
+    from reconciler.quota.planner.guards import Guard, check
+    from reconciler.quota.policy import Rules
+    from reconciler.quota.state import QuotaState
+    from reconciler.render.names import entity_text
+    from reconciler.render.sarif import SarifResult
+
+    rules = {Guard.BOUNDS: "guard", Guard.REQUIRED_LABELS: "guard", Guard.UNIT_SLIP: "warning"}
+    plan = compare(
+        desired=desired, owned=OwnershipRecords(cluster_id=""), live=QuotaState(), rules=Rules()
+    )
+    for violation in check(plan, target.settings.guards, QuotaState()):
+        rule = rules.get(violation.guard)
+        if rule is not None and violation.entity is not None:
+            path, _, line = violation.place.rpartition(":")
+            message = f"{entity_text(violation.entity)}: {violation.message}; allow it with {violation.allow_with}"
+            yield SarifResult(path=path, line=int(line or 0), column=0, rule=rule, message=message)
+
+
+def _text(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
+    from reconciler.render import units
+    from reconciler.render.names import escaped
+
+    for finding in findings:
+        place = escaped(finding.path)
+        place += f":{finding.line}" if finding.line else ""
+        place += f":{finding.column}" if finding.column else ""
+        console.fact(f"{place}: {_LABELS[finding.rule]}: {escaped(finding.message)}")
+    wrong = sum(finding.rule in _CODES for finding in findings)
+    console.fact(
+        f"{units.count(files, 'file')}, {units.count(documents, 'document')}: "
+        + (f"{units.count(wrong, 'problem')}" if wrong else "valid")
+        + (f", {units.count(len(findings) - wrong, 'warning')}" if len(findings) > wrong else "")
+    )
+
+
+def _json(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
+    from reconciler.render.json_documents.codec import dump
+
+    console.fact(
+        dump(
+            {
+                "kind": "kquota-validation",
+                "format": 1,
+                "files": files,
+                "documents": documents,
+                "findings": [
+                    {
+                        "path": finding.path,
+                        "line": finding.line,
+                        "column": finding.column,
+                        "rule": finding.rule,
+                        "level": _LABELS[finding.rule],
+                        "message": finding.message,
+                    }
+                    for finding in findings
+                ],
+            }
+        )
+    )

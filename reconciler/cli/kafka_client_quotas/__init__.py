@@ -1,0 +1,1 @@
+"""Arguments and command line of ``kafka-client-quotas``."""

@@ -1,0 +1,1 @@
+"""Commands around the Kubernetes operator: operator, reconcile, overrides of custom resources."""

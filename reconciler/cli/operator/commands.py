@@ -1,0 +1,237 @@
+"""``kquota operator``: the Kubernetes operator in the foreground; ``release`` and ``check`` beside it."""
+
+import gc
+import logging
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.framework.commands import group
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, format_option, packed
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.kube.configuration.operator_settings import OperatorSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+HELP: Final = """Run the Kubernetes operator, which reconciles ClientQuota resources with Kafka until it is stopped.
+
+One of several replicas leads, by a Lease; the others wait. Logs go to standard error, the audit log as JSON lines to
+standard output. Usually the Helm chart starts it.
+
+\b
+Example:
+  kquota operator --operator-namespace kafka-quotas --kubeconfig ~/.kube/config
+  kquota operator check
+  kquota operator release --all --operator-namespace kafka-quotas"""
+
+RELEASE_HELP: Final = """Remove the operator's finalizer from every ClientQuota if no operator runs any more.
+
+Quotas in Kafka stay as they are; the command does not connect to Kafka. The operator's records keep the applied limits as
+orphaned, so that a later operator knows their owners. The command may be repeated. Stop the operator first.
+
+\b
+Example:
+  kquota operator release --all --operator-namespace kafka-quotas
+  kquota operator release --namespace payments --stop-deployment kquota"""
+
+CHECK_HELP: Final = """Check the operator's rights in Kubernetes, then run the checks of kquota doctor for each QuotaCluster.
+
+Nothing is changed. Exit code 1 if something does not work.
+
+\b
+Example:
+  kquota operator check --operator-namespace kafka-quotas"""
+
+USUAL_COLLECTION: Final = 700
+"""CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
+
+POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+_NAMESPACE: Final = click.option(
+    "--namespace", "namespaces", multiple=True, metavar="NAMESPACE",
+    help="Watch ClientQuotas in this namespace only; may be repeated  [default: all namespaces].",
+)  # fmt: skip
+_PLACE: Final = (
+    click.option("--operator-namespace", metavar="NAMESPACE",
+                 help="Namespace of Lease, records and Secrets  [default: the pod's]."),
+    click.option("--kubeconfig", type=FILE, metavar="FILE",
+                 help="Kubeconfig file  [default: as kubectl, or the pod's service account]."),
+)  # fmt: skip
+_SCOPE: Final = (
+    click.option("--operator-class", default="", metavar="NAME",
+                 help="Serve only QuotaClusters of this class."),
+    click.option("--quota-clusters", type=FILE, metavar="FILE",
+                 help="File of QuotaClusters, used instead of the API server."),
+    click.option("--allow-references", is_flag=True,
+                 help="Allow custom resources to refer to files and variables of the operator."),
+)  # fmt: skip
+_SERVING: Final = (
+    click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
+                 help="Act only while holding a Lease."),
+    click.option("--lease-name", default="kquota-operator", show_default=True, metavar="NAME",
+                 help="Name of the Lease."),
+    click.option("--identity", default=None, metavar="NAME",
+                 help="Identity of this replica in Lease and events  [default: the pod's name]."),
+    click.option("--metrics-address", default=":8080", show_default=True, metavar="HOST:PORT",
+                 help="Probes and metrics."),
+    click.option("--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."),
+    click.option("--webhook-address", metavar="HOST:PORT", help="Serve the admission webhook."),
+    click.option("--webhook-cert", type=FILE, metavar="FILE", help="PEM certificate chain of the webhook."),
+    click.option("--webhook-key", type=FILE, metavar="FILE", help="PEM key of the webhook."),
+    click.option("--webhook-client-ca", type=FILE, metavar="FILE",
+                 help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
+                      " of one of them  [default: to every client]"),
+    click.option("--deletion-timeout", type=DurationParameter(), default="10m", show_default=True,
+                 metavar="DURATION", help="Longest time that a deletion waits for Kafka."),
+    click.option("--max-documents-per-namespace", type=click.IntRange(min=1), default=10_000, show_default=True,
+                 metavar="NUMBER", help="Serve the oldest ClientQuotas of a namespace, up to this number."),
+    click.option("--max-bytes-per-namespace", type=click.IntRange(min=1), default=16 * 1024 * 1024, show_default=True,
+                 metavar="BYTES", help="Serve the oldest ClientQuotas of a namespace, up to this size."),
+)  # fmt: skip
+
+
+def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa: ANN401 - click's values, by name
+    """The settings, made inside the command: only then are the heavy modules imported."""
+
+    def make() -> "OperatorSettings":
+        from reconciler.kube.configuration.namespace_limits import NamespaceLimits
+        from reconciler.kube.configuration.operator_settings import OperatorSettings
+
+        option_values["namespaces"] = tuple(option_values["namespaces"])
+        option_values["operator_namespace"] = operator_namespace(
+            option_values["operator_namespace"]
+        )
+        option_values["identity"] = (
+            option_values.get("identity") or os.environ.get("POD_NAME") or socket.gethostname()
+        )
+        if "max_documents_per_namespace" in option_values:
+            option_values["namespace_limits"] = NamespaceLimits(
+                documents=option_values.pop("max_documents_per_namespace"),
+                size=option_values.pop("max_bytes_per_namespace"),
+            )
+        return OperatorSettings(**option_values)
+
+    return make
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """The options, handed to the command as ``settings``."""
+    names: list[str] = []
+    for option in options:
+        probe = option(lambda: None)
+        names += [parameter.name for parameter in probe.__click_params__]
+    return packed("settings", _settings, names, options)
+
+
+def operator_namespace(configured: str | None) -> str:
+    """The operator's own namespace: as typed, or the pod's.
+
+    Raises:
+        UsageError: Nothing says which.
+    """
+    if configured:
+        return configured
+    pod_namespace = os.environ.get("POD_NAMESPACE", "")
+    if not pod_namespace and POD_NAMESPACE.is_file():
+        pod_namespace = POD_NAMESPACE.read_text("utf-8").strip()
+    if not pod_namespace:
+        raise UsageError(
+            "outside a pod, --operator-namespace must say where the operator's records are"
+        )
+    return pod_namespace
+
+
+@group(help=HELP, invoke_without_command=True)
+@_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text",
+              show_default=True, help="Log format.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(("info", "debug")), default="info",
+              show_default=True, help="Log level.")  # fmt: skip
+@click.pass_context
+def operator(
+    context: click.Context,
+    *,
+    settings: Callable[[], "OperatorSettings"],
+    log_format: str,
+    log_level: str,
+) -> ExitCode:
+    """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
+    if context.invoked_subcommand is not None:
+        return ExitCode.DONE
+    from reconciler.app.event_loop import run
+    from reconciler.base.extras import needs
+
+    needs("operator", "kquota operator")
+    operator_settings = settings()
+    if operator_settings.kubeconfig is not None:
+        # Kopf looks for its own way to the API server, and only there.
+        os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
+
+    from reconciler.cli.framework.log_format import log_to_stderr
+    from reconciler.kube.run.operator import run as operate
+
+    log_to_stderr(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
+    gc.set_threshold(USUAL_COLLECTION)
+    run(operate(operator_settings))
+    return ExitCode.DONE
+
+
+@operator.command("release", help=RELEASE_HELP)
+@_options(_NAMESPACE, *_PLACE)
+@click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
+@click.option("--stop-deployment", metavar="NAME",
+              help="Scale this Deployment in the operator's namespace to 0 first.")  # fmt: skip
+@click.option("--timeout", type=DurationParameter(), default="150s", show_default=True, metavar="DURATION",
+              help="Longest time to wait until its pods have ended.")  # fmt: skip
+@format_option("text", "json")
+@click.pass_obj
+def release(
+    console: Console,
+    *,
+    settings: Callable[[], "OperatorSettings"],
+    everywhere: bool,
+    stop_deployment: str | None,
+    timeout: float,
+    output: str,
+) -> ExitCode:
+    """Check what was typed, then release."""
+    from reconciler.base.extras import needs
+
+    needs("operator", "kquota operator release")
+    operator_settings = settings()
+    if everywhere == bool(operator_settings.namespaces):
+        raise UsageError("say --all, or name each --namespace")
+
+    from reconciler.cli.operator.release import ReleaseOptions, carry_out
+
+    options = ReleaseOptions(
+        settings=operator_settings, deployment=stop_deployment, timeout=timeout, output=output
+    )
+    return carry_out(console, options)
+
+
+@operator.command("check", help=CHECK_HELP)
+@_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3])
+@click.option("--timeout", type=DurationParameter(), default="10s", show_default=True, metavar="DURATION",
+              help="Longest time for one call to a cluster.")  # fmt: skip
+@format_option("text", "json")
+@click.pass_obj
+def check(
+    console: Console, *, settings: Callable[[], "OperatorSettings"], timeout: float, output: str
+) -> ExitCode:
+    """Ask, print, and say whether something failed."""
+    from reconciler.base.extras import needs
+
+    needs("operator", "kquota operator check")
+    from reconciler.cli.operator.checks import check_all
+
+    return check_all(console, settings(), timeout=timeout, output=output)

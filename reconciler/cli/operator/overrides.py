@@ -1,0 +1,220 @@
+"""`kquota override --kubernetes`: the night shift where an operator acts. It writes down, the operator carries out."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, ClusterOptions, packed
+from reconciler.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PASS_SECONDS: Final = 120.0
+"""So long a pass of the operator is waited for; the override is written down either way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesOptions:
+    """Whether an operator acts, as it was typed.
+
+    Attributes:
+        kubernetes: Whether the overrides are the operator's.
+        operator_namespace: Its own namespace; ``None`` = the pod's.
+        kubeconfig: ``None`` = as kubectl looks for one.
+    """
+
+    kubernetes: bool
+    operator_namespace: str | None
+    kubeconfig: Path | None
+
+    def __post_init__(self) -> None:
+        if not self.kubernetes and (self.operator_namespace or self.kubeconfig):
+            raise UsageError("--operator-namespace and --kubeconfig are about --kubernetes")
+
+
+def kubernetes_options(function: F) -> F:
+    """The options of :class:`KubernetesOptions`, handed over as ``kube``."""
+    decorate: Callable[[F], F] = packed(
+        "kube", KubernetesOptions, ("kubernetes", "operator_namespace", "kubeconfig"), (
+            click.option("--kubernetes", is_flag=True,
+                         help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka."),
+            click.option("--operator-namespace", metavar="NAMESPACE",
+                         help="Namespace of the operator  [default: the pod's]."),
+            click.option("--kubeconfig", type=FILE, metavar="FILE",
+                         help="Kubeconfig file  [default: as kubectl]."),
+        ))  # fmt: skip
+    return decorate(function)
+
+
+def ledger_work(
+    cluster_options: ClusterOptions,
+    kube: KubernetesOptions,
+    work: "Callable[[Any], Awaitable[Any]]",
+) -> Any:  # noqa: ANN401 - whatever the work gives
+    """Do something with the operator's ledger of the chosen cluster.
+
+    Raises:
+        UsageError: Nothing says which cluster, or options of the other way are given.
+    """
+    from reconciler.app.event_loop import run
+    from reconciler.base.clock import SystemClock
+    from reconciler.base.extras import needs
+    from reconciler.cli.operator.commands import operator_namespace
+
+    needs("operator", "--kubernetes")
+    typed = {"bootstrap_server", "command_config", "project"} - cluster_options.from_environment
+    if any(getattr(cluster_options, name) is not None for name in typed):
+        raise UsageError(
+            "--kubernetes asks the operator; brokers and project files have no part in it"
+        )
+    cluster = cluster_options.cluster
+    if cluster is None:
+        raise UsageError("--kubernetes needs --cluster, the name of a QuotaCluster")
+    namespace = operator_namespace(kube.operator_namespace)
+
+    from reconciler.kube.api.client import KubernetesApi
+    from reconciler.kube.records import overrides
+
+    async def story() -> Any:  # noqa: ANN401 - whatever the work gives
+        async with await KubernetesApi.connect(kube.kubeconfig, clock=SystemClock()) as api:
+            return await work(await overrides.ledger(api, namespace=namespace, cluster=cluster))
+
+    return run(story())
+
+
+def begin(
+    console: Console,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
+    *,
+    entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
+    values: Mapping[Any, float | None],
+    seconds: float,
+    reason: str,
+    yes: bool,
+    output: str,
+) -> ExitCode:
+    """Write overrides down, and wait until the operator has made a pass."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.cli.context.record_stores import current_principal
+    from reconciler.kube.records import overrides
+    from reconciler.render.names import entity_text
+
+    if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
+        raise UsageError("not written: the answer was no")
+    clock = SystemClock()
+    request = overrides.OverrideRequest(
+        entity=entity,
+        values=values,
+        until=clock.now() + seconds,
+        author=current_principal(),
+        reason=reason,
+    )
+
+    async def work(ledger: overrides.OverrideLedger) -> bool:
+        begun = await overrides.begin(ledger, request)
+        _print_overrides(console, ledger.cluster_id, begun, output, "is overridden")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+
+    return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
+
+
+def end(
+    console: Console,
+    where: ClusterOptions,
+    kube: KubernetesOptions,
+    *,
+    entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
+    keys: Sequence[Any],
+    yes: bool,
+    output: str,
+) -> ExitCode:
+    """End the overrides of an entity: the named keys, or all that it has."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.kube.records import overrides
+    from reconciler.render.names import entity_text
+
+    text = entity_text(entity)
+    if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
+        raise UsageError("not written: the answer was no")
+
+    async def work(ledger: overrides.OverrideLedger) -> bool:
+        active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
+        pairs = frozenset((entity, key) for key in keys) or frozenset(active_pairs)
+        if not pairs:
+            raise UsageError(f"there is no override of {text}")
+        ended = await overrides.end(ledger, pairs, now=SystemClock().now())
+        _print_overrides(console, ledger.cluster_id, ended, output, "is no longer overridden")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+
+    return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
+
+
+def list_overrides(
+    cluster_options: ClusterOptions, kube: KubernetesOptions
+) -> "tuple[str, Mapping[Any, Any]]":
+    """Cluster id and overrides, in the order in which they are stored."""
+    from reconciler.kube.records import overrides
+
+    async def work(ledger: overrides.OverrideLedger) -> "tuple[str, Mapping[Any, Any]]":
+        return ledger.cluster_id, await overrides.overrides(ledger)
+
+    result: tuple[str, Mapping[Any, Any]] = ledger_work(cluster_options, kube, work)
+    return result
+
+
+async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger
+    """Whether the operator made a pass; a right that is missing only means that its next one is not hurried."""
+    from reconciler.base.clock import SystemClock
+    from reconciler.errors import Forbidden
+    from reconciler.kube.records import overrides
+
+    try:
+        is_carried_out = await overrides.wait_until_applied(
+            ledger, seconds=seconds, clock=SystemClock()
+        )
+    except Forbidden as error:
+        console.warning(f"the operator was not asked for a pass: {error.message}")
+        console.note("it is carried out with the next pass")
+        return True
+    if not is_carried_out:
+        console.error(f"it is written down, but no pass was made within {seconds:g} s")
+        console.hint("kquota operator check says what may be wrong")
+    return is_carried_out
+
+
+def _print_overrides(
+    console: Console, cluster_id: str, changed: Sequence[Any], output: str, becomes: str
+) -> None:
+    from reconciler.base.clock import SystemClock
+    from reconciler.cli.output.override_rows import row
+    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.names import entity_text
+
+    if output == "json":
+        rows = [row(record, SystemClock().now()) for record in changed]
+        console.fact(
+            dump(
+                {
+                    "kind": "kquota-overrides",
+                    "format": 1,
+                    "clusterId": cluster_id,
+                    "overrides": rows,
+                }
+            )
+        )
+        return
+    for record in changed:
+        console.fact(f"{record.key} of {entity_text(record.entity)} {becomes}")
+
+
+def _agreed(console: Console, question: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    console.question(question)
+    return console.answer()

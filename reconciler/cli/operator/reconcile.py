@@ -1,0 +1,152 @@
+"""``kquota reconcile``: ask the operator for a pass over one resource, wait until it was handled, and say how it stands."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, format_option
+from reconciler.cli.options.value_types import DurationParameter
+
+if TYPE_CHECKING:
+    from reconciler.kube.api.reconcile_request import RequestStatus
+    from reconciler.render.json_documents.codec import Json
+
+HELP: Final = """Ask the operator to reconcile a ClientQuota (or, with --cluster, a whole QuotaCluster) now.
+
+With --wait the command returns when the requested reconciliation has ended, and prints the conditions.
+
+\b
+Exit codes with --wait:
+  0  ready
+  1  not ready, or not handled in time
+  2  ready and drifted (with --detailed-exitcode)
+  3  a guard, the policy or a missing grant refuses
+
+\b
+Example:
+  kquota reconcile alice-checkout --namespace payments --wait
+  kquota reconcile prod --cluster --wait --timeout 5m"""
+
+
+_REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "OutOfScope"})
+"""Reasons that are a refusal of ours, as a plan of the command line would give them."""
+
+
+@command(help=HELP)
+@click.argument("name")
+@click.option("--namespace", "-n", metavar="NAMESPACE",
+              help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].")  # fmt: skip
+@click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
+@click.option("--wait", is_flag=True, help="Wait until the request is handled.")
+@click.option("--timeout", type=DurationParameter(), default="2m", show_default=True, metavar="DURATION",
+              help="Longest time to wait.")  # fmt: skip
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
+@click.option("--kubeconfig", type=FILE, metavar="FILE",
+              help="Kubeconfig file  [default: as kubectl].")  # fmt: skip
+@format_option("text", "json")
+@click.pass_obj
+def reconcile(
+    console: Console,
+    *,
+    name: str,
+    namespace: str | None,
+    cluster: bool,
+    wait: bool,
+    timeout: float,
+    detailed_exitcode: bool,
+    kubeconfig: Path | None,
+    output: str,
+) -> ExitCode:
+    """Request, wait, print."""
+    from reconciler.base.extras import needs
+    from reconciler.errors import UsageError
+
+    needs("operator", "kquota reconcile")
+    if cluster and namespace is not None:
+        raise UsageError("--namespace is about a ClientQuota; a QuotaCluster has none")
+    if detailed_exitcode and not wait:
+        raise UsageError("--detailed-exitcode needs --wait")
+
+    from reconciler.app.event_loop import run
+    from reconciler.base.clock import SystemClock
+    from reconciler.kube.api import reconcile_request, resource_paths
+    from reconciler.kube.api.client import KubernetesApi
+
+    resource = resource_paths.QUOTA_CLUSTERS if cluster else resource_paths.CLIENT_QUOTAS
+    clock = SystemClock()
+
+    async def work() -> "tuple[str, RequestStatus | None]":
+        async with await KubernetesApi.connect(kubeconfig, clock=clock) as api:
+            resource_namespace = None if cluster else namespace or api.namespace
+            subject = name if resource_namespace is None else f"{resource_namespace}/{name}"
+            value = await reconcile_request.request(
+                api, resource, resource_namespace, name, clock=clock
+            )
+            console.note(f"{subject}: asked for a pass")
+            if not wait:
+                return subject, None
+            return subject, await reconcile_request.wait(
+                api, resource, resource_namespace, name, value=value, seconds=timeout, clock=clock
+            )
+
+    subject, status = run(work())
+    if status is None:
+        return ExitCode.DONE
+    _show(console, subject, status, output)
+    return _exit(console, status, timeout, detailed=detailed_exitcode)
+
+
+def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed: bool) -> ExitCode:
+    if not status.handled:
+        console.error(f"the operator did not handle the request within {timeout:g} s")
+        console.hint("kubectl get lease shows who leads; kquota operator check what may be wrong")
+        return ExitCode.ERROR
+    ready = status.condition("Ready")
+    if ready.get("status") != "True":
+        return ExitCode.REFUSED if ready.get("reason") in _REFUSED else ExitCode.ERROR
+    return ExitCode.CHANGES if detailed and status.has_true_condition("Drifted") else ExitCode.DONE
+
+
+def _show(console: Console, subject: str, status: "RequestStatus", output: str) -> None:
+    from reconciler.render.names import escaped
+
+    if output == "json":
+        from reconciler.render.json_documents.codec import dump
+
+        conditions: list[Json] = [
+            {
+                key: str(condition.get(key, ""))
+                for key in ("type", "status", "reason", "message", "lastTransitionTime")
+            }
+            for condition in status.conditions
+        ]
+        console.fact(
+            dump(
+                {
+                    "kind": "kquota-reconcile",
+                    "format": 1,
+                    "resource": subject,
+                    "handled": status.handled,
+                    "conditions": conditions,
+                }
+            )
+        )
+        return
+
+    from reconciler.cli.output.plans import style_of
+    from reconciler.render.table import table
+
+    rows = [
+        [escaped(str(condition.get(key, ""))) for key in ("type", "status", "reason", "message")]
+        for condition in status.conditions
+    ]
+    heads = ("CONDITION", "STATUS", "REASON", "MESSAGE")
+    console.fact(escaped(subject))
+    if rows:
+        console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))
+    else:
+        console.fact("no conditions yet")

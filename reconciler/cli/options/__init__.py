@@ -1,0 +1,1 @@
+"""Options and option types that several commands share."""

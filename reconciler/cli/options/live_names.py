@@ -1,0 +1,151 @@
+"""Completion of names that only a project or a cluster knows: clusters, entities, users, client ids, saved plans.
+
+A key pressed for a completion is no order to connect, and the project file of a checkout may be somebody else's work.
+So a cluster is asked only if the user named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has
+applied to it from this folder before: its records or its audit log are here, and git does not track them. Whatever goes
+wrong, there are no names, and nothing is printed.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from reconciler.cli.options.completers import Completer
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.cli.options.shared import ClusterOptions
+    from reconciler.quota.entity import Entity
+
+ASKING_SECONDS: Final = 2.0
+"""How long a cluster may take to answer a completion."""
+
+_MOST: Final = 1_000
+"""Names that are offered at most."""
+
+_PLAN_BYTES: Final = 1 << 26
+"""Larger files are not read to find out whether they are saved plans."""
+
+
+def cluster_names(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The clusters of the project file."""
+
+    def names() -> Iterable[str]:
+        from reconciler.cli.context.cluster_targets import read_project
+
+        return read_project(_where(ctx, cluster=None))[0].names
+
+    return _items(names, incomplete)
+
+
+def entity_names(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The entities that have live quotas."""
+
+    def names() -> Iterable[str]:
+        from reconciler.render.names import entity_text
+
+        return [entity_text(entity) for entity in _live_entities(ctx)]
+
+    return _items(names, incomplete)
+
+
+def part_names(entity_type: str) -> Completer:
+    """The names of one part (``user``, ``client-id`` or ``ip``) in the entities that have live quotas."""
+
+    def complete(
+        ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        def names() -> Iterable[str]:
+            from reconciler.quota.entity import parts
+
+            named = (name for entity in _live_entities(ctx) for name in parts(entity))
+            return {name for kind, name in named if kind == entity_type and isinstance(name, str)}
+
+        return _items(names, incomplete)
+
+    return complete
+
+
+def plan_files(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Saved plans in the folder that is being typed; where there are none, the shell completes files."""
+    folder = Path(incomplete).parent if incomplete and not incomplete.endswith("/") else Path(incomplete)  # fmt: skip
+    try:
+        found = [str(path) for path in folder.glob("*.json") if _is_plan(path)]
+    except OSError:
+        found = []
+    names = sorted(name for name in found if name.startswith(incomplete))
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+def _is_plan(path: Path) -> bool:
+    from reconciler.base.regular_files import read_regular
+
+    try:
+        return b'"kquota-plan"' in read_regular(path, max_bytes=_PLAN_BYTES)
+    except OSError:
+        return False
+
+
+def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
+    from reconciler.errors import KquotaError
+
+    try:
+        found = sorted(name for name in names() if name.startswith(incomplete))
+    except (KquotaError, click.ClickException, OSError, ExceptionGroup):
+        return []
+    return [CompletionItem(name) for name in found[:_MOST] if name.isprintable()]
+
+
+def _where(ctx: click.Context, *, cluster: str | None) -> "ClusterOptions":
+    """What was typed so far."""
+    from reconciler.cli.options.shared import ClusterOptions
+
+    bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
+    return ClusterOptions(
+        project=None if bootstrap else project, cluster=cluster, every=False, bootstrap_server=bootstrap,
+        command_config=ctx.params.get("command_config"), config_from=None, timeout=ASKING_SECONDS,
+    )  # fmt: skip
+
+
+def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
+    from reconciler.app.event_loop import run
+    from reconciler.cli.context.cluster_targets import target
+    from reconciler.cli.context.connected_client import connected
+    from reconciler.cli.framework.console import Console
+    from reconciler.quota.filters import ALL
+
+    chosen = target(_where(ctx, cluster=ctx.params.get("cluster")))
+    if not (chosen.options.by_address or _is_known_here(chosen)):
+        return ()
+    console = Console(
+        out=io.StringIO(), err=io.StringIO(), colour=False, err_colour=False, err_terminal=False,
+        asks=False, width=0,
+    )  # fmt: skip
+
+    async def ask() -> "Sequence[Entity]":
+        async with connected(console, chosen) as client:
+            return tuple((await client.describe(ALL)).entities())
+
+    return run(ask())
+
+
+def _is_known_here(target: "ClusterTarget") -> bool:
+    """Whether records or an audit log of this cluster are in the project, and no commit brought them."""
+    from reconciler.app.state_files import own_path
+
+    names = [target.project_cluster.inventory.file, target.project_cluster.audit_log]
+    return any(
+        own_path(target.root, name, content_name="records").is_file()
+        for name in names
+        if name is not None
+    )

@@ -1,0 +1,167 @@
+"""Options that several commands share, each group packed into one value, so that commands stay short."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from reconciler.cli.options.completers import completer
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Which cluster or clusters a command is about, as it was typed.
+
+    Attributes:
+        project: The project file; ``None`` = ``kquota.yaml``, here or in a folder above (``project_files``).
+        cluster: Name of one cluster; ``None`` = the only one.
+        every: All clusters of the project.
+        bootstrap_server: Brokers, instead of a project.
+        command_config: Java properties of the client; with a project they are added to its settings.
+        config_from: Revision that the project file is read at; ``None`` = the file as it is.
+        timeout: Seconds for one call, instead of the configured ones.
+        takes_all: Whether the command has the option ``--all``.
+        from_environment: Which of these values come from ``KQUOTA_*`` variables.
+    """
+
+    project: Path | None
+    cluster: str | None
+    every: bool
+    bootstrap_server: str | None
+    command_config: str | None
+    config_from: str | None
+    timeout: float | None
+    takes_all: bool = False
+    from_environment: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.every and self.cluster is not None:
+            raise UsageError("--all and --cluster contradict each other")
+        if self.by_address and (self.every or self.project or self.config_from):
+            raise UsageError(
+                "--bootstrap-server (KQUOTA_BOOTSTRAP_SERVERS) cannot be combined with --all, --project"
+                " (KQUOTA_PROJECT) and --config-from, which are about the clusters of a project file"
+            )
+
+    @property
+    def by_address(self) -> bool:
+        """Whether brokers were named, so that no project file is read."""
+        return self.bootstrap_server is not None
+
+
+_OVERRULED: Final[Mapping[str, Sequence[str]]] = {
+    "every": ("cluster", "bootstrap_server"),
+    "cluster": ("bootstrap_server",),
+    "project": ("bootstrap_server",),
+    "config_from": ("bootstrap_server",),
+    "bootstrap_server": ("project",),
+}
+"""Options by what they make of the environment: a typed one leaves out these values of variables."""
+
+
+def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> dict[str, Any]:
+    """The values of the options, without those of the environment that typed options contradict."""
+    if context is None:
+        return dict(values)
+    sources = {name: context.get_parameter_source(name) for name in values}
+    typed = [name for name, source in sources.items() if source is ParameterSource.COMMANDLINE]
+    overruled = {name for option in typed for name in _OVERRULED.get(option, ())}
+    environment = {name for name, at in sources.items() if at is ParameterSource.ENVIRONMENT}
+    left_out = environment & overruled
+    return {name: None if name in left_out else value for name, value in values.items()} | {
+        "from_environment": frozenset(environment - left_out)
+    }
+
+
+def packed(
+    name: str,
+    make: Callable[..., object],
+    fields: Sequence[str],
+    options: Sequence[Callable[[F], F]],
+) -> Callable[[F], F]:
+    """A decorator that adds options and hands them to the command as one value.
+
+    Args:
+        name: Parameter of the command.
+        make: Builds the value from ``fields``.
+        fields: Parameter names of the options.
+        options: Click's decorators, in the order of the help.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: object, **option_values: object) -> object:
+            field_values = {field: option_values.pop(field) for field in fields}
+            return function(*args, **option_values, **{name: make(**field_values)})
+
+        decorated: Any = wrapper
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]  # click's decorators keep what they decorate
+
+    return decorate
+
+
+def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F], F]:
+    """The options that say which cluster.
+
+    Args:
+        many: Whether ``--all`` makes sense.
+        revisions: Whether ``--config-from`` makes sense.
+    """
+    options: list[Callable[[Any], Any]] = [
+        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=completer("cluster_names"),
+            help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one]."),
+        click.option("--project", type=FILE, metavar="FILE", envvar="KQUOTA_PROJECT",
+            help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree]."),
+        click.option("--bootstrap-server", metavar="HOST:PORT,...", envvar="KQUOTA_BOOTSTRAP_SERVERS",
+            help="Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS]."),
+        click.option("--command-config", metavar="FILE", type=click.Path(),
+            help="Java properties file of the client; added to the settings of the project file, and takes precedence over them."),
+        click.option("--timeout", type=DurationParameter(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
+    ]  # fmt: skip
+    if many:
+        options.insert(
+            1,
+            click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
+        )
+    if revisions:
+        options.insert(
+            2,
+            click.option(
+                "--config-from",
+                metavar="REV",
+                help="Read the project file, and every file that it names, at this revision: a full commit id or a full ref name such as refs/remotes/origin/main. Changes of the checkout to the project file are shown and not used.",
+            ),
+        )
+
+    def make(**option_values: Any) -> ClusterOptions:  # noqa: ANN401 - click's values, checked by the dataclass
+        values = _typed_first(option_values, click.get_current_context(silent=True))
+        return ClusterOptions(**({"every": False, "config_from": None, "takes_all": many} | values))
+
+    fields = ["project", "cluster", "bootstrap_server", "command_config", "timeout"]
+    fields += ["every"] if many else []
+    fields += ["config_from"] if revisions else []
+    return packed("where", make, fields, options)
+
+
+def format_option(*choices: str) -> Callable[[F], F]:
+    """``--format``; the first choice is the default."""
+    return click.option(
+        "--format",
+        "output",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="Output format.",
+    )

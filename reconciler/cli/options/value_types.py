@@ -1,0 +1,85 @@
+"""Types of option values that click does not have: durations, entities, ``key=value`` limits, addresses of users."""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.options.completers import completer
+from reconciler.errors import QuotaValueError, UsageError
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import FIELDS, RULES, Key, check_value
+from reconciler.render.names import read_entity
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
+
+
+class DurationParameter(click.ParamType[float]):
+    """``90s``, ``2h``, ``1h30m``, ``7d``; a number of seconds, above zero."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds."""
+        if isinstance(value, float):
+            return value
+        text = str(value)
+        steps = _STEP.findall(text)
+        seconds = sum(int(count) * _UNITS[unit] for count, unit in steps)
+        if "".join(map("".join, steps)) != text or seconds <= 0:
+            self.fail(f"{text!r} is no duration; write it as 90s, 2h, 1h30m or 7d", param, ctx)
+        return float(seconds)
+
+
+class EntityParameter(click.ParamType[Entity]):
+    """``user=alice,client-id=<default>``; odd names between double quotes, as every output shows them."""
+
+    name = "entity"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """The entities that have live quotas."""
+        return completer("entity_names")(ctx, param, incomplete)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Entity:
+        """The entity."""
+        try:
+            _ = str(value).encode("utf-8")
+            return read_entity(str(value))
+        except UnicodeEncodeError:
+            self.fail(f"{str(value)!r} is not UTF-8 text, which Kafka's names are", param, ctx)
+        except QuotaValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def limit(text: str) -> tuple[Key, float]:
+    """A ``key=value`` of a command line: Kafka's name of a key or the field's, a number or a quantity.
+
+    Raises:
+        UsageError: It is not of that form, the key is unknown, or the value is one that Kafka refuses.
+    """
+    name, equals, right = text.partition("=")
+    names = {key.value: key for key in Key} | FIELDS
+    if not equals or name not in names:
+        raise UsageError(
+            f"{text!r} is not of the form key=value" if not equals else f"unknown key {name!r}",
+            hint=f"the keys are {', '.join(Key)}; for example producer_byte_rate=10Mi",
+        )
+    key = names[name]
+
+    from reconciler.manifest.quantity import manifest_whole, parse  # brings the YAML reader along
+
+    try:
+        exact = manifest_whole(right) if RULES[key].is_integer else float(parse(right))
+        return key, check_value(key, exact)
+    except QuotaValueError as error:
+        raise UsageError(f"{name}: {error.message}", hint=error.hint) from error

@@ -1,0 +1,1 @@
+"""``kquota post``: plans as comments on pull requests, drift as issues."""

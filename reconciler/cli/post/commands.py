@@ -1,0 +1,216 @@
+"""``kquota post``: a plan as a comment, summary and annotations; drift as an issue. What CI steps call."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.framework.commands import group
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE
+from reconciler.cli.post.options import (
+    PostOptions,
+    PullRequestOptions,
+    place_options,
+    post_options,
+)
+from reconciler.errors import KquotaError
+
+if TYPE_CHECKING:
+    from reconciler.cli.post.comment import PostContent
+
+HELP: Final = """Post a plan, an outcome or drift to a code host.
+
+DOCUMENT is the file of `plan --out`, `apply --out` or `drift --format json`. It is checked and rendered here; no text in
+it is taken as Markdown, and nothing in it says where to post. The token comes from the environment (GITHUB_TOKEN,
+GITLAB_TOKEN), never from an argument.
+
+If the host refuses or does not answer, the command prints a warning and exits 0, so that a failed comment does not fail a
+plan; with --required it exits 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4.
+
+\b
+Example:
+  kquota post github plan.json --label prod --pull 7 --summary
+  kquota post gitlab plan.json --label prod"""
+
+GITHUB_HELP: Final = """A comment per label on a pull request, a job summary, annotations, outputs; an issue for drift.
+
+The comment is found again by a hidden marker and by its author. The pull request is given by --pull, or looked up by
+the head that the run belongs to (--head-repo, --sha); given both, they must agree. Without either no comment is
+written. With --head-repo the document may come from a run of a fork; it is then refused above 5 MB.
+
+\b
+Example:
+  kquota post github plan.json --label prod --pull 7 --summary --annotations
+  kquota post github plan.json --head-repo someone/fork --sha "$HEAD_SHA" --details-url "$RUN_URL"
+  kquota post github drift.json --issue --label prod"""
+
+GITLAB_HELP: Final = """A note per label on a merge request, reports for GitLab's own widgets; an issue for drift.
+
+In a pipeline of a merge request everything but the token is known from the environment. The token is
+that of a project access token with scope api (job tokens cannot write notes).
+
+\b
+Example:
+  kquota post gitlab plan.json --label prod --terraform-report report.json
+  kquota post gitlab said.txt --failed 1 --label prod
+  kquota post gitlab drift.json --issue --label prod"""
+
+REVIEWED_HELP: Final = """Fetch the plan that was reviewed before a merge (GitHub): an artifact of the run for that head.
+
+--commit is the commit on the base branch that the merge made; its pull request and head are looked up. The newest
+successful run of --workflow for that head has the artifact, a zip with plan.json. The file is untrusted
+until `kquota apply plan.json` has made the plan again and compared.
+
+\b
+Example:
+  kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
+
+
+@group(help=HELP, no_args_is_help=True)
+def post() -> None:
+    """Only the place of the commands."""
+
+
+@post.command("github", help=GITHUB_HELP)
+@post_options(api="https://api.github.com", api_variable="GITHUB_API_URL")
+@place_options
+@click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
+@click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
+@click.option("--annotations", is_flag=True, help="Print annotations for the lines of the rules.")
+@click.option("--sarif", type=FILE, metavar="FILE", help="Write the annotations as SARIF, for code scanning.")  # fmt: skip
+@click.option("--path-prefix", default="", metavar="DIR", help="Folder in the repository that paths start from.")  # fmt: skip
+@click.pass_obj
+def github(
+    console: Console,
+    *,
+    wanted: PostOptions,
+    place: PullRequestOptions,
+    summary: bool,
+    outputs: bool,
+    annotations: bool,
+    sarif: Path | None,
+    path_prefix: str,
+) -> ExitCode:
+    """The runner's files first, then the host."""
+    from reconciler.base.extras import needs
+
+    needs("http", "kquota post")
+    from reconciler.cli.post import comment, github
+
+    fork = github.fork_of(place)
+    wanted = replace(wanted, commit=wanted.commit or place.sha)
+    letter = comment.letter_of(wanted, foreign=bool(place.head_repo), untrusted=fork)
+    if summary:
+        github.write_summary(letter)
+    if annotations:
+        github.print_annotations(console, letter, prefix=path_prefix)
+    if sarif is not None:
+        github.write_sarif(letter, sarif, prefix=path_prefix)
+    facts = dict(letter.outputs)
+    try:
+        facts |= comment.run_request(github.post_to_github(console, letter, place))
+    except KquotaError as error:
+        return _failed(console, letter, error)
+    finally:
+        if outputs:
+            github.write_outputs(facts)
+    return ExitCode.DONE
+
+
+@post.command("gitlab", help=GITLAB_HELP)
+@post_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
+@click.option("--project", default="", envvar="CI_PROJECT_ID", metavar="ID", help="Number or path of the project  [env: CI_PROJECT_ID].")  # fmt: skip
+@click.option("--merge-request", type=click.IntRange(min=1), envvar="CI_MERGE_REQUEST_IID", metavar="NUMBER", help="Number of the merge request  [env: CI_MERGE_REQUEST_IID].")  # fmt: skip
+@click.option(
+    "--sha",
+    default="",
+    metavar="SHA",
+    help="Head commit of the merge request; another head is refused.",
+)
+@click.option("--terraform-report", type=FILE, metavar="FILE", help="Write the counts for the widget of merge requests.")  # fmt: skip
+@click.option("--code-quality", type=FILE, metavar="FILE", help="Write a code quality report for the lines of the rules.")  # fmt: skip
+@click.pass_obj
+def gitlab(
+    console: Console,
+    *,
+    wanted: PostOptions,
+    project: str,
+    merge_request: int | None,
+    sha: str,
+    terraform_report: Path | None,
+    code_quality: Path | None,
+) -> ExitCode:
+    """The reports first, then the host."""
+    from reconciler.base.extras import needs
+
+    needs("http", "kquota post")
+    from reconciler.cli.post import comment, gitlab
+
+    letter = comment.letter_of(replace(wanted, commit=wanted.commit or sha))
+    gitlab.write_reports(letter, terraform=terraform_report, quality=code_quality)
+    try:
+        comment.run_request(gitlab.post_to_gitlab(console, letter, project, merge_request, sha))
+    except KquotaError as error:
+        return _failed(console, letter, error)
+    return ExitCode.DONE
+
+
+@post.command("reviewed", help=REVIEWED_HELP)
+@click.option("--commit", required=True, metavar="SHA", help="Commit on the base branch that the merge created.")  # fmt: skip
+@click.option("--workflow", required=True, metavar="FILE", help="File name of the workflow that plans.")  # fmt: skip
+@click.option(
+    "--artifact", required=True, metavar="NAME", help="Name of the artifact with the plan."
+)
+@click.option("--out", type=FILE, required=True, metavar="FILE", help="File to write the plan to.")
+@click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")  # fmt: skip
+@click.option("--repo", required=True, envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME", help="Repository  [env: GITHUB_REPOSITORY].")  # fmt: skip
+@click.option("--api-url", default="https://api.github.com", envvar="GITHUB_API_URL", show_default=True, metavar="URL", help="Address of the API  [env: GITHUB_API_URL].")  # fmt: skip
+@click.pass_obj
+def reviewed(
+    console: Console,
+    *,
+    commit: str,
+    workflow: str,
+    artifact: str,
+    out: Path,
+    outputs: bool,
+    repo: str,
+    api_url: str,
+) -> ExitCode:
+    """Fetch, check that it is a plan, write."""
+    from reconciler.base.extras import needs
+
+    needs("http", "kquota post")
+    from reconciler.base.text_files import write_text
+    from reconciler.cli.post import comment, github
+    from reconciler.render.json_documents.preview_reader import read_preview
+
+    text, pull = comment.run_request(
+        github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)
+    )
+    digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
+    write_text(out, text)
+    if outputs:
+        facts = {"plan": str(out.absolute()), "pull": str(pull), "digest": digest}
+        github.write_outputs(facts)
+    console.fact(digest)
+    console.note(f"the plan that was reviewed in pull request {pull} is in {out}")
+    return ExitCode.DONE
+
+
+def _failed(console: Console, letter: "PostContent", error: KquotaError) -> ExitCode:
+    """A host that could not be told: a warning, unless it is required.
+
+    Raises:
+        KquotaError: It is required, or the fault is in what was typed.
+    """
+    from reconciler.errors import ForgeError
+
+    if letter.options.required or not isinstance(error, ForgeError):
+        raise error
+    console.warning(f"nothing was posted: {error.message}")
+    console.hint(error.hint)
+    return ExitCode.DONE

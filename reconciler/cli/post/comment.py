@@ -1,0 +1,368 @@
+"""What ``kquota post`` says: one document read, checked and made into a text of the right length for its host."""
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from reconciler.base import bounded_json
+from reconciler.base.text_files import MAX_BYTES, read_text
+from reconciler.cli.output.plans import recorded_of
+from reconciler.cli.post.options import PostOptions
+from reconciler.errors import ConfigError, ForgeError, UsageError
+from reconciler.forge.marker import Kind, Marker, with_state
+from reconciler.quota.results.report import Preview
+from reconciler.render import drift_issue, failure
+from reconciler.render.comment import CommentContext
+from reconciler.render.json_documents import outcome as json_outcome
+from reconciler.render.json_documents import plan
+from reconciler.render.json_documents.outcome_reader import read_outcome
+from reconciler.render.json_documents.plan import counts
+from reconciler.render.json_documents.preview_reader import (
+    read_preview,
+    read_simulation,
+)
+from reconciler.render.markdown import outcome_markdown, plan_markdown
+from reconciler.render.recorded_use import RecordedUse
+
+MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
+"""Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
+
+T = TypeVar("T")
+
+_URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%-]{1,2000}")
+
+
+Body = Callable[[int, int], str]
+"""``body(limit, most)``: a text of at most ``limit`` characters with a table of at most ``most`` rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftIssue:
+    """Drift, as an issue."""
+
+    title: str
+    body: Callable[[int], str]
+    recovered: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostContent:
+    """What is to be told.
+
+    Attributes:
+        options: As it was typed.
+        marker: Which comment or issue it is.
+        body: The whole text.
+        is_quiet: Whether there is nothing to say.
+        outputs: Facts for the next step, all of them text.
+        preview: The plan, where it is one.
+        recorded: What recorded use said to it.
+        incident: The issue, where it is drift.
+    """
+
+    options: PostOptions
+    marker: Marker
+    body: Body
+    is_quiet: bool
+    outputs: Mapping[str, str]
+    preview: Preview | None = None
+    recorded: RecordedUse | None = None
+    incident: DriftIssue | None = None
+
+
+def run_request(work: Coroutine[Any, Any, T]) -> T:
+    """The result of talking to a host.
+
+    Raises:
+        ForgeError: The host refuses.
+    """
+    from reconciler.app.event_loop import run
+
+    return run(work)
+
+
+def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "") -> PostContent:
+    """Read the document and say what it is.
+
+    Args:
+        options: As it was typed.
+        foreign: Whether another run made the document.
+        untrusted: The fork whose run made the document; "" = our own repository.
+
+    Raises:
+        ConfigError: It is cut off, edited or none of ours.
+        StalePlan: Another version made it.
+        UsageError: It cannot be read, or options do not fit it.
+    """
+    _link(options.details_url)
+    location = str(options.document)
+    text = read_text(options.document, max_bytes=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    if options.failed is not None:
+        marker = Marker(kind="plan", label=options.label)
+        failed = failure.failed_plan(options.failed, text)
+        if untrusted:
+            failed = failure.from_fork(failed, untrusted)
+        return _failure_letter(options, failed, marker)
+    makers: Mapping[str, tuple[Kind, Callable[[PostOptions, str, str, Marker], PostContent]]] = {
+        plan.KIND: ("plan", _plan),
+        json_outcome.KIND: ("outcome", _outcome),
+        drift_issue.KIND: ("drift", _drift),
+        failure.KIND: ("plan", _failure),
+    }
+    document_kind = _kind_of(text, location)
+    if document_kind not in makers:
+        raise ConfigError(
+            "this is no plan, outcome or report of drift",
+            location=location,
+            hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; several clusters are told one by one",
+        )
+    kind, make = makers[document_kind]
+    if options.issue and kind != "drift":
+        raise UsageError("--issue is about drift; this document is none")
+    marker = Marker(kind=kind, label=options.label)
+    if untrusted:
+        return _foreign(options, text, location, marker, fork=untrusted)
+    return make(options, text, location, marker)
+
+
+def _kind_of(text: str, location: str) -> str:
+    """What kind of document it says to be; whether it is one, its strict reader decides.
+
+    Raises:
+        ConfigError: It is no whole JSON document.
+    """
+    try:
+        top = bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT)
+    except bounded_json.InvalidJson as error:
+        raise ConfigError(
+            f"no whole JSON document ({error})",
+            location=location,
+            hint="it was cut off or edited; make it anew",
+        ) from error
+    return str(top.get("kind", "")) if isinstance(top, dict) else ""
+
+
+def _foreign(
+    options: PostOptions, text: str, location: str, marker: Marker, *, fork: str
+) -> PostContent:
+    """What a run of a fork may have posted: a plan, or that planning failed; each says where it comes from.
+
+    Raises:
+        ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
+    """
+    kind = _kind_of(text, location)
+    if kind == plan.KIND:
+        content = _plan(options, text, location, marker)
+        assert content.preview is not None  # noqa: S101 - it is a plan
+        # A page that a fork built may hold any script, so the comment does not link to it.
+        bare = replace(options, artifact_url="")
+        return _plan_letter(bare, _distrusted(content.preview, fork), marker, content.recorded)
+    if kind == failure.KIND:
+        failed = failure.read_failure(text, location=location)
+        if failed.command == "plan":
+            return _failure_letter(options, failure.from_fork(failed, fork), marker)
+    raise ConfigError(
+        f"a run of the fork {fork} may only post a plan or that planning failed",
+        location=location,
+        hint="an apply, a rollback or a look for drift posts its result from the repository itself",
+    )
+
+
+def _distrusted(preview: Preview, fork: str) -> Preview:
+    """The same with a warning: whoever made it may have written what they like about the cluster."""
+    warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
+    return replace(preview, warnings=(warning, *preview.warnings))
+
+
+# ---- one maker per kind ------------------------------------------------------------------------
+
+
+def _plan(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    preview = read_preview(text, location=location)
+    recorded = recorded_of(read_simulation(text, location=location), preview)
+    return _plan_letter(options, preview, marker, recorded)
+
+
+def _plan_letter(
+    options: PostOptions, preview: Preview, marker: Marker, recorded: RecordedUse | None
+) -> PostContent:
+    context = _context(options, marker)
+
+    def body(limit: int, max_rows: int) -> str:
+        text = plan_markdown(
+            preview, limit=limit, max_rows=max_rows, context=context, recorded=recorded
+        )
+        return _within(text, limit, marker)
+
+    numbers = counts(preview)
+    quiet = not (
+        preview.plan.changes
+        or preview.plan.drift
+        or preview.violations
+        or preview.warnings
+        or preview.errored
+    )
+    outputs = {name: str(numbers[name]) for name in ("create", "update", "remove", "violations")}
+    outputs |= {
+        "drift": str(len(preview.plan.drift)),
+        "has-changes": str(bool(preview.plan.changes)).lower(),
+        "applyable": str(preview.applyable).lower(),
+        "errored": str(preview.errored).lower(),
+        "digest": preview.plan.digest,
+        "cluster-id": preview.plan.cluster_id,
+        "refused-by-use": "0" if recorded is None else str(len(recorded.refusals)),
+    }
+    return PostContent(
+        options=options,
+        marker=marker,
+        body=body,
+        is_quiet=quiet,
+        outputs=outputs,
+        preview=preview,
+        recorded=recorded,
+    )
+
+
+def _outcome(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    outcome = read_outcome(text, location=location)
+
+    context = _context(options, marker)
+
+    def body(limit: int, max_rows: int) -> str:
+        return _within(
+            outcome_markdown(outcome, limit=limit, max_rows=max_rows, context=context),
+            limit,
+            marker,
+        )
+
+    outputs = {
+        "complete": str(outcome.complete).lower(),
+        "applied": str(outcome.count("APPLIED")),
+        "digest": outcome.digest,
+    }
+    return PostContent(
+        options=options, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
+    )
+
+
+def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    report = drift_issue.read_drift(text, location=location)
+    details = _link(options.details_url)
+    head = with_state(marker, report.facts)
+
+    def body(limit: int, _max_rows: int = 0) -> str:
+        markdown = drift_issue.issue_markdown(
+            report, head=head, limit_characters=limit, details=details
+        )
+        return _within(markdown, limit, marker)
+
+    incident = DriftIssue(
+        title=options.title or drift_issue.issue_title(options.label, report),
+        body=body,
+        recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
+    )
+    finding_count = len(report.rows)
+    outputs = {"drift": str(finding_count), "has-drift": str(bool(finding_count)).lower()}
+    return PostContent(
+        options=options,
+        marker=marker,
+        body=body,
+        is_quiet=not finding_count,
+        outputs=outputs,
+        incident=incident if options.issue else None,
+    )
+
+
+def _failure(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    run_failure = failure.read_failure(text, location=location)
+    if run_failure.command == "apply":
+        marker = Marker(kind="outcome", label=options.label)
+    return _failure_letter(options, run_failure, marker)
+
+
+def _failure_letter(
+    options: PostOptions, run_failure: failure.CommandFailure, marker: Marker
+) -> PostContent:
+    details = _link(options.details_url)
+
+    def body(limit: int, _max_rows: int = 0) -> str:
+        markdown = failure.failure_markdown(
+            run_failure,
+            limit=limit,
+            title=options.title or _titled(options.label),
+            marker=marker.line,
+            details=details,
+        )
+        return _within(markdown, limit, marker)
+
+    return PostContent(options=options, marker=marker, body=body, is_quiet=False, outputs={})
+
+
+# ---- texts -------------------------------------------------------------------------------------
+
+
+def _titled(label: str) -> str:
+    return f"Kafka quotas: {label}" if label else "Kafka quotas"
+
+
+def _link(url: str) -> str:
+    """A Markdown link; "" without an address.
+
+    Raises:
+        UsageError: The address could break out of the link.
+    """
+    return f"[The run]({address}) has all of it." if (address := _address(url)) else ""
+
+
+def _address(url: str, option: str = "--details-url") -> str:
+    """An address that cannot break out of a Markdown link; "" stays "".
+
+    Raises:
+        UsageError: It could.
+    """
+    if url and not _URL.fullmatch(url):
+        raise UsageError(f"{url!r} is not a plain web address", hint=f"{option} https://...")
+    return url
+
+
+def _context(options: PostOptions, marker: Marker) -> CommentContext:
+    """What surrounds a comment, as it was typed.
+
+    Raises:
+        UsageError: An address could break out of its link.
+    """
+    return CommentContext(
+        label=options.label,
+        title=options.title,
+        marker=marker.line,
+        commit=options.commit,
+        run_url=_address(options.details_url, "--details-url"),
+        artifact_url=_address(options.artifact_url, "--artifact-url"),
+        file=options.document.name,
+    )
+
+
+def _within(text: str, limit: int, marker: Marker) -> str:
+    """The text, or where even its first lines are too long a sentence in its place."""
+    if len(text) <= limit:
+        return text
+    return (
+        f"{marker.line}\n**This is too long to be shown here.** The JSON document has all of it.\n"
+    )
+
+
+def token_of(variable: str) -> str:
+    """The token from the environment.
+
+    Raises:
+        ForgeError: There is none, as in the pipeline of a fork.
+    """
+    import os
+
+    text = os.environ.get(variable, "")
+    if not text.strip():
+        raise ForgeError(
+            f"{variable} is not set", hint=f"the token comes from {variable} and nowhere else"
+        )
+    return text

@@ -1,0 +1,101 @@
+"""``kquota init``: a new project: its project file, an example document, its own ignore file, pipelines."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+import reconciler
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.manifest.project.starter import Workflow
+
+HELP: Final = """Write a new project: kquota.yaml, an example document and .kquota/.gitignore.
+
+Asks for what is not given if stdin is a terminal. No cluster is contacted. No file is replaced: if a file exists with
+other content, nothing is written.
+
+\b
+Example:
+  kquota init
+  kquota init --bootstrap-server broker-1:9092,broker-2:9092 --cluster prod
+  kquota init --bootstrap-server broker-1:9093 --cluster prod --properties-file client.properties --workflows github
+
+Next: kquota doctor, then kquota adopt."""
+
+DEFAULT_CLUSTER: Final = "prod"
+_FOLDERS: Final = {"github": ("github/quotas-*.yml", ".github/workflows"), "gitlab": ("gitlab/.gitlab-ci.yml", "")}  # fmt: skip
+_POLICIES: Final = ("Observe", "Upsert")
+
+
+@command(help=HELP)
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers of the cluster.")  # fmt: skip
+@click.option("--cluster", metavar="NAME", help=f"Name of the cluster in manifests and commands; {DEFAULT_CLUSTER} if unset.")  # fmt: skip
+@click.option("--policy", type=click.Choice(_POLICIES), default="Observe", show_default=True, help="Policy of the cluster.")  # fmt: skip
+@click.option("--properties-file", metavar="FILE", help="Java properties of the client, relative to the folder.")  # fmt: skip
+@click.option("--workflows", type=click.Choice(tuple(_FOLDERS)), help="Also write the pipelines for pull requests or merge requests.")  # fmt: skip
+@click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path(), metavar="FOLDER", help="Folder of the project; the current one if unset.")  # fmt: skip
+@click.pass_obj
+def init(
+    console: Console,
+    *,
+    bootstrap_server: str | None,
+    cluster: str | None,
+    policy: str,
+    properties_file: str | None,
+    workflows: str | None,
+    folder: Path,
+) -> ExitCode:
+    """Gather the answers, check the project that they make, write its files."""
+    from reconciler.base.text_files import write_new
+    from reconciler.manifest.project.file import FILE_NAME, parse
+    from reconciler.manifest.project.starter import starter_files
+    from reconciler.quota.policy import Policy
+
+    bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
+    if not bootstrap:
+        raise UsageError(
+            "the bootstrap servers of the cluster are not known",
+            hint="pass --bootstrap-server HOST:PORT",
+        )
+    name = cluster or _reply(console, "Name of the cluster", DEFAULT_CLUSTER)
+    files = starter_files(
+        cluster=name,
+        bootstrap=bootstrap,
+        policy=Policy(policy),
+        properties_file=properties_file,
+        workflows=[] if workflows is None else _workflows(workflows),
+    )
+    _ = parse(files[FILE_NAME], FILE_NAME)
+    write_new({folder / path: text for path, text in files.items()})
+    for path in files:
+        console.note(f"wrote {folder / path}")
+    console.hint("next: kquota doctor, then kquota adopt to take over the live quotas")
+    return ExitCode.DONE
+
+
+def _reply(console: Console, text: str, default: str) -> str:
+    """What a person answers; the default if there is nobody to ask."""
+    if not console.asks:
+        return default
+    console.question(text, choices=f"[{default}]" if default else ":")
+    return console.reply() or default
+
+
+def _workflows(kind: str) -> "list[Workflow]":
+    """The pipelines that the package ships."""
+    from reconciler.manifest.project.starter import Workflow
+
+    pattern, target = _FOLDERS[kind]
+    shipped = Path(reconciler.__file__).parent / "cli" / "workflows"
+    return [
+        Workflow(
+            path=f"{target}/{path.name}" if target else path.name,
+            text=path.read_text(encoding="utf-8"),
+        )
+        for path in sorted(shipped.glob(pattern))
+    ]

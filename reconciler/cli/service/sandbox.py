@@ -1,0 +1,178 @@
+"""``kquota sandbox``: the embedded broker in the foreground, until Ctrl-C."""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Never
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from reconciler.sandbox.authorizer import Authorizer
+    from reconciler.sandbox.settings import Listener, SandboxSettings
+
+HELP: Final = """Run an in-memory Kafka broker for tests and demos, with quotas, users and rights, on loopback.
+
+It follows the rules and error messages of the chosen Kafka version; Kafka's own tools work with it.
+4.x is Kafka 4.4. 4.0 to 4.3 are one line: they differ from 4.4 only in values that no manifest holds
+(they accept NaN, and answer the infinities in other words).
+Standard output gets one line when it is ready. It stops at Ctrl-C.
+
+With --user it asks for SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
+those of the documented principals: planner reads, applier also alters, all may do everything.
+
+\b
+Example:
+  kquota sandbox --port 9092
+  kquota sandbox --behave-as 3.9 --state quotas.json
+  kquota sandbox --user admin:secret --user ci:secret2:planner"""
+
+USUAL_COLLECTION: Final = 700
+"""CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
+
+_PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x")
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_RIGHTS: Final = ("all", "planner", "applier", "none")
+
+
+@command(help=HELP)
+@click.option("--behave-as", type=click.Choice(_PROFILES), default="4.x", show_default=True,
+              help="Kafka version whose rules apply.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0,
+              help="Port of the first broker; the others follow. 0 chooses a free port.")  # fmt: skip
+@click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True,
+              help="Number of brokers.")  # fmt: skip
+@click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD[:RIGHTS]",
+              help=f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.")  # fmt: skip
+@click.option(
+    "--tls-certificate", type=_FILE, help="PEM certificate chain of the server; enables TLS."
+)
+@click.option("--tls-key", type=_FILE, help="PEM key of the server, if it is in another file.")
+@click.option(
+    "--tls-client-ca", type=_FILE, help="PEM authorities of accepted client certificates."
+)
+@click.option(
+    "--cluster-id", default="", metavar="ID", help="Cluster id of 22 characters  [default: random]."
+)
+@click.option("--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="File that keeps the quotas between runs.")  # fmt: skip
+@click.option("--format", "output", type=click.Choice(("text", "json")), default="text",
+              show_default=True, help="Format of the line on standard output.")  # fmt: skip
+@click.pass_obj
+def sandbox(
+    console: Console,
+    *,
+    behave_as: str,
+    host: str,
+    port: int,
+    brokers: int,
+    users: Sequence[str],
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    cluster_id: str,
+    state: Path | None,
+    output: str,
+) -> ExitCode:
+    """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
+    from reconciler.app.event_loop import run
+    from reconciler.sandbox.broker_rules.profiles import profile_named
+    from reconciler.sandbox.settings import SandboxSettings
+
+    user_list = _users(users)
+    tls = _tls(tls_certificate, tls_key, tls_client_ca)
+    settings = SandboxSettings(
+        profile=profile_named(behave_as),
+        nodes=tuple(range(1, brokers + 1)),
+        listeners=(_listener(host, port, asks=bool(user_list), tls=tls),),
+        users={name: password for name, password, _ in user_list},
+        authorizer=_authorizer(user_list),
+        cluster_id=cluster_id,
+        state_file=state,
+    )
+    try:
+        gc.set_threshold(USUAL_COLLECTION)
+        run(_serve(console, settings, output))
+    except KeyboardInterrupt:
+        console.note("stopped")
+    return ExitCode.DONE
+
+
+def _users(user_texts: Sequence[str]) -> list[tuple[str, str, str]]:
+    """``(name, password, rights)`` of each ``--user``."""
+    user_list = []
+    for text in user_texts:
+        name, _, credentials = text.partition(":")
+        password, colon, rights = credentials.rpartition(":")
+        if not colon or rights not in _RIGHTS:
+            password, rights = credentials, "all"
+        if not name or not password:
+            raise UsageError("--user is not of the form NAME:PASSWORD or NAME:PASSWORD:RIGHTS")
+        user_list.append((name, password, rights))
+    return user_list
+
+
+def _tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None
+) -> "ssl.SSLContext | None":
+    from reconciler.sandbox.service import TlsFiles
+
+    if certificate is None:
+        if key is not None or client_ca is not None:
+            raise UsageError("--tls-key and --tls-client-ca need --tls-certificate")
+        return None
+    return TlsFiles(certificate=certificate, key=key, client_ca=client_ca).context()
+
+
+def _listener(host: str, port: int, *, asks: bool, tls: "ssl.SSLContext | None") -> "Listener":
+    from reconciler.sandbox.settings import Listener, ListenerProtocol
+
+    protocol = ListenerProtocol(("SASL_" if asks else "") + ("SSL" if tls else "PLAINTEXT"))
+    return Listener(name=protocol.value, protocol=protocol, host=host, port=port, tls=tls)
+
+
+def _authorizer(user_list: Sequence[tuple[str, str, str]]) -> "Authorizer":
+    from reconciler.sandbox.authorizer import EVERYTHING, OPEN, READER, RECONCILER, Authorizer
+
+    if not user_list:
+        return OPEN
+    rights = {
+        "all": EVERYTHING,
+        "planner": READER,
+        "applier": RECONCILER,
+        "none": frozenset[Never](),
+    }
+    return Authorizer(grants={name: rights[right] for name, _, right in user_list})
+
+
+async def _serve(console: Console, settings: "SandboxSettings", output: str) -> None:
+    from reconciler.sandbox.server import Sandbox
+
+    async with Sandbox(settings) as running:
+        bootstrap = running.bootstrap()
+        if output == "json":
+            import json
+
+            document = {
+                "kind": "kquota-sandbox",
+                "format": 1,
+                "bootstrap": bootstrap,
+                "clusterId": running.cluster_id,
+                "behavesAs": settings.profile.name,
+                "securityProtocol": settings.listeners[0].protocol.value,
+            }
+            console.fact(json.dumps(document, sort_keys=True))
+        else:
+            console.fact(f"bootstrap.servers={bootstrap}")
+        console.flush()
+        console.note(f"a sandbox that behaves as Kafka {settings.profile.name}; Ctrl-C stops it")
+        await asyncio.Event().wait()

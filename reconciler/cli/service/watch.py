@@ -1,0 +1,118 @@
+"""``kquota watch``: keep clusters as a branch of a git repository declares, again and again, without Kubernetes."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.service.metrics_endpoint import MetricsOptions, serving_options
+
+HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
+
+REPOSITORY is a folder or a URL. A commit with an error is not applied; the last valid commit stays in force and is still
+reconciled. Changes that guards refuse are withheld; all others are applied.
+
+The project file is read from the branch, so the right to push to the branch is the right to decide where clusters are and
+what may be changed; --config-from uses a file on this machine instead. SIGHUP starts a check now, SIGTERM ends after the
+current request.
+
+\b
+Example:
+  kquota watch https://git.example.org/platform/quotas.git --branch main --state-dir /var/lib/kquota
+  kquota watch ../quotas --path kafka --config-from /etc/kquota/kquota.yaml --metrics-address 127.0.0.1:9180"""
+
+
+@command(help=HELP)
+@click.argument("repository", envvar="KQUOTA_REPOSITORY")
+@click.option(
+    "--branch",
+    default="",
+    metavar="NAME",
+    help="Branch to follow  [default: the default branch of the repository].",
+)
+@click.option(
+    "--path",
+    "folder",
+    default="",
+    metavar="FOLDER",
+    help="Folder of the repository that the project's paths start from  [default: its top].",
+)
+@click.option(
+    "--project",
+    default="kquota.yaml",
+    show_default=True,
+    metavar="FILE",
+    help="Project file, relative to that folder.",
+)
+@click.option(
+    "--config-from",
+    "trusted",
+    type=FILE,
+    metavar="FILE",
+    help="Project file on this machine, used instead of the one on the branch.",
+)
+@click.option(
+    "--interval",
+    type=DurationParameter(),
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="Time between two fetches of the branch; clusters are checked at their own spec.interval.",
+)
+@click.option(
+    "--fetch-timeout",
+    type=DurationParameter(),
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="Longest time for one fetch.",
+)
+@click.option(
+    "--state-dir",
+    required=True,
+    envvar=["KQUOTA_STATE_DIR", "STATE_DIRECTORY"],
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
+)
+@serving_options
+@click.pass_obj
+def watch(
+    console: Console,
+    *,
+    repository: str,
+    branch: str,
+    folder: str,
+    project: str,
+    trusted: Path | None,
+    interval: float,
+    fetch_timeout: float,
+    state_dir: Path,
+    serving: MetricsOptions,
+) -> ExitCode:
+    """Check what was typed, then serve."""
+    from reconciler.app.watch.revision import RevisionPaths
+    from reconciler.cli.service.watch_service import WatchOptions, run
+    from reconciler.git.mirror import GitMirror
+    from reconciler.git.source import GitSource
+
+    return run(
+        console,
+        WatchOptions(
+            mirror=GitMirror(
+                folder=state_dir.absolute() / "mirror.git",
+                source=GitSource.of(repository, start=Path()),
+                branch=branch,
+                deadline=fetch_timeout,
+            ),
+            places=RevisionPaths(folder=folder.strip("/"), project=project, trusted=trusted),
+            interval=max(interval, 1.0),
+            state_dir=state_dir.absolute(),
+            serving=serving,
+        ),
+    )

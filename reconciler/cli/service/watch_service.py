@@ -1,0 +1,258 @@
+"""`kquota watch` put together: the branch, the clusters, what is remembered, probes, and how it ends."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
+from reconciler.app.watch.branch_follower import BranchFollower
+from reconciler.app.watch.cluster import ClusterSession
+from reconciler.app.watch.fleet import WatchedFleet
+from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
+from reconciler.app.watch.revision import Revision, RevisionPaths
+from reconciler.app.watch.state_file import WatchState
+from reconciler.base.clock import SystemClock
+from reconciler.cli.context.record_stores import current_principal
+from reconciler.cli.context.runtime import by_rules
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.framework.service_log import logged
+from reconciler.cli.service.metrics_endpoint import (
+    MetricsOptions,
+    metrics_of,
+    served,
+)
+from reconciler.cli.service.sandbox import USUAL_COLLECTION
+from reconciler.client import QuotaClient
+from reconciler.client.events import ClientEvents
+from reconciler.errors import InventoryError
+from reconciler.git.mirror import GitMirror
+from reconciler.inventory.audit_log import FileAuditLog
+from reconciler.inventory.file import FileInventory
+from reconciler.inventory.file_lock import FileLock
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.ports import Clock
+from reconciler.quota.precedence import Principal
+from reconciler.reconcile import ReconcilePorts
+from reconciler.render.names import escaped
+
+_LOG: Final = logging.getLogger("reconciler.watch")
+
+LONGEST_PASS: Final = 900.0
+"""Seconds; a pass that lasts longer hangs, since every call to a cluster has a deadline."""
+
+LATE_AFTER: Final = 3
+"""So many intervals without success, and whoever asks is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """What to watch, as it was typed.
+
+    Attributes:
+        mirror: The branch.
+        places: Where project and manifests are in it.
+        interval: Seconds between two looks at the branch.
+        state_dir: Where everything is kept.
+        serving: Metrics and probes.
+    """
+
+    mirror: GitMirror
+    places: RevisionPaths
+    interval: float
+    state_dir: Path
+    serving: MetricsOptions
+
+
+def run(console: Console, options: WatchOptions) -> ExitCode:
+    """Serve until a signal comes.
+
+    Raises:
+        InventoryLocked: Another process uses the folder.
+        InventoryError: What is remembered there cannot be read or written.
+        TaskDied: Something ended that must not.
+    """
+    clock = SystemClock()
+    gc.set_threshold(USUAL_COLLECTION)
+    _make_folder(options.state_dir)
+    lock = FileLock(options.state_dir / ".watch.lock", command="kquota watch", now=clock.now())
+    with lock, logged(console):
+        try:
+            return asyncio.run(_WatchService(console, options, clock).serve())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+class _WatchService:
+    """Everything that runs, and what it tells about itself."""
+
+    def __init__(self, console: Console, options: WatchOptions, clock: Clock) -> None:
+        self._console, self._wanted, self._clock = console, options, clock
+        self._metrics = metrics_of(options.serving)
+        telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
+        state = WatchState(options.state_dir / "watch.json")
+        chance = random.SystemRandom().random
+        self._fleet = WatchedFleet(
+            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            state=state, telemetry=telemetry, clock=clock, random=chance, principal=current_principal(),
+        )  # fmt: skip
+        self._follower = BranchFollower(
+            options.mirror, options.places, state=state, take=self._fleet.take, telemetry=telemetry, clock=clock,
+        )  # fmt: skip
+        retry = min(5.0, options.interval)
+        pace = LoopIntervals(
+            interval=options.interval, first_retry=retry, last_retry=options.interval
+        )
+        self._branch = ClusterLoop(
+            "git", mailbox=Mailbox(clock=clock), work=self._follower.work, pace=lambda: pace,
+            clock=clock, random=chance,
+        )  # fmt: skip
+        self._began = clock.now()
+        self._signal = signal.SIGTERM
+        self._stop = asyncio.Event()
+
+    async def serve(self) -> ExitCode:
+        """Run until a signal comes."""
+        with self._listening():
+            async with served(
+                self._console, self._wanted.serving, self._metrics, healthy=self.healthy, ready=self.ready
+            ):  # fmt: skip
+                _LOG.info("watching %s every %g s, state in %s", escaped(self._wanted.mirror.display_name),
+                          self._wanted.interval, self._wanted.state_dir)  # fmt: skip
+                await self._follower.restore()
+                await supervise(
+                    {"git": self._branch.run(self._stop), "clusters": self._fleet.run(self._stop)},
+                    self._stop,
+                )
+        _LOG.info("stopped")
+        return ExitCode.DONE if self._signal == signal.SIGTERM else ExitCode.INTERRUPTED
+
+    # -- signals --------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        """SIGTERM and Ctrl-C end it in good order, a second one at once; SIGHUP asks for a look."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def stop(which: signal.Signals) -> None:
+            if self._stop.is_set() and task is not None:
+                _ = task.cancel()
+                return
+            _LOG.info("%s: ending after the request under way", which.name)
+            self._signal = which
+            self._stop.set()
+
+        def ask() -> None:
+            self._branch.mailbox.put("SIGHUP")
+            self._fleet.wake("SIGHUP")
+
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, stop, signal_number)
+        loop.add_signal_handler(signal.SIGHUP, ask)
+        try:
+            yield
+        finally:
+            for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                _ = loop.remove_signal_handler(signal_number)
+
+    # -- probes ---------------------------------------------------------------------------------------
+
+    def healthy(self) -> Sequence[str]:
+        """Loops that hang."""
+        now = self._clock.now()
+        return [
+            f"{loop.name}: a pass has lasted for {now - loop.last_started:.0f} s"
+            for loop in (self._branch, *self._fleet.loops.values())
+            if loop.last_started is not None
+            and (loop.last_ended is None or loop.last_ended < loop.last_started)
+            and now - loop.last_started > LONGEST_PASS
+        ]
+
+    def ready(self) -> Sequence[str]:
+        """What was not reached for too long."""
+        now, problems = self._clock.now(), []
+        late = LATE_AFTER * self._wanted.interval + self._wanted.mirror.deadline
+        if now - (self._follower.last_fetched or self._began) > late:
+            problems.append("the branch cannot be fetched")
+        if self._follower.in_force is None:
+            return [*problems, "no revision is in force"]
+        for name, cluster in self._fleet.clusters.items():
+            if cluster.last_look is None:
+                problems.append(f"{name}: not looked at yet")
+            elif now - cluster.last_look > LATE_AFTER * cluster.pace().interval + LONGEST_PASS:
+                problems.append(f"{name}: not looked at for {now - cluster.last_look:.0f} s")
+        return problems
+
+
+class ClusterSessions:
+    """Real connections and real records.
+
+    Args:
+        state_dir: Folder that relative paths of the project start from.
+        clock: Time.
+        telemetry: Told how long brokers take.
+    """
+
+    def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:
+        self._state_dir, self._clock, self._telemetry = state_dir, clock, telemetry
+
+    @contextlib.asynccontextmanager
+    async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
+        """A session with one cluster.
+
+        Raises:
+            ConfigError: A client setting is wrong.
+            InventoryError: A folder cannot be made.
+        """
+        config = revision.client_config(name)
+        for warning in config.warnings:
+            _LOG.warning("%s: %s", escaped(name), escaped(warning))
+        project_cluster = revision.project.cluster(name)
+        audit = self._placed(project_cluster.audit_log)
+        # The same writer as `kquota apply` and `kquota override` of this project: they share the records in turn.
+        inventory = FileInventory(
+            self._placed(str(project_cluster.inventory.file)),
+            clock=self._clock,
+            writer=InventoryWriter(
+                id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
+            ),
+        )
+        events = ClientEvents(
+            response=lambda response: self._telemetry.kafka(name, response.api, response.seconds)
+        )
+        user = getattr(config.sasl, "username", None)
+        with inventory:
+            async with QuotaClient(config, events=events) as client:
+                yield ClusterSession(
+                    ports=ReconcilePorts(
+                        store=client,
+                        inventory=inventory,
+                        clock=self._clock,
+                        audit=FileAuditLog(audit),
+                        validator=by_rules,
+                    ),
+                    disconnect=inventory.close,
+                    own_principal=None
+                    if user is None
+                    else Principal(user=user, client_id=config.client_id),
+                )
+
+    def _placed(self, name: str) -> Path:
+        path = self._state_dir / name
+        _make_folder(path.parent)
+        return path
+
+
+def _make_folder(folder: Path) -> None:
+    """A folder of records is private to its owner."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error

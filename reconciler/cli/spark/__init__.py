@@ -1,0 +1,1 @@
+"""``kquota spark``: one module per command."""

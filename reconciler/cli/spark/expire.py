@@ -1,0 +1,131 @@
+"""``kquota spark expire``: what is past its time leaves the lake. No Spark is needed for it."""
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import format_option
+from reconciler.cli.spark.options import lake_option
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.errors import LakeError
+    from reconciler.evidence.store.expiry import ExpiryReport, TableExpiry
+
+KIND: Final = "kquota-expired"
+FORMAT: Final = 1
+
+HELP: Final = """Remove expired data and unused files from the lake.
+
+Kept are: points, samples and results 30 days, sums of five minutes 396 days (13 months), histograms, snapshots of limits and
+what was applied 762 days (25 months). Superseded generations go but for the newest two, and files that no manifest
+names; both one day after their last use, because a reader or writer may still need them.
+
+\b
+Example:
+  kquota spark expire --lake s3://metrics/kquota --dry-run
+  kquota spark expire --lake ./lake --keep point=7 --keep usage_sample=90"""
+
+
+@command(help=HELP)
+@lake_option()
+@click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Retention of a table in days; may be repeated.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
+@format_option("text", "json")
+@click.pass_obj
+def expire(
+    console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
+) -> ExitCode:
+    """Expire and tell."""
+    from reconciler.base.extras import needs
+
+    needs("usage", "kquota spark expire")
+    from reconciler.base.clock import SystemClock
+    from reconciler.evidence.store.expiry import KEEP_DAYS, expired
+    from reconciler.evidence.store.files import object_store
+
+    keep = KEEP_DAYS | _days(kept)
+    now_ms = int(SystemClock().now() * 1000)
+    report = expired(object_store.opened(lake), now_ms, keep, dry_run=dry_run)
+    console.fact(_json(report) if output == "json" else _text(report))
+    for name, failure in report.failures.items():
+        console.error(f"{name}: {_failure_text(failure)}")
+    return ExitCode.ERROR if report.failures else ExitCode.DONE
+
+
+def _days(kept: tuple[str, ...]) -> dict[str, int]:
+    from reconciler.usage.tables import TABLES
+
+    days_by_table: dict[str, int] = {}
+    for item in kept:
+        name, _, days = item.partition("=")
+        if name not in TABLES:
+            raise UsageError(
+                f"--keep {item}: there is no table {name!r}", hint=f"one of {', '.join(TABLES)}"
+            )
+        if not (days.isascii() and days.isdigit() and int(days)):
+            raise UsageError(f"--keep {item}: give a whole number of days, at least 1")
+        days_by_table[name] = int(days)
+    return days_by_table
+
+
+def _text(report: "ExpiryReport") -> str:
+    from reconciler.render.table import Cell, table
+    from reconciler.render.units import count
+
+    if not report.tables:
+        return "Nothing was removed.\n" if report.failures else "Nothing is past its time.\n"
+    rows: list[list[Cell | str]] = [
+        [table.table, *(Cell(text=text, right=True) for text in _figures(table))]
+        for table in report.tables
+    ]
+    total = report.total
+    verb = "Would remove" if report.dry_run else "Removed"
+    last = (
+        f"{verb} {count(total.units, 'day of a cluster', 'days of clusters')},"
+        f" {count(total.generations, 'superseded generation')} and {count(total.files, 'file')}"
+        f" ({_size(total.size)})."
+    )
+    return "\n".join([*table(rows, heads=("TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE")), "", last, ""])  # fmt: skip
+
+
+def _figures(table: "TableExpiry") -> tuple[str, str, str, str]:
+    return f"{table.units:,}", f"{table.generations:,}", f"{table.files:,}", _size(table.size)
+
+
+def _size(amount: int) -> str:
+    for name, unit in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
+        if amount >= unit:
+            return f"{amount / unit:.1f} {name}"
+    return f"{amount} B"
+
+
+def _failure_text(failure: "LakeError") -> str:
+    return str(failure) + (f" ({failure.hint})" if failure.hint else "")
+
+
+def _json(report: "ExpiryReport") -> str:
+    def figures(table: "TableExpiry") -> dict[str, int]:
+        return {
+            "units": table.units,
+            "generations": table.generations,
+            "files": table.files,
+            "bytes": table.size,
+        }
+
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "dryRun": report.dry_run,
+        "tables": [{"table": table.table, **figures(table)} for table in report.tables],
+        "total": figures(report.total),
+        "failures": [
+            {"table": name, "error": _failure_text(failure)}
+            for name, failure in report.failures.items()
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"

@@ -1,0 +1,152 @@
+"""``kquota spark ingest``: recorded use from a Prometheus or from files, looks at limits and applies, into the lake."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FILE, format_option
+from reconciler.cli.options.value_types import DurationParameter
+from reconciler.cli.spark.options import (
+    ClusterSelection,
+    WindowOptions,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.errors import UsageError
+
+EVIDENCE: Final = "telemetry.evidenceUri"
+"""What ``--publish`` without a place means."""
+
+HELP: Final = """Ingest recorded use into the lake: what brokers measured, with every gap counted by its reason.
+
+Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from three hours before the end of the last
+run, because data can arrive late. What a run brings in twice is kept once; a run that was killed goes on where it was.
+A series counts only if telemetry.matchers fit it, a broker only if app-info or telemetry.brokerId names it.
+
+Where files of the lake are damaged or missing, --from recomputes the days of points and snapshots from then on: intact
+data stays, lost data is reported, and what is read is added again. --rebuild does the same for samples, and checks all evidence with --publish.
+
+\b
+Example:
+  kquota spark ingest --cluster prod --lake s3://metrics/kquota --publish
+  kquota spark ingest --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --step 30s --broker-id 'regex:pod:.*-([0-9]+)' --file export.parquet
+  kquota snapshot --cluster prod --taken-at --out now.json && kquota spark ingest --cluster prod --lake ./lake --snapshot now.json"""
+
+
+@command(help=HELP)
+@lake_option()
+@clusters_options()
+@window_options("where the last run ended, 14d at first")
+@click.option(
+    "--prometheus",
+    metavar="URL",
+    help="URL of the Prometheus HTTP API  [default: telemetry.prometheus].",
+)
+@click.option("--http-config", type=FILE, metavar="FILE", help="File with authorization, TLS and headers, in the format of Prometheus' http_config.")  # fmt: skip
+@click.option("--file", "files", type=FILE, multiple=True, metavar="PATH", help="File to read instead of Prometheus; may be repeated.")  # fmt: skip
+@click.option("--input-format", "form", type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]), default="auto", show_default=True, help="Format of the files.")  # fmt: skip
+@click.option("--time-unit", type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]), default="auto", show_default=True, help="Unit of times in Parquet, CSV and text files; auto decides by their size.")  # fmt: skip
+@click.option("--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected].")  # fmt: skip
+@click.option("--snapshot", "snapshots", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the limits (kquota snapshot --taken-at); may be repeated.")  # fmt: skip
+@click.option("--audit-log", "audit_logs", type=FILE, multiple=True, metavar="FILE", help="Audit log of kquota apply; may be repeated.")  # fmt: skip
+@click.option(
+    "--matchers", metavar="MATCHERS", help="Series matchers  [default: telemetry.matchers]."
+)
+@click.option("--broker-id", metavar="RULE", help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].")  # fmt: skip
+@click.option(
+    "--step",
+    type=DurationParameter(),
+    metavar="DURATION",
+    help="Time between two samples  [default: telemetry.scrapeStep].",
+)
+@click.option(
+    "--max-gap",
+    type=DurationParameter(),
+    metavar="DURATION",
+    help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
+)
+@click.option("--publish", is_flag=False, flag_value=EVIDENCE, metavar="[URI]", help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].")  # fmt: skip
+@click.option("--rebuild", is_flag=True, help="Recompute all days of the lake; read nothing unless --file is given.")  # fmt: skip
+@format_option("text", "json")
+@click.pass_obj
+def ingest(  # noqa: PLR0917 - click hands everything over by name
+    console: Console,
+    /,
+    lake: str,
+    clusters: ClusterSelection,
+    window: WindowOptions,
+    prometheus: str | None,
+    http_config: Path | None,
+    files: tuple[Path, ...],
+    form: str,
+    time_unit: str,
+    dialect: str | None,
+    snapshots: tuple[Path, ...],
+    audit_logs: tuple[Path, ...],
+    matchers: str | None,
+    broker_id: str | None,
+    step: float | None,
+    max_gap: float | None,
+    publish: str | None,
+    output: str,
+    *,
+    rebuild: bool,
+) -> ExitCode:
+    """Read, keep, assemble, publish, tell."""
+    from reconciler.base.extras import needs
+
+    needs("usage", "kquota spark ingest")
+    from reconciler.cli.spark.jobs import ingest
+    from reconciler.evidence.output import ingest_report
+
+    selected = clusters.select()
+    if clusters.every and prometheus is None:
+        configured = tuple(
+            cluster for cluster in selected if cluster.settings and cluster.settings.telemetry
+        )
+        for selected_cluster in selected:
+            if selected_cluster not in configured:
+                console.warning(
+                    f"{selected_cluster.display_name} has no telemetry in the project: left out"
+                )
+        if not configured:
+            raise UsageError(
+                "no cluster of the project has telemetry, so there is nothing to bring in",
+                hint="write telemetry (prometheus, scrapeStep) of a cluster, or name it with --cluster",
+            )
+        selected = configured
+    overrides = ingest.IngestOverrides(
+        prometheus=prometheus,
+        matchers=matchers,
+        broker_id=broker_id,
+        step=step,
+        max_gap=max_gap,
+        evidence=None if publish in {None, EVIDENCE} else publish,
+    )
+    work = ingest.IngestRequest(
+        lake=lake,
+        sources=tuple(ingest.source(cluster, overrides) for cluster in selected),
+        window=window,
+        http_config=http_config,
+        files=files,
+        form=form,
+        time_unit=time_unit,
+        dialect=dialect or "",
+        snapshots=snapshots,
+        audit_logs=audit_logs,
+        publish=publish is not None,
+        rebuild=rebuild,
+    )
+    summary = ingest.run_ingest(console, work)
+    console.fact(ingest_report.json(summary) if output == "json" else ingest_report.text(summary))
+    for cluster_summary in summary.clusters:
+        for failure in cluster_summary.failures:
+            console.error(f"{cluster_summary.display_name}: {failure}")
+    for line in summary.failures:
+        console.error(line)
+    return ExitCode.ERROR if summary.failed else ExitCode.DONE

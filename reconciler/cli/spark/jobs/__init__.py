@@ -1,0 +1,1 @@
+"""What the commands of ``kquota spark`` run: inputs, session, results."""

@@ -1,0 +1,100 @@
+"""Documents, records and rules of many clusters, read for a fleet plan: what ``plan`` reads of one, without asking any broker."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from reconciler.base.clock import SystemClock
+from reconciler.cli.context.cluster_targets import ClusterTarget, target
+from reconciler.cli.context.documents import load_loosely
+from reconciler.cli.context.reconcile_options import orders_for, unlimited
+from reconciler.cli.context.record_stores import read_only_inventory
+from reconciler.cli.framework.console import Console
+from reconciler.cli.options.shared import ClusterOptions
+from reconciler.cli.spark.options import ClusterSelection, SelectedCluster
+from reconciler.errors import ManifestErrors, Problem, UsageError
+from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.results.report import RunOrigin
+
+if TYPE_CHECKING:
+    from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
+    from reconciler.quota.planner.guards import Guards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetInputs:
+    """What a fleet plan is made from, by cluster id."""
+
+    intended: "dict[str, ClusterPlanInput]"
+    guards: "dict[str, Guards]"
+
+
+def fleet(console: Console, clusters: ClusterSelection) -> FleetInputs:
+    """Read the documents and records of all clusters.
+
+    Two documents that claim one pair are no error here: they become rows.
+
+    Raises:
+        UsageError: A cluster was named by its id alone, so nothing says where its documents are.
+        ManifestErrors: Every problem of every file of every cluster.
+        InventoryError: Records cannot be read.
+    """
+    inputs = FleetInputs(intended={}, guards={})
+    problems: list[Problem] = []
+    for cluster in clusters.select():
+        try:
+            _read(console, cluster, _target(cluster, clusters), inputs)
+        except ManifestErrors as error:
+            problems += error.problems
+    if problems:
+        raise ManifestErrors(_once(problems))
+    return inputs
+
+
+def _read(
+    console: Console, cluster: SelectedCluster, cluster_target: ClusterTarget, inputs: FleetInputs
+) -> None:
+    from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
+
+    loaded = load_loosely(cluster_target, ())
+    if loaded.problems:
+        raise ManifestErrors(loaded.problems)
+    for warning in loaded.warnings:
+        console.warning(str(warning))
+    clock = SystemClock()
+    owned = asyncio.run(read_only_inventory(cluster_target, clock).load(cluster.id))
+    orders = orders_for(
+        cluster_target,
+        unlimited("none"),
+        complete=True,
+        removals_known=owned.is_known,
+        origin=RunOrigin(),
+    )
+    inputs.guards[cluster.id] = orders.guards
+    inputs.intended[cluster.id] = ClusterPlanInput(
+        desired=merge(loaded.of(cluster_target.name)),
+        owned=owned,
+        rules=orders.rules,
+        day=datetime.fromtimestamp(clock.now(), UTC).date(),
+    )
+
+
+def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarget:
+    if not cluster.name:
+        raise UsageError(
+            f"nothing says where the documents of {cluster.id} are",
+            hint="name a cluster of a project file with --cluster, or take --all",
+        )
+    return target(
+        ClusterOptions(
+            project=clusters.project, cluster=cluster.name, every=False, bootstrap_server=None,
+            command_config=None, config_from=None, timeout=None,
+        )
+    )  # fmt: skip
+
+
+def _once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Files that several clusters share are read for each of them."""
+    return tuple(dict.fromkeys(problems))

@@ -1,0 +1,318 @@
+"""The work of ``kquota spark ingest``: sources from project and options, then read, keep, assemble, publish."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.app.event_loop import run
+from reconciler.base.clock import SystemClock
+from reconciler.base.text_files import read_text
+from reconciler.cli.context.cluster_targets import place_of
+from reconciler.cli.framework.console import Console, ProgressLine
+from reconciler.cli.spark.options import SelectedCluster, WindowOptions
+from reconciler.errors import LakeError, TelemetryError, UsageError
+from reconciler.evidence.ingest import (
+    apply_log,
+    file_import,
+    server_import,
+    snapshot_import,
+)
+from reconciler.evidence.ingest.arrivals import ALWAYS, ClusterArrivals
+from reconciler.evidence.ingest.day_assembler import DayAssembler, DayReport
+from reconciler.evidence.ingest.dialects import (
+    cluster_sources,
+    label_matchers,
+    parser,
+)
+from reconciler.evidence.ingest.dialects.cluster_sources import (
+    BrokerIdRule,
+    ClusterSource,
+)
+from reconciler.evidence.ingest.readers import http_config
+from reconciler.evidence.ingest.readers.series import OutcomeCounts
+from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.output.ingest_summary import (
+    ClusterIngestSummary,
+    IngestSummary,
+)
+from reconciler.evidence.store import publisher, unit_repair
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import begin_ms, day_of
+from reconciler.inventory.audit_log import read_entries
+from reconciler.usage.tables import POINT, TARGET_UP
+
+if TYPE_CHECKING:
+    from reconciler.evidence.ingest.dialects.definitions import DialectTable
+    from reconciler.ports import Clock, Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOverrides:
+    """What was typed instead of the project's settings; ``None`` = nothing. Times in seconds."""
+
+    prometheus: str | None = None
+    matchers: str | None = None
+    broker_id: str | None = None
+    step: float | None = None
+    max_gap: float | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestRequest:
+    """What is to be done; fields as the options say."""
+
+    lake: str
+    sources: tuple[ClusterSource, ...]
+    window: WindowOptions
+    http_config: Path | None
+    files: tuple[Path, ...]
+    form: str
+    time_unit: str
+    dialect: str
+    snapshots: tuple[Path, ...]
+    audit_logs: tuple[Path, ...]
+    publish: bool
+    rebuild: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether a Prometheus is asked: unless files are read, or only what the lake has is wanted anew."""
+        return not self.files and not self.rebuild and self.wants_use
+
+    @property
+    def wants_use(self) -> bool:
+        """Whether recorded use is read: looks and logs can also be brought in alone, where no Prometheus is known."""
+        only_limits = bool(self.snapshots or self.audit_logs)
+        return not only_limits or any(source.prometheus for source in self.sources)
+
+
+def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSource:
+    """Where the recorded use of a cluster comes from: options first, then the project.
+
+    Raises:
+        TelemetryError: A setting cannot be read.
+    """
+    ingest_source = (
+        ClusterSource(cluster=cluster.display_name, cluster_id=cluster.id)
+        if cluster.settings is None
+        else cluster_sources.source_of(cluster.settings)
+    )
+    ingest_source = replace(
+        ingest_source, evidence_uri=place_of(cluster.root, ingest_source.evidence_uri)
+    )
+    if overrides.prometheus is not None:
+        ingest_source = replace(ingest_source, prometheus=overrides.prometheus)
+    if overrides.matchers is not None:
+        ingest_source = replace(ingest_source, matchers=label_matchers.parsed(overrides.matchers))
+    if overrides.broker_id is not None:
+        ingest_source = replace(ingest_source, broker_rule=BrokerIdRule.parsed(overrides.broker_id))
+    if overrides.step is not None:
+        ingest_source = replace(ingest_source, scrape_ms=round(overrides.step * 1000))
+    if overrides.max_gap is not None:
+        ingest_source = replace(ingest_source, max_gap_ms=round(overrides.max_gap * 1000))
+    return (
+        ingest_source
+        if overrides.evidence is None
+        else replace(ingest_source, evidence_uri=overrides.evidence)
+    )
+
+
+def run_ingest(
+    console: Console, work: IngestRequest, clock: "Clock | None" = None
+) -> IngestSummary:
+    """Does it. What went wrong for one cluster is told, and the others are done all the same.
+
+    Raises:
+        UsageError: Options contradict each other.
+        TelemetryError: A setting, a look or a log cannot be used.
+        LakeError: The lake cannot be opened, or looks and logs not be kept.
+    """
+    now = clock or SystemClock()
+    for source in work.sources:
+        _ = source.cadence  # a cluster without a step is refused before anything is read
+        if work.publish and not source.evidence_uri:
+            raise UsageError(
+                f"--publish: nothing says where evidence of {source.cluster} goes",
+                hint="set telemetry.evidenceUri, or name a place: --publish URI",
+            )
+    lake = Lake(object_store.opened(work.lake, create=True), clock=now)
+    ids = {source.cluster_id for source in work.sources}
+    anew = {source.cluster_id: _begun_anew(lake, work, source, now) for source in work.sources}
+    documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
+    own_documents = [document for document in documents if document.cluster_id in ids]
+    new_looks = snapshot_import.keep(lake, own_documents)
+    new_applies, strange = 0, len(documents) - len(own_documents)
+    for path in work.audit_logs:
+        new, foreign_count = apply_log.keep(lake, ids, read_entries(path), source=str(path))
+        new_applies, strange = new_applies + new, strange + foreign_count
+    with ProgressLine(console) as progress:
+        brought = file_import.FileImportResult(
+            arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=OutcomeCounts()
+        )
+        if work.files:
+            brought = _from_files(lake, work, now, progress)
+        clusters = tuple(
+            _ingest_cluster(
+                lake, work, source, brought.arrived[source.cluster_id], clock=now, progress=progress
+            )
+            for source in work.sources
+        )
+    for cluster in clusters:
+        cluster.arrived.remarks[:0] = anew[cluster.cluster_id]
+    return IngestSummary(
+        lake=lake.store.redacted_address,
+        clusters=clusters,
+        snapshots=new_looks,
+        applies=new_applies,
+        strange=strange,
+        counts=brought.counts,
+        failures=brought.failures,
+    )
+
+
+def _begun_anew(
+    lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
+) -> list[str]:
+    """What is damaged in the window is given up where its begin was typed; else damage is an error, and nothing is lost."""
+    if work.window.from_ms is None:
+        return []
+    begin, end = work.window.span(clock)
+    days = day_of(begin), day_of(end - 1)
+    return [
+        str(day)
+        for table in unit_repair.BROUGHT
+        for day in unit_repair.given_up(lake, table, source.cluster_id, *days)
+    ]
+
+
+def _ingest_cluster(
+    lake: Lake,
+    work: IngestRequest,
+    source: ClusterSource,
+    arrived: ClusterArrivals,
+    *,
+    clock: "Clock",
+    progress: "Progress",
+) -> ClusterIngestSummary:
+    window: tuple[int, int] | None = None
+    days: tuple[DayReport, ...] = ()
+    published: tuple[str, int, int] | None = None
+    failures: list[str] = []
+    try:
+        if work.asks:
+            window = _span(lake, work, source, clock)
+            arrived = run(
+                server_import.fetched(
+                    lake,
+                    source,
+                    server_import.stretch(lake, source.cluster_id, *_typed(work, clock)),
+                    _server_options(work),
+                    clock=clock,
+                    progress=progress,
+                )
+            )
+        first = min(
+            (manifest.unit.day for manifest in lake.manifests(POINT, [source.cluster_id])),
+            default=None,
+        )
+        looks = snapshot_import.limit_snapshots(lake, source.cluster_id, first) if first else ()
+        days = DayAssembler(lake, source.cluster_id, source.cadence, looks).bring_up(
+            rebuild=work.rebuild, progress=progress
+        )
+        if work.publish:
+            published = _published(lake, source, days, clock, check_all=work.rebuild)
+    except (TelemetryError, LakeError) as error:
+        failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
+    return ClusterIngestSummary(
+        display_name=source.cluster,
+        cluster_id=source.cluster_id,
+        window=window,
+        arrived=arrived,
+        days=days,
+        published=published,
+        failures=(*arrived.failures, *failures),
+    )
+
+
+def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:
+    """Begin, ``None`` = where the last run ended, and end."""
+    begin, end = work.window.span(clock)
+    return (None if work.window.from_ms is None else begin), end
+
+
+def _span(
+    lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
+) -> tuple[int, int]:
+    span = server_import.stretch(lake, source.cluster_id, *_typed(work, clock))
+    return span.from_ms, span.to_ms
+
+
+def _server_options(work: IngestRequest) -> server_import.ServerImportOptions:
+    dialects, name = _dialects(work.dialect)
+    config = None if work.http_config is None else http_config.read(work.http_config)
+    return server_import.ServerImportOptions(
+        dialects=dialects, dialect=name, config=config, neighbours=tuple(work.sources)
+    )
+
+
+def _dialects(dialect: str) -> "tuple[DialectTable, str]":
+    """All dialects and the chosen one's name; a file holds one of one's own, which is then the choice if it is alone."""
+    if "/" not in dialect and not dialect.endswith(".toml"):
+        return parser.shipped(), dialect
+    custom = parser.read(Path(dialect))
+    shipped = {dialect.name for dialect in parser.shipped().all}
+    names = [dialect.name for dialect in custom.all if dialect.name not in shipped]
+    return custom, names[0] if len(names) == 1 else ""
+
+
+def _from_files(
+    lake: Lake, work: IngestRequest, clock: "Clock", progress: "Progress"
+) -> file_import.FileImportResult:
+    dialects, name = _dialects(work.dialect)
+    window = work.window.span(clock, 2**62) if work.window.is_given else ALWAYS
+    files = file_import.FileImportRequest(
+        paths=work.files,
+        form=file_import.FileFormat(work.form),
+        dialects=dialects,
+        dialect=name,
+        window=window,
+        unit=TimeUnit(work.time_unit),
+    )
+    return file_import.read(lake, work.sources, files, clock=clock, progress=progress)
+
+
+def _published(
+    lake: Lake,
+    source: ClusterSource,
+    days: tuple[DayReport, ...],
+    clock: "Clock",
+    *,
+    check_all: bool,
+) -> tuple[str, int, int]:
+    """Publishes the evidence up to the last moment that the lake has, which may be long ago."""
+    last = max((day.day for day in days), default=None)
+    end = None if last is None else _last_moment(lake, source.cluster_id, last)
+    if end is None:
+        raise LakeError(
+            f"there is nothing to publish of {source.cluster}: the lake has no day of it"
+        )
+    to = object_store.opened(source.evidence_uri, create=True)
+    publication = publisher.publish(
+        lake,
+        source.cluster_id,
+        to,
+        None,
+        end,
+        pace=source.cadence,
+        now_ms=round(clock.now() * 1000),
+        check_all=check_all,
+    )
+    return to.redacted_address, publication.from_ms, publication.to_ms
+
+
+def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:
+    rows = lake.read(lake.manifests(TARGET_UP, [cluster_id], day, day), ["ts_ms"], table=TARGET_UP)
+    return max(rows["ts_ms"].to_pylist(), default=begin_ms(day)) + 1

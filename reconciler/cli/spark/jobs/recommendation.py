@@ -1,0 +1,225 @@
+"""What ``kquota spark recommend`` does: tiers and marks from the project, limits by Spark, documents with their evidence."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.base.clock import SystemClock
+from reconciler.base.extras import needs
+from reconciler.cli.context.cluster_targets import ClusterTarget, targets
+from reconciler.cli.context.documents import load_loosely, merged, read_texts
+from reconciler.cli.framework.console import Console
+from reconciler.cli.options.shared import ClusterOptions
+from reconciler.cli.spark.jobs.recommended_files import WrittenFiles, places, put
+from reconciler.cli.spark.jobs.session import SparkOptions
+from reconciler.cli.spark.jobs.simulation import opened, policy_for
+from reconciler.cli.spark.options import (
+    ClusterSelection,
+    SelectedCluster,
+    WindowOptions,
+)
+from reconciler.errors import UsageError
+from reconciler.evidence.output.recommended_documents import (
+    DeclaredDocuments,
+    documents,
+)
+from reconciler.manifest.files import unmatched_problem
+from reconciler.quota.entity import Entity
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.usage.samples import DAY_MS
+
+if TYPE_CHECKING:
+    from reconciler.evidence.spark.jobs.recommend import (
+        RecommendationRequest,
+        RecommendationResult,
+    )
+
+SIZING_LABEL: Final = "kafka-quotas.io/sizing"
+PINNED: Final = "pinned"
+"""The label of a document whose entity is only reported on: ``kafka-quotas.io/sizing: pinned``."""
+
+WINDOW_MS: Final = 30 * DAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendOptions:
+    """What was typed.
+
+    Attributes:
+        lake: Its address.
+        clusters: Which clusters.
+        window: Of evidence; the last week of it is held out.
+        running: Where Spark runs.
+        most: So many rows are shown.
+        folder: Where documents go; ``None`` = nowhere.
+    """
+
+    lake: str
+    clusters: ClusterSelection
+    window: WindowOptions
+    running: SparkOptions
+    most: int
+    folder: Path | None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and self.clusters.ids:
+            raise UsageError(
+                "--out needs the name that a project gives the cluster: a document refers to it by that, not by its id",
+                hint="choose with --cluster or --all from a project file, or leave --out away",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendTask:
+    """What is to be done, before Spark begins; everything that people can get wrong was looked at.
+
+    Attributes:
+        clusters: The clusters.
+        declared: What documents say, by name of the cluster; nothing of clusters without a name.
+        places: Where proposals go, by name of the cluster; empty = nowhere.
+    """
+
+    clusters: tuple[SelectedCluster, ...]
+    declared: Mapping[str, DeclaredDocuments]
+    places: Mapping[str, Path]
+
+    @property
+    def declarations(self) -> dict[str, tuple[Declaration, ...]]:
+        """All documents, by cluster id."""
+        declarations: dict[str, tuple[Declaration, ...]] = {}
+        for cluster in self.clusters:
+            cluster_declarations = self.declared[cluster.name].declarations if cluster.name else ()
+            declarations[cluster.id] = declarations.get(cluster.id, ()) + cluster_declarations
+        return declarations
+
+    @property
+    def pinned(self) -> frozenset[tuple[str, Entity]]:
+        """Cluster id and entity whose limits are only reported."""
+        return frozenset(
+            (cluster_id, declaration.entity)
+            for cluster_id, cluster_declarations in self.declarations.items()
+            for declaration in cluster_declarations
+            if (SIZING_LABEL, PINNED) in declaration.labels
+        )
+
+    def texts(self, advised: "RecommendationResult") -> Iterator[tuple[Path, str]]:
+        """Each file with its documents; "" for none."""
+        notes = {note.cluster_id: note for note in advised.report.evidence}
+        for cluster in self.clusters:
+            if cluster.name in self.places:
+                rows = [row for row in advised.changes if row.cluster_id == cluster.id]
+                text = documents(rows, self.declared[cluster.name], notes[cluster.id])
+                yield self.places[cluster.name], text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendOutput:
+    """What came of it.
+
+    Attributes:
+        advised: Report and changes.
+        put: Files with documents.
+    """
+
+    advised: "RecommendationResult"
+    put: WrittenFiles
+
+
+def run_recommend(console: Console, options: RecommendOptions) -> RecommendOutput:
+    """Size, and write documents if that was asked for.
+
+    Raises:
+        KquotaError: A file, the lake, or the session.
+    """
+    needs("spark", "kquota spark recommend")
+    from reconciler.evidence.spark.jobs import recommend
+    from reconciler.evidence.spark.runtime import job_runner
+    from reconciler.evidence.spark.runtime.job import Job
+
+    task = task_of(console, options)
+    work = _work(console, options, task)
+    job = Job(
+        name="recommend",
+        summary="",
+        settings=recommend.RecommendationRequest,
+        run=recommend.advised,
+    )
+    advised: RecommendationResult = job_runner.run(
+        job, options.lake, options.running.settings(), work
+    )
+    return RecommendOutput(advised=advised, put=put(dict(task.texts(advised))))
+
+
+def _work(
+    console: Console, options: RecommendOptions, task: RecommendTask
+) -> "RecommendationRequest":
+    from reconciler.evidence.spark.jobs.recommend import RecommendationRequest
+
+    clock = SystemClock()
+    begin, end = options.window.span(clock, WINDOW_MS)
+    return RecommendationRequest(
+        clusters=tuple(sorted({cluster.id for cluster in task.clusters})),
+        from_ms=begin,
+        to_ms=end,
+        policy=policy_for(console, options.clusters.project, task.declarations),
+        pinned=task.pinned,
+        most=options.most,
+        documents=bool(task.places),
+        source=opened(options.lake).store.redacted_address,
+        now_ms=round(clock.now() * 1000),
+    )
+
+
+def task_of(console: Console, options: RecommendOptions) -> RecommendTask:
+    """The clusters with their documents, and where proposals go.
+
+    Raises:
+        ManifestErrors: Something is wrong with a file.
+        UsageError: There is no project, or proposals cannot go there.
+    """
+    clusters = options.clusters.select()
+    names = [cluster.name for cluster in clusters if cluster.name]
+    targets_by_name = _targets(options.clusters.project) if names else {}
+    return RecommendTask(
+        clusters=clusters,
+        places={} if options.folder is None else places(options.folder, names, targets_by_name),
+        declared={name: declared(console, targets_by_name[name]) for name in names},
+    )
+
+
+def _targets(project: Path | None) -> dict[str, ClusterTarget]:
+    cluster_options = ClusterOptions(
+        project=project, cluster=None, every=True, bootstrap_server=None, command_config=None,
+        config_from=None, timeout=None,
+    )  # fmt: skip
+    return {target.name: target for target in targets(cluster_options)}
+
+
+def declared(console: Console, target: ClusterTarget) -> DeclaredDocuments:
+    """What the documents of a cluster say; nothing, where there are none yet.
+
+    A project without manifests, or whose paths are all still empty, is how quotas begin: limits come from recorded
+    use then. Where some paths hold files and others do not, that is a mistake as everywhere.
+
+    Raises:
+        ManifestErrors: Something is wrong with a file.
+    """
+    manifests = target.project_cluster.manifests
+    nothing = DeclaredDocuments(cluster=target.name)
+    if not manifests:
+        console.note(f"{target.name}: the project names no manifests, so nothing is declared yet")
+        return nothing
+    texts = read_texts(target, ())
+    if not texts.files and set(texts.problems) == {
+        unmatched_problem(pattern) for pattern in manifests
+    }:
+        console.warning(f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet")  # fmt: skip
+        return nothing
+    loaded = load_loosely(target, (), texts).checked()
+    for warning in loaded.warnings:
+        console.warning(str(warning))
+    _ = merged(loaded, target.name)
+    return DeclaredDocuments(
+        cluster=target.name, declarations=loaded.of(target.name), texts=dict(texts.files)
+    )

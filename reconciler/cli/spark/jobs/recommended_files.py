@@ -1,0 +1,106 @@
+"""Files of ``kquota spark recommend --out``: one per cluster, replaced whole; never one of somebody else, never one that a plan reads."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.base.text_files import write_text
+from reconciler.cli.context.cluster_targets import ClusterTarget
+from reconciler.errors import UsageError
+from reconciler.manifest.files import select
+
+MARK: Final = "# Proposed by kquota spark recommend"
+"""How our files begin; what begins otherwise is not ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFiles:
+    """What became of the files.
+
+    Attributes:
+        written: With documents.
+        removed: Of an earlier run, because nothing is proposed any more.
+    """
+
+    written: tuple[Path, ...] = ()
+    removed: tuple[Path, ...] = ()
+
+
+def places(
+    folder: Path, names: Iterable[str], targets: Mapping[str, ClusterTarget]
+) -> dict[str, Path]:
+    """The file of each cluster, after a look whether it may be written: work begins only then.
+
+    Args:
+        folder: Where to; it may be missing.
+        names: The clusters, as the project calls them.
+        targets: All clusters of the project, by name.
+
+    Raises:
+        UsageError: The folder cannot be written, a file there is not ours, or a plan would read it as a manifest.
+    """
+    try:
+        above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{folder} cannot be written: {above} is no folder that may be written")
+    paths_by_name = {name: folder / f"{name}.yaml" for name in names}
+    for path in paths_by_name.values():
+        for target in targets.values():
+            _check_unread(path, target)
+        _check_ours(path)
+    return paths_by_name
+
+
+def put(texts: Mapping[Path, str]) -> WrittenFiles:
+    """Write each file; where there is nothing to say, remove what an earlier run left.
+
+    Raises:
+        UsageError: A file there is not ours, before any is written; or one cannot be written.
+    """
+    for path in texts:
+        _check_ours(path)
+    written_paths: list[Path] = []
+    removed: list[Path] = []
+    try:
+        for path, text in texts.items():
+            if text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, f"{MARK}; each run replaces the whole file.\n{text}")
+                written_paths.append(path)
+            elif path.exists():
+                path.unlink()
+                removed.append(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    return WrittenFiles(written=tuple(written_paths), removed=tuple(removed))
+
+
+def _check_ours(path: Path) -> None:
+    mark = MARK.encode()
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(mark))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be replaced: {error.strerror or error}") from error
+    if begins != mark:
+        raise UsageError(
+            f"{path} is not from kquota spark recommend, so it is not replaced",
+            hint="choose another folder with --out, or move the file away",
+        )
+
+
+def _check_unread(path: Path, target: ClusterTarget) -> None:
+    """A file among the manifests would declare everything twice, and the next run would take it for what is declared."""
+    absolute = os.path.normpath(path.absolute())
+    names = [Path(absolute).as_posix(), Path(os.path.relpath(absolute, target.root.absolute())).as_posix()]  # fmt: skip
+    if select(target.project_cluster.manifests, names).names:
+        raise UsageError(
+            f"{path} would be one of the manifests of {target.name}, and everything in it declared twice",
+            hint="choose a folder with --out that spec.manifests does not read; what people accept moves from there",
+        )

@@ -1,0 +1,230 @@
+"""What ``kquota spark simulate`` does: limits to come from manifests, plans or snapshots, and an engine to replay use under them."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.base.clock import SystemClock
+from reconciler.base.extras import needs
+from reconciler.cli.context.cluster_targets import offline_targets
+from reconciler.cli.context.plan_preparation import InventoryOptions, task_for
+from reconciler.cli.context.reconcile_options import PlanLimitOptions
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import ClusterOptions
+from reconciler.cli.spark.jobs.session import SparkOptions
+from reconciler.cli.spark.options import ClusterSelection, WindowOptions
+from reconciler.errors import QuotaValueError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.context.plan_preparation import PlanTask
+    from reconciler.evidence.spark.usage.candidate_plans import (
+        CandidateLimits,
+        SimulationRequest,
+    )
+    from reconciler.evidence.store.lake import Lake
+    from reconciler.quota.planner.desired_state import Declaration
+    from reconciler.usage.impact.result_rows import Simulation
+    from reconciler.usage.impact.tier_policy import WhatIfPolicy
+
+SWITCH_ROWS: Final = 4_000_000
+"""Up to so many samples ``--engine auto`` leaves to the core.
+
+By whole commands on a lake of a million (``python -m tests.bench.spark_simulate switch``), the core took an eighth of
+what Spark took, JVM start and files included, so it is ahead beyond four million, too; but it holds them in memory, about
+250 bytes each.
+"""
+
+NO_LIMITS: Final = PlanLimitOptions(
+    policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
+    max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
+    allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
+)  # fmt: skip
+"""A simulation writes nothing: guards are for ``plan`` and ``apply`` to tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """What was typed.
+
+    Attributes:
+        lake: Its address.
+        clusters: Which clusters of the project; with files, whose these have to be.
+        paths: Manifests, instead of those that the project configures.
+        plans: Saved plans.
+        after: Snapshots of limits to come.
+        window: Of evidence.
+        engine: ``auto``, ``core`` or ``spark``.
+        running: Where Spark runs.
+        most: So many rows are shown; tenants whole, at least one.
+    """
+
+    lake: str
+    clusters: ClusterSelection
+    paths: tuple[str, ...]
+    plans: tuple[Path, ...]
+    after: tuple[Path, ...]
+    window: WindowOptions
+    engine: str
+    running: SparkOptions
+    most: int
+
+    def __post_init__(self) -> None:
+        if self.paths and (self.plans or self.after):
+            raise UsageError(
+                "manifests, --plan and --after are three ways to say one thing; choose"
+            )
+        if not (self.plans or self.after) and self.clusters.ids:
+            raise UsageError(
+                "--cluster-id names no manifests",
+                hint="give --plan or --after, or choose with --cluster",
+            )
+
+
+def opened(address: str) -> "Lake":
+    """The lake.
+
+    Raises:
+        LakeError: There is none.
+    """
+    from reconciler.evidence.store.files.object_store import opened as store_opened
+    from reconciler.evidence.store.lake import Lake
+
+    return Lake(store_opened(address), clock=SystemClock(), run_id=uuid.uuid4().hex)
+
+
+def simulated(console: Console, options: SimulateOptions) -> "Simulation":
+    """Simulate on the engine that fits.
+
+    Raises:
+        KquotaError: A file, the lake, or the session.
+    """
+    needs("usage", "kquota spark simulate")
+    from reconciler.evidence.spark.usage import candidate_plans
+    from reconciler.evidence.store import recorded_window
+
+    lake = opened(options.lake)
+    clock = SystemClock()
+    begin, end = options.window.span(clock)
+    declared: Mapping[str, Sequence[Declaration]] = {}
+    if options.plans or options.after:
+        candidate_list: tuple[CandidateLimits, ...] = candidate_plans.read(
+            options.plans, options.after
+        )
+        options.clusters.check({candidate.cluster_id for candidate in candidate_list})
+    else:
+        candidate_list, declared = _of_manifests(console, options, lake, (begin, end))
+    work = candidate_plans.SimulationRequest(
+        candidates=candidate_list,
+        from_ms=begin,
+        to_ms=end,
+        policy=policy_for(console, options.clusters.project, declared),
+        most=options.most,
+        source=lake.store.redacted_address,
+        now_ms=round(clock.now() * 1000),
+    )
+    rows = sum(
+        recorded_window.opened(lake, candidate.cluster_id, begin, end).rows for candidate in work.candidates
+    ) if options.engine == "auto" else 0  # fmt: skip
+    if options.engine == "core" or (options.engine == "auto" and rows <= SWITCH_ROWS):
+        return candidate_plans.by_core(lake, work)
+    if options.engine == "auto":
+        console.note(f"{rows:,} samples: Spark replays them (--engine core would read them here)")
+    return _on_spark(options, work)
+
+
+def _on_spark(options: SimulateOptions, work: "SimulationRequest") -> "Simulation":
+    needs("spark", "kquota spark simulate")
+    from reconciler.evidence.spark.jobs import simulate
+    from reconciler.evidence.spark.runtime import job_runner
+    from reconciler.evidence.spark.runtime.job import Job
+    from reconciler.evidence.spark.usage.candidate_plans import SimulationRequest
+
+    job = Job(name="simulate", summary="", settings=SimulationRequest, run=simulate.simulated)
+    simulation: Simulation = job_runner.run(job, options.lake, options.running.settings(), work)
+    return simulation
+
+
+def policy_for(
+    console: Console, project_path: Path | None, declared: "Mapping[str, Sequence[Declaration]]"
+) -> "WhatIfPolicy":
+    """The what-if policy of the project, if there is a project, with the tiers that documents say they belong to.
+
+    Args:
+        console: Where warnings go.
+        project_path: The project file; ``None`` = the one here, if there is one.
+        declared: Documents by cluster id.
+
+    Raises:
+        UsageError: The policy is in itself wrong, or a project was named and is not there.
+    """
+    from reconciler.cli.context.cluster_targets import read_project
+    from reconciler.cli.context.project_files import project_path as located
+    from reconciler.manifest.project.simulation_policy import policy_of
+
+    simulate_spec: Mapping[str, object] = {}
+    where = _cluster_options(project_path, None)
+    if project_path is not None or located(where).exists():
+        simulate_spec = read_project(where)[0].simulate
+    try:
+        policy = policy_of(simulate_spec, declared)
+    except QuotaValueError as wrong:
+        raise UsageError(f"spec.simulate: {wrong.message}") from wrong
+    for name in policy.unknown:
+        console.warning(f"no tier is called {name!r}; known are {', '.join(policy.names)}")
+    return policy
+
+
+def _cluster_options(project: Path | None, cluster: str | None) -> ClusterOptions:
+    return ClusterOptions(
+        project=project, cluster=cluster, every=False, bootstrap_server=None, command_config=None,
+        config_from=None, timeout=None,
+    )  # fmt: skip
+
+
+def task_of(
+    console: Console, project: Path | None, cluster: str, paths: Sequence[str]
+) -> "PlanTask":
+    """The documents of one cluster of the project.
+
+    Raises:
+        ManifestErrors: Something is wrong with a file.
+        UsageError: There is no project.
+    """
+    (target,) = offline_targets(_cluster_options(project, cluster), paths)
+    sources = InventoryOptions(since=None, no_inventory=False)
+    return task_for(console, target, paths, NO_LIMITS, sources)
+
+
+def _of_manifests(
+    console: Console, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
+) -> "tuple[tuple[CandidateLimits, ...], Mapping[str, Sequence[Declaration]]]":
+    """What the documents would make of the last look at each cluster, and the documents by cluster id."""
+    from reconciler.cli.context.offline_plan import OfflineCluster, plan_on
+    from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits
+    from reconciler.evidence.store import recorded_window
+
+    candidate_list: list[CandidateLimits] = []
+    declared: defaultdict[str, list[Declaration]] = defaultdict(list)
+    for cluster in options.clusters.select():
+        task = task_of(console, options.clusters.project, cluster.name, options.paths)
+        recorded = recorded_window.opened(lake, cluster.id, *window)
+        taken_at = (
+            recorded.limits.snapshot.observed_at_ms / 1000 if recorded.limits.snapshot else None
+        )
+        stand_in = OfflineCluster(cluster_id=cluster.id, state=recorded.state, taken_at=taken_at)
+        prepared = plan_on(task, stand_in)
+        candidate_list.append(CandidateLimits(cluster_id=cluster.id, plan=prepared.preview.plan))
+        declared[cluster.id] += chain.from_iterable(task.desired.claims.values())
+    return tuple(candidate_list), declared
+
+
+def code_of(simulation: "Simulation", *, require_evidence: bool) -> ExitCode:
+    """What a simulation exits with."""
+    if simulation.breaches:
+        return ExitCode.REFUSED
+    return ExitCode.EVIDENCE if require_evidence and not simulation.enough else ExitCode.DONE

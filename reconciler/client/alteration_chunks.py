@@ -1,0 +1,47 @@
+"""Alterations to requests of bounded size: at most 2,000 operations, 1,000 entities and 1 MB each. Pure.
+
+A broker applies the valid entities of a request as one atomic batch of at most 10,000 records and 8 MiB
+(QuorumController.MAX_RECORDS_PER_USER_OP, 3.5+); staying far below keeps each answer quick.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.planner.send_order import MAX_ENTITIES, MAX_OPERATIONS
+
+MAX_BYTES: Final = 1_000_000
+
+
+def split_into_chunks(
+    alterations: Sequence[Alteration], sizes: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """``(start, end)`` of each chunk, in order; an entity is never split.
+
+    Args:
+        alterations: What is to be sent.
+        sizes: Encoded bytes of each.
+    """
+    start = operations = size = 0
+    for at, alteration in enumerate(alterations):
+        operation_count = len(alteration.operations)
+        full = (
+            operations + operation_count > MAX_OPERATIONS
+            or at - start >= MAX_ENTITIES
+            or size + sizes[at] > MAX_BYTES
+        )
+        if full and at > start:
+            yield start, at
+            start, operations, size = at, 0, 0
+        operations += operation_count
+        size += sizes[at]
+    if start < len(alterations):
+        yield start, len(alterations)
+
+
+def halves(start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """Two chunks in place of one; one entity cannot be halved."""
+    if end - start < 2:
+        return ()
+    middle = (start + end) // 2
+    return (start, middle), (middle, end)

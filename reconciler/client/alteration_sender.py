@@ -1,0 +1,216 @@
+"""Alterations sent in chunks, one after the other, to exactly one result per entity.
+
+Outcomes have three values. Once a byte of a chunk may have left and no usable answer came, its entities are
+*unknown*: the broker may still apply them. Only two things are tried again: an answer of NOT_CONTROLLER, which
+says that nothing was done, and a chunk of which no byte was written. Validate-only changes nothing, so it is
+tried again freely.
+"""
+
+from collections import deque
+from collections.abc import MutableMapping, Sequence
+
+from reconciler.base.backoff import Deadline
+from reconciler.client.alteration_checks import check_alterations
+from reconciler.client.alteration_chunks import halves, split_into_chunks
+from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
+from reconciler.client.network.cluster import ClusterConnections
+from reconciler.client.network.requests import (
+    GOOD,
+    ClientRequest,
+    RequestFailed,
+    ResponseStatus,
+)
+from reconciler.client.wire_translation import (
+    alteration_request,
+    asked_by_parts,
+    results_of,
+)
+from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
+from reconciler.ports import Progress
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
+from reconciler.wire.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    NOT_CONTROLLER,
+    POLICY_VIOLATION,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+    error_code,
+)
+from reconciler.wire.messages import alter_client_quotas as altering
+
+_PROBABLE_VERSION = 1
+_SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
+"""Codes after which a change may still have been made: the broker gave up waiting, or failed unseen."""
+
+_Answer = dict[Entity, Result]
+
+
+class AlterationSender:
+    """One call of ``alter``. Keeps what is known so far in ``results``, so that a cancelled caller has it."""
+
+    def __init__(
+        self,
+        cluster: ClusterConnections,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool,
+        results: MutableMapping[Entity, Result],
+        progress: Progress | None,
+    ) -> None:
+        """Check the input and encode it.
+
+        Raises:
+            QuotaValueError: As :func:`check_alterations` says; nothing was sent.
+            EncodeError: A key cannot be written; nothing was sent.
+        """
+        check_alterations(alterations)
+        self._cluster = cluster
+        self._alterations = list(alterations)
+        self._validate_only = validate_only
+        self._results = results
+        self._progress = progress
+        self._encoded: dict[int, list[bytes]] = {}
+        self._done_count = 0
+
+    async def run(self, seconds: float | None) -> None:
+        """Send every chunk.
+
+        Args:
+            seconds: For everything; None gives each request its own 90.
+
+        Raises:
+            ClientError: Nothing was sent at all.
+        """
+        total_deadline = None if seconds is None else self._cluster.deadline(seconds)
+        sizes = [len(entry) for entry in self._entries(_PROBABLE_VERSION)]
+        waiting = deque(split_into_chunks(self._alterations, sizes))
+        while waiting:
+            start, end = waiting.popleft()
+            deadline = total_deadline or self._cluster.deadline(None, least=ALTER_DEADLINE)
+            try:
+                answer = await self._send(start, end, deadline)
+            except RequestFailed as broken:
+                self._unknown(start, end, f"sent, but no usable answer: {broken.error.message}")
+                if isinstance(broken.error, RequestTimeout):
+                    self._skip(waiting, f"not sent after that: {broken.error.message}")
+                    return
+                continue
+            except ClientError as error:
+                if not self._results:
+                    raise
+                if isinstance(error, BrokerError):
+                    rejected = Rejected(
+                        code=error.code, name=error_code(error.code).name, message=error.message
+                    )
+                    self._note(start, end, rejected)
+                else:
+                    self._unknown(start, end, f"not sent: {error.message}")
+                self._skip(waiting, f"not sent: {error.message}")
+                return
+            smaller = halves(start, end) if _is_too_large(answer) else ()
+            if smaller:
+                waiting.extendleft(reversed(smaller))
+                continue
+            self._take(start, end, answer)
+
+    async def _send(self, start: int, end: int, deadline: Deadline) -> _Answer:
+        """One chunk; while it is under way its entities count as unknown."""
+        chunk = self._alterations[start:end]
+        entity_by_parts = asked_by_parts(chunk)
+        before = {alteration.entity: self._results.get(alteration.entity) for alteration in chunk}
+        under_way: Result = Unknown(reason="sent, the answer was not awaited")
+
+        def encode(version: int) -> bytes:
+            entries = self._entries(version)[start:end]
+            body = altering.join_entries(version, entries, validate_only=self._validate_only)
+            self._results.update(dict.fromkeys(before, under_way))
+            return body
+
+        def decode(version: int, body: bytes) -> _Answer:
+            results, reason = results_of(
+                altering.decode_response(version, body),
+                entity_by_parts,
+                self._cluster.login.scrubbed,
+            )
+            if reason:
+                raise ProtocolError(reason, api=ALTER_CLIENT_QUOTAS.name)
+            return results
+
+        ask = ClientRequest(
+            api=ALTER_CLIENT_QUOTAS,
+            encode=encode,
+            decode=decode,
+            verdict=self._verdict,
+            right="AlterConfigs",
+            repeatable=self._validate_only,
+            least_seconds=ALTER_SECONDS,
+        )
+        try:
+            return await self._cluster.call(ask, deadline=deadline)
+        except ClientError:
+            for subject, old in before.items():
+                if old is None:
+                    _ = self._results.pop(subject, None)
+                else:
+                    self._results[subject] = old
+            raise
+
+    def _verdict(self, answer: _Answer) -> ResponseStatus:
+        """A refusal of the whole request stands in every entry."""
+        codes = {result.code if isinstance(result, Rejected) else 0 for result in answer.values()}
+        if len(codes) != 1:
+            return GOOD
+        code = codes.pop()
+        first = next(iter(answer.values()))
+        words = first.message if isinstance(first, Rejected) else None
+        whole_request_codes = {NOT_CONTROLLER}
+        if self._done_count == 0:
+            whole_request_codes.add(CLUSTER_AUTHORIZATION_FAILED)
+        if self._validate_only:
+            whole_request_codes |= {REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR}
+        return ResponseStatus(code=code, message=words) if code in whole_request_codes else GOOD
+
+    def _take(self, start: int, end: int, answer: _Answer) -> None:
+        for alteration in self._alterations[start:end]:
+            result = answer.get(alteration.entity)
+            if result is None:
+                result = Unknown(reason="the broker's answer does not name this entity")
+            elif isinstance(result, Rejected) and result.code in _SAYS_NOTHING:
+                result = Unknown(reason=f"the broker answered {result.name}: {result.message}")
+            self._results[alteration.entity] = result
+        self._report_progress(end - start)
+
+    def _unknown(self, start: int, end: int, reason: str) -> None:
+        self._note(start, end, Unknown(reason=reason))
+
+    def _note(self, start: int, end: int, result: Result) -> None:
+        for alteration in self._alterations[start:end]:
+            self._results[alteration.entity] = result
+        self._report_progress(end - start)
+
+    def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
+        while waiting:
+            self._unknown(*waiting.popleft(), reason)
+
+    def _report_progress(self, count: int) -> None:
+        self._done_count += count
+        if self._progress is not None:
+            phase = "validate" if self._validate_only else "alter"
+            self._progress(phase, self._done_count, len(self._alterations))
+
+    def _entries(self, version: int) -> list[bytes]:
+        entries = self._encoded.get(version)
+        if entries is None:
+            requests = map(alteration_request, self._alterations)
+            entries = self._encoded[version] = altering.encode_entries(version, requests)
+        return entries
+
+
+def _is_too_large(answer: _Answer) -> bool:
+    """Whether the whole chunk was refused for its size."""
+    return bool(answer) and all(
+        isinstance(result, Rejected) and result.code == POLICY_VIOLATION
+        for result in answer.values()
+    )

@@ -1,0 +1,271 @@
+"""Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
+
+The standard library's HTTP runs in a thread, and each exchange has one deadline for all of it. Errors carry the status, the endpoint's ``error`` and
+``error_description`` cut short and with every secret hidden, never the body.
+"""
+
+import asyncio
+import base64
+import math
+import random
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.base import bounded_json
+from reconciler.base.backoff import Backoff
+from reconciler.base.http_deadline import HttpDeadline, PlainHandler, TlsHandler
+from reconciler.base.redaction import redact_url
+from reconciler.base.secret import Secret, scrubbed
+from reconciler.client.auth.token import BearerToken
+from reconciler.errors import AuthenticationError, ConfigError
+from reconciler.ports import Clock
+
+RETRY: Final = Backoff(first=0.1, cap=10.0)
+REUSE_SHARE: Final = 0.8
+"""A token is used for this share of its life, as ``sasl.login.refresh.window.factor`` says by default."""
+
+LONGEST_LIFE: Final = 86_400.0
+"""Seconds: an endpoint that promises more is asked again after as long, so that none is kept for ever."""
+
+_MAX_ANSWER: Final = bounded_json.ANSWER
+_MAX_DIGITS: Final = 18
+_FINAL: Final = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415}
+)
+"""Answers that a second try would not change (HttpJwtRetriever of Kafka 4.3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcSettings:
+    """Where and how to ask for a token.
+
+    Attributes:
+        url: ``https://...``, or ``http://`` for a loopback address.
+        client_id: The OAuth client.
+        client_secret: Its secret.
+        scope: Scopes with blanks between; "" = the endpoint's default.
+        extensions: SASL extensions to send with the token.
+        urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
+        connect_seconds: How long one try may take, from connecting to the last byte of the answer.
+        retry: Waits between tries.
+        tries_for: Seconds after which no further try begins.
+        tls: For the endpoint; None = the machine's authorities.
+    """
+
+    url: str
+    client_id: str
+    client_secret: Secret
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict[str, str])
+    urlencode: bool = False
+    connect_seconds: float = 10.0
+    retry: Backoff = RETRY
+    tries_for: float = 10.0
+    tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        key = "sasl.oauthbearer.token.endpoint.url"
+        parts = urllib.parse.urlsplit(self.url)
+        if parts.scheme not in {"https", "http"} or not parts.hostname:
+            raise ConfigError(f"{key}: is not an https URL", key=key)
+        if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+            raise ConfigError(
+                f"{key}: must be https, because the client secret is sent to it", key=key
+            )
+        if parts.username or parts.password:
+            raise ConfigError(f"{key}: must not hold credentials", key=key)
+
+
+class _TokenRequestFailed(Exception):
+    """One try failed; ``final`` says that another would too."""
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+class OidcTokens:
+    """A token source that asks an endpoint, and keeps the token for 80 % of its life."""
+
+    def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._token: BearerToken | None = None
+        self._keep_until = 0.0
+        self._busy = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"OidcTokens(url={redact_url(self._settings.url)!r}, client_id={self._settings.client_id!r})"
+
+    async def __call__(self) -> BearerToken:
+        """A token that is valid now.
+
+        Raises:
+            AuthenticationError: The endpoint refused, or did not give a usable token in time.
+        """
+        async with self._busy:
+            if self._token is None or self._clock.now() >= self._keep_until:
+                self._token = await self._fetch()
+                life = max((self._token.expires_at or 0.0) - self._clock.now(), 0.0)
+                self._keep_until = self._clock.now() + REUSE_SHARE * life
+            return self._token
+
+    def forget(self) -> bool:
+        """Fetch anew next time, because the broker did not like the token; whether one was kept at all."""
+        token, self._token = self._token, None
+        return token is not None
+
+    async def _fetch(self) -> BearerToken:
+        started = self._clock.monotonic()
+        failures = 0
+        while True:
+            try:
+                return await asyncio.to_thread(_ask, self._settings, self._clock.now())
+            except _TokenRequestFailed as error:
+                failures += 1
+                pause = self._settings.retry.pause(failures, random.random)
+                spent = self._clock.monotonic() - started
+                if error.final or spent + pause > self._settings.tries_for:
+                    raise AuthenticationError(
+                        f"no token from {redact_url(self._settings.url)}: {error}",
+                        attempt=failures,
+                        hint="check sasl.oauthbearer.* and whether the endpoint is up",
+                    ) from None
+                await self._clock.sleep(pause)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the client secret to a place that nobody configured."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+
+
+def _ask(settings: OidcSettings, now: float) -> BearerToken:
+    """One request, in a thread."""
+    request = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
+        settings.url,
+        data=_form(settings),
+        headers={
+            "Accept": "application/json",
+            "Authorization": f"Basic {_basic(settings)}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+    )
+    with HttpDeadline(settings.connect_seconds) as deadline:
+        try:
+            return _token(_answer(request, settings, deadline), settings, now)
+        except _TokenRequestFailed:
+            if deadline.passed:
+                raise _TokenRequestFailed(
+                    f"no whole answer within {settings.connect_seconds:g} s", final=False
+                ) from None
+            raise
+
+
+def _answer(
+    request: urllib.request.Request, settings: OidcSettings, deadline: HttpDeadline
+) -> bytes:
+    opener = urllib.request.build_opener(
+        _NoRedirects, PlainHandler(deadline), TlsHandler(deadline, settings.tls)
+    )
+    try:
+        with opener.open(request, timeout=settings.connect_seconds) as answer:
+            body: bytes = answer.read(_MAX_ANSWER + 1)
+            return body
+    except urllib.error.HTTPError as error:
+        with error:
+            words = _endpoint_error(error.read(_MAX_ANSWER), settings)
+        raise _TokenRequestFailed(
+            f"HTTP {error.code}{words}", final=error.code in _FINAL or 300 <= error.code < 400
+        ) from None
+    except OSError as error:
+        inner = error.reason if isinstance(error, urllib.error.URLError) else error
+        certain = isinstance(inner, ssl.SSLCertVerificationError)
+        raise _TokenRequestFailed(
+            scrubbed(str(inner), settings.client_secret), final=certain
+        ) from None
+    except Exception as error:  # noqa: BLE001 - http.client raises its own tree
+        raise _TokenRequestFailed(type(error).__name__, final=False) from None
+
+
+def _form(settings: OidcSettings) -> bytes:
+    fields = {"grant_type": "client_credentials"}
+    if settings.scope:
+        fields["scope"] = settings.scope
+    return urllib.parse.urlencode(fields).encode("ascii")
+
+
+def _basic(settings: OidcSettings) -> str:
+    pair = (settings.client_id, settings.client_secret.reveal())
+    if settings.urlencode:
+        pair = (urllib.parse.quote_plus(pair[0]), urllib.parse.quote_plus(pair[1]))
+    return base64.b64encode(":".join(pair).encode()).decode("ascii")
+
+
+def _endpoint_error(body: bytes, settings: OidcSettings) -> str:
+    """The endpoint's own error fields (RFC 6749 section 5.2), safe to show."""
+    answer = _parsed(body)
+    error_fields = [answer.get(name) for name in ("error", "error_description")]
+    text = ": ".join(word for word in error_fields if isinstance(word, str))
+    return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
+
+
+def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken:
+    if len(body) > _MAX_ANSWER:
+        raise _TokenRequestFailed("the answer is larger than 1 MiB", final=True)
+    answer = _parsed(body)
+    if "access_token" not in answer:
+        raise _TokenRequestFailed("the answer is no JSON with an access_token", final=True)
+    value, life = answer["access_token"], answer.get("expires_in")
+    if not isinstance(value, str):
+        raise _TokenRequestFailed("the answer's access_token is no text", final=True)
+    expires = _expiry(value, life, now)
+    try:
+        return BearerToken(value=Secret(value), expires_at=expires, extensions=settings.extensions)
+    except ConfigError as error:
+        raise _TokenRequestFailed(error.message, final=True) from None
+
+
+def _parsed(body: bytes) -> dict[str, object]:
+    """The answer's fields; none if it is no JSON object.
+
+    Nothing is raised from here: an error could repeat what the endpoint sent.
+    """
+    try:
+        answer = bounded_json.parse(body, most_bytes=_MAX_ANSWER)
+    except bounded_json.InvalidJson:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _expiry(value: str, life: object, now: float) -> float | None:
+    """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown; a day from now at most.
+
+    Raises:
+        _Refused: ``expires_in`` is there and no number of seconds.
+    """
+    if life is None:
+        end = _claimed_end(value)
+        return None if end is None else min(end, now + LONGEST_LIFE)
+    if isinstance(life, str) and life.isascii() and life.isdigit() and len(life) <= _MAX_DIGITS:
+        life = int(life)
+    if not isinstance(life, int | float) or isinstance(life, bool) or not life >= 0:
+        raise _TokenRequestFailed("the answer's expires_in is no number of seconds", final=True)
+    return now + min(life, LONGEST_LIFE)
+
+
+def _claimed_end(value: str) -> float | None:
+    """``exp`` of a JWT; ``None`` if the token is none, or has none that is a moment."""
+    try:
+        payload = value.split(".")[1]
+        content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        end = float(bounded_json.parse(content, most_bytes=_MAX_ANSWER)["exp"])
+    except (IndexError, ValueError, KeyError, TypeError, OverflowError):
+        return None
+    return end if math.isfinite(end) else None

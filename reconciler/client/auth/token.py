@@ -1,0 +1,61 @@
+"""An OAuth bearer token, its extensions, and who may supply one. Values and their rules; nothing is fetched here."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from reconciler.base.secret import Secret
+from reconciler.errors import ConfigError
+
+_TOKEN: Final = re.compile(r"[-._~+/A-Za-z0-9]+=*")
+"""RFC 6750 b68token; also what OAuthBearerClientInitialResponse of Kafka 4.3 accepts."""
+
+_NAME: Final = re.compile(r"[A-Za-z]+")
+_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
+_RESERVED: Final = "auth"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerToken:
+    """A bearer token.
+
+    Attributes:
+        value: What is sent.
+        expires_at: Seconds since the epoch; None = unknown, so it is fetched anew for every connection.
+        extensions: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
+    """
+
+    value: Secret
+    expires_at: float | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if not _TOKEN.fullmatch(self.value.reveal()):
+            raise ConfigError("the token is not of the form that RFC 6750 allows")
+        check_extensions(self.extensions)
+
+
+TokenSource: TypeAlias = Callable[[], Awaitable[BearerToken]]
+"""Gives a token that is valid now. Called once per authentication; it may keep one and give it again."""
+
+
+def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:
+    """See to the syntax of SASL extensions (RFC 7628, KIP-342).
+
+    Raises:
+        ConfigError: A name is not made of letters or is ``auth``, or a value has control characters.
+    """
+    for name, value in extensions.items():
+        if not _NAME.fullmatch(name) or name == _RESERVED:
+            raise ConfigError(
+                f"the SASL extension name {name!r} must be letters and not {_RESERVED!r}",
+                key=key,
+                location=location,
+            )
+        if not _VALUE.fullmatch(value):
+            raise ConfigError(
+                f"the value of the SASL extension {name!r} is empty or has characters that are not allowed",
+                key=key,
+                location=location,
+            )

@@ -1,0 +1,357 @@
+"""The client's configuration: one frozen value, from a Java ``.properties`` file, librdkafka keys or any mapping.
+
+Defaults are those of Kafka's admin client 4.3 where it has the setting, else ours with the reason beside it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from reconciler.base import properties
+from reconciler.base.backoff import Backoff
+from reconciler.base.secret import Secret
+from reconciler.client.auth import sasl
+from reconciler.client.auth.sasl import Sasl
+from reconciler.client.auth.token import TokenSource
+from reconciler.client.configuration.references import NOTHING, AllowedReferences
+from reconciler.client.configuration.settings import (
+    ClientSettings,
+    Setting,
+    collect,
+)
+from reconciler.client.secret_values import hide_values, secrets_of
+from reconciler.client.tls import context
+from reconciler.client.tls.context import Tls
+from reconciler.errors import ConfigError
+from reconciler.wire.apis import MAX_ENTITIES
+from reconciler.wire.frames import DEFAULT_LIMIT
+
+ALTER_SECONDS: Final = 65.0
+"""How long an alter request waits: the broker itself goes on trying for 60 s (BrokerServer, 4.3)."""
+
+ALTER_DEADLINE: Final = 90.0
+DEFAULT_CLIENT_ID: Final = "kquota"
+IDLE_SECONDS: Final = 180.0
+"""Cloud load balancers cut idle connections after 4 to 6 minutes, brokers after 10."""
+
+RETRY: Final = Backoff(first=0.1, cap=1.0)
+RECONNECT: Final = Backoff(first=0.05, cap=1.0)
+SETUP: Final = Backoff(first=10.0, cap=30.0)
+
+
+class SecurityProtocol(StrEnum):
+    """``security.protocol``."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where something listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+REFUSED_SECONDS: Final = 4.0
+"""Long enough for a broker that starts at the same moment, short enough for a person who typed a wrong port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """How to reach a cluster and who we are. Seconds everywhere; secrets are hidden in every text form.
+
+    Attributes:
+        bootstrap: Where to begin.
+        protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        client_id: Sent with every request; the broker may have a quota for it.
+        tls: Given exactly with SSL and SASL_SSL.
+        sasl: Given exactly with SASL_PLAINTEXT and SASL_SSL.
+        request_seconds: Longest wait for one answer, alter excepted (:data:`ALTER_SECONDS`).
+        call_seconds: Deadline of a whole call with all its retries.
+        refused_seconds: When a call gives up while every address refuses and none ever accepted a connection.
+        retry: Waits between tries of a call.
+        reconnect: Waits between connections to one node.
+        setup: Time for setting up a connection; it grows with failures (KIP-601).
+        idle_seconds: A connection unused for so long is closed by us.
+        frame_limit: Largest answer accepted, in bytes.
+        most_entities: Most entities that one answer may list.
+        canonical_names: Resolve bootstrap names to canonical host names first, for Kerberos.
+        address_family: ``any``, ``v4`` or ``v6``.
+        rebootstrap: Begin anew at ``bootstrap`` when every known node failed (KIP-899).
+        rebootstrap_seconds: Also after so long without any answer (KIP-1102).
+        proxy: ``socks5://`` or ``http://`` URL; needs the extra ``proxy``.
+        secrets: Further secrets of the settings, for hiding them in what a peer says.
+        warnings: What people should be told about their file; never an error.
+    """
+
+    bootstrap: tuple[Address, ...]
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    client_id: str = DEFAULT_CLIENT_ID
+    tls: Tls | None = None
+    sasl: Sasl | None = None
+    request_seconds: float = 30.0
+    call_seconds: float = 60.0
+    refused_seconds: float = REFUSED_SECONDS
+    retry: Backoff = RETRY
+    reconnect: Backoff = RECONNECT
+    setup: Backoff = SETUP
+    idle_seconds: float = IDLE_SECONDS
+    frame_limit: int = DEFAULT_LIMIT
+    most_entities: int = MAX_ENTITIES
+    canonical_names: bool = False
+    address_family: str = "any"
+    rebootstrap: bool = True
+    rebootstrap_seconds: float = 300.0
+    proxy: Secret | None = None
+    secrets: tuple[Secret, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap:
+            raise ConfigError("bootstrap.servers: is missing", key="bootstrap.servers")
+        if (self.tls is not None) != self.protocol.endswith("SSL"):
+            raise ConfigError(
+                f"security.protocol: {self.protocol} and TLS settings do not fit together",
+                key="security.protocol",
+            )
+        if (self.sasl is not None) != self.protocol.startswith("SASL"):
+            raise ConfigError(
+                f"security.protocol: {self.protocol} and SASL settings do not fit together",
+                key="security.protocol",
+            )
+
+    @classmethod
+    def from_properties(
+        cls,
+        path: Path | str,
+        *,
+        overrides: Mapping[str, str] | None = None,
+        allowed: AllowedReferences = NOTHING,
+        token: TokenSource | None = None,
+    ) -> "ClientConfig":
+        """From a file such as Kafka's tools take with ``--command-config``.
+
+        Args:
+            path: The file.
+            overrides: Keys that beat the file, for example ``bootstrap.servers`` of a command line.
+            allowed: What ``${env:...}``, ``${file:...}`` and ``${directory:...}`` may read.
+            token: Your own source of OAUTHBEARER tokens.
+
+        Raises:
+            ConfigError: The file or a setting is wrong; file, line and key are named.
+        """
+        settings = [
+            Setting(name=pair.key, text=pair.value, location=f"{path}:{pair.line}")
+            for pair in properties.read(Path(path))
+        ]
+        settings += _settings(overrides or {}, "")
+        return _configured(settings, allowed, str(path), token)
+
+    @classmethod
+    def from_mapping(
+        cls,
+        mapping: Mapping[str, object],
+        *,
+        location: str = "",
+        allowed: AllowedReferences = NOTHING,
+        token: TokenSource | None = None,
+    ) -> "ClientConfig":
+        """From keys of Java or librdkafka; values may be texts, numbers, booleans or lists.
+
+        Args:
+            mapping: The settings.
+            location: What to call their place in errors.
+            allowed: What references may read.
+            token: Your own source of OAUTHBEARER tokens.
+
+        Raises:
+            ConfigError: A setting is wrong; its key is named.
+        """
+        return _configured(_settings(mapping, location), allowed, location, token)
+
+    @classmethod
+    def from_librdkafka(
+        cls, mapping: Mapping[str, object], *, token: TokenSource | None = None
+    ) -> "ClientConfig":
+        """From the dictionary that confluent-kafka takes.
+
+        librdkafka speaks SASL only with ``sasl.mechanisms``, whose default is GSSAPI, as for Java.
+
+        Raises:
+            ConfigError: A setting is wrong; its key is named.
+        """
+        return cls.from_mapping(mapping, token=token)
+
+    def at(self, *addresses: Address) -> "ClientConfig":
+        """The same client for other bootstrap addresses."""
+        return replace(self, bootstrap=addresses)
+
+
+def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:
+    """``host:port`` texts; a listener name in front (``SSL://host:port``) is dropped, as Kafka does.
+
+    Raises:
+        ConfigError: One of them is no address.
+    """
+    addresses = []
+    for text in texts:
+        host, _, port = text.rpartition("://")[2].rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
+            raise settings.error(
+                "bootstrap.servers",
+                f"{text!r} is not host:port",
+                hint="for example broker1:9092,broker2:9092",
+            )
+        addresses.append(Address(host=host, port=int(port)))
+    return tuple(dict.fromkeys(addresses))
+
+
+def _settings(mapping: Mapping[str, object], location: str) -> list[Setting]:
+    settings = []
+    for key, value in mapping.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            text = str(value).lower()
+        elif isinstance(value, Secret):
+            text = value.reveal()
+        elif isinstance(value, list | tuple):
+            text = ",".join(str(part) for part in value)
+        else:
+            text = str(value)
+        settings.append(Setting(name=key, text=text, location=location))
+    return settings
+
+
+def _configured(
+    settings: Iterable[Setting],
+    allowed: AllowedReferences,
+    location: str,
+    token: TokenSource | None,
+) -> ClientConfig:
+    values: list[str] = []
+    try:
+        return _build(collect(settings, allowed=allowed, location=location, values=values), token)
+    except ConfigError as error:
+        hide_values(error, values)
+        raise
+
+
+def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
+    protocol = SecurityProtocol(settings.lowered("security.protocol", "plaintext").upper())
+    if "bootstrap.servers" not in settings:
+        raise settings.error("bootstrap.servers", "is missing")
+    addresses = parse_addresses(settings.items("bootstrap.servers"), settings)
+    if not addresses:
+        raise settings.error("bootstrap.servers", "is empty")
+    request, call = _timeouts(settings)
+    return ClientConfig(
+        bootstrap=addresses,
+        protocol=protocol,
+        client_id=settings.text("client.id") or DEFAULT_CLIENT_ID,
+        tls=context.from_settings(settings) if protocol.endswith("SSL") else None,
+        sasl=sasl.from_settings(settings, token) if protocol.startswith("SASL") else None,
+        request_seconds=request,
+        call_seconds=call,
+        refused_seconds=call if "default.api.timeout.ms" in settings else REFUSED_SECONDS,
+        retry=_backoff(settings, "retry.backoff.ms", "retry.backoff.max.ms", 0.1, 1.0),
+        reconnect=_backoff(settings, "reconnect.backoff.ms", "reconnect.backoff.max.ms", 0.05, 1.0),
+        setup=_backoff(
+            settings,
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.max.ms",
+            10.0,
+            30.0,
+        ),
+        idle_seconds=settings.seconds("connections.max.idle.ms", IDLE_SECONDS),
+        frame_limit=settings.count("receive.message.max.bytes", DEFAULT_LIMIT),
+        most_entities=settings.count("receive.max.entities", MAX_ENTITIES),
+        canonical_names=settings.lowered("client.dns.lookup", "").startswith("resolve_canonical"),
+        address_family=settings.lowered("broker.address.family", "any"),
+        rebootstrap=settings.lowered("metadata.recovery.strategy", "rebootstrap") == "rebootstrap",
+        rebootstrap_seconds=settings.seconds("metadata.recovery.rebootstrap.trigger.ms", 300.0),
+        proxy=settings.secret("proxy.url"),
+        secrets=secrets_of(settings),
+        warnings=(*settings.warnings, *_doubts(settings, protocol)),
+    )
+
+
+def _timeouts(settings: ClientSettings) -> tuple[float, float]:
+    """Request and call timeout; Java refuses the second below the first where both are given (KIP-533)."""
+    request_key, call_key = "request.timeout.ms", "default.api.timeout.ms"
+    request, call = settings.seconds(request_key, 30.0), settings.seconds(call_key, 60.0)
+    for key, value in ((request_key, request), (call_key, call)):
+        if value <= 0:
+            raise settings.error(key, "must be above 0")
+    if call < request and call_key in settings:
+        if request_key in settings:
+            raise settings.error(call_key, f"is below {request_key}")
+        request = call
+    return request, max(call, request)
+
+
+def _backoff(
+    settings: ClientSettings, first_key: str, cap_key: str, first: float, cap: float
+) -> Backoff:
+    """A pair of settings; where only one is given the other follows it."""
+    given_first = settings.seconds(first_key, first)
+    given_cap = settings.seconds(cap_key, cap)
+    if given_cap < given_first:
+        if first_key in settings and cap_key in settings:
+            raise settings.error(cap_key, f"is below {first_key}")
+        if cap_key in settings:
+            given_first = given_cap
+        else:
+            given_cap = given_first
+    return Backoff(first=given_first, cap=given_cap)
+
+
+_SENT: Final = {
+    "plain": "the password",
+    "oauthbearer": "the token",
+    "aws_msk_iam": "the token",
+}
+"""Mechanisms that hand the server what proves who we are."""
+
+
+def _doubts(settings: ClientSettings, protocol: SecurityProtocol) -> Iterable[str]:
+    """Settings that most likely are not meant as they stand."""
+    if not settings.switch("enable.ssl.certificate.verification", default=True):
+        yield "enable.ssl.certificate.verification=false: anyone on the way can read the password"
+    if not protocol.endswith("SSL"):
+        unused = sorted(key for key in settings.entries if key.startswith("ssl."))
+        if unused:
+            yield f"{unused[0]} has no effect with security.protocol={protocol}"
+    if not protocol.startswith("SASL"):
+        unused = sorted(key for key in settings.entries if key.startswith("sasl."))
+        if unused:
+            yield f"{unused[0]} has no effect with security.protocol={protocol}"
+    modern = [
+        name
+        for name in settings.items("ssl.cipher.suites")
+        if name.startswith("TLS_") and "_WITH_" not in name
+    ]
+    if modern and protocol.endswith("SSL"):
+        yield f"ssl.cipher.suites: {modern[0]} is ignored: the suites of TLS 1.3 are OpenSSL's own choice"
+    secret = _SENT.get(settings.lowered("sasl.mechanism", ""))
+    if secret is None:
+        return
+    mechanism = settings.lowered("sasl.mechanism", "").upper()
+    if protocol is SecurityProtocol.SASL_PLAINTEXT:
+        yield f"{secret} is sent in the clear: SASL {mechanism} needs security.protocol=SASL_SSL"
+    name_check = settings.lowered("ssl.endpoint.identification.algorithm", "https")
+    if protocol is SecurityProtocol.SASL_SSL and name_check != "https":
+        yield (
+            "ssl.endpoint.identification.algorithm turns the check of the host name off:"
+            f" any server with a trusted certificate gets {secret}"
+        )

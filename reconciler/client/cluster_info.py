@@ -1,0 +1,105 @@
+"""Who the cluster is and what we may do there: cluster id, brokers, rights, the Kafka line that its APIs point to."""
+
+from typing import Final
+
+from reconciler.client.network.requests import ClientRequest, ResponseStatus
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+)
+from reconciler.wire.messages import describe_cluster, describe_configs
+from reconciler.wire.version_selection import OfferedVersions
+
+_OPERATIONS: Final = {
+    3: "Read", 4: "Write", 5: "Create", 6: "Delete", 7: "Alter", 8: "Describe", 9: "ClusterAction",
+    10: "DescribeConfigs", 11: "AlterConfigs", 12: "IdempotentWrite",
+}  # fmt: skip
+"""Codes of org.apache.kafka.common.acl.AclOperation."""
+
+_STREAMS_GROUP_HEARTBEAT: Final = 88
+
+_LINES: Final = (
+    (API_VERSIONS.key, 5, "4.4+", "4.x"),
+    (_STREAMS_GROUP_HEARTBEAT, 0, "4.1+", "4.x"),
+    (METADATA.key, 13, "4.0+", "4.x"),
+    (API_VERSIONS.key, 4, "3.9+", "3.9"),
+    (DESCRIBE_CLUSTER.key, 1, "3.7+", "3.9"),
+    (DESCRIBE_USER_SCRAM_CREDENTIALS.key, 0, "3.5+", "3.9"),
+    (METADATA.key, 12, "3.1+", "3.4"),
+    (DESCRIBE_CLUSTER.key, 0, "2.8+", "3.4"),
+)
+"""API key and version, the Kafka line that first offered it (KRaft), and the sandbox profile with its rules."""
+
+_CALLBACK: Final = "client.quota.callback.class"
+_BROKER_RESOURCE: Final = 4
+
+CLUSTER = ClientRequest(
+    api=DESCRIBE_CLUSTER,
+    encode=lambda version: describe_cluster.encode_request(
+        version, describe_cluster.DescribeClusterRequest(include_operations=True)
+    ),
+    decode=describe_cluster.decode_response,
+    verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
+    right="Describe",
+)
+
+
+def rights(operations: int) -> frozenset[str] | None:
+    """Operations by name; None where the broker would not say.
+
+    A caller without Describe on the cluster gets 0, one who did not ask the lowest int32.
+    """
+    if operations in {0, describe_cluster.OPERATIONS_NOT_ASKED}:
+        return None
+    return frozenset(name for bit, name in _OPERATIONS.items() if operations >> bit & 1)
+
+
+def line(offered: OfferedVersions) -> tuple[str, str]:
+    """``(version hint, sandbox profile)`` by the newest API version that a broker offers."""
+    for key, version, hint, profile in _LINES:
+        if offered.ranges.get(key, (0, -1))[1] >= version:
+            return hint, profile
+    return "2.6+", "3.4"
+
+
+def callback_question(node: int) -> ClientRequest[describe_configs.DescribeConfigsResponse]:
+    """Asks one broker for its own ``client.quota.callback.class``; no other broker knows it."""
+    request = describe_configs.DescribeConfigsRequest(
+        resources=(
+            describe_configs.ConfigResource(
+                resource_type=_BROKER_RESOURCE, name=str(node), keys=(_CALLBACK,)
+            ),
+        )
+    )
+
+    def verdict(answer: describe_configs.DescribeConfigsResponse) -> ResponseStatus:
+        bad = next((result for result in answer.results if result.error_code), None)
+        return (
+            ResponseStatus()
+            if bad is None
+            else ResponseStatus(code=bad.error_code, message=bad.error_message)
+        )
+
+    return ClientRequest(
+        api=DESCRIBE_CONFIGS,
+        encode=lambda version: describe_configs.encode_request(version, request),
+        decode=describe_configs.decode_response,
+        verdict=verdict,
+        right="DescribeConfigs",
+    )
+
+
+def callback_class(answer: describe_configs.DescribeConfigsResponse) -> str | None:
+    """The class name in the answer; None if the broker uses Kafka's own quota rules."""
+    settings = (
+        setting
+        for result in answer.results
+        for setting in result.settings
+        if setting.name == _CALLBACK
+    )
+    return next(
+        (setting.value for setting in settings if setting.value and setting.value != "null"), None
+    )

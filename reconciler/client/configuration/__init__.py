@@ -1,0 +1,1 @@
+"""Configuration of a client: its keys, files, references and secrets, to one checked value."""

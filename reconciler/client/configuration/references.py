@@ -1,0 +1,127 @@
+"""``${env:X}``, ``${file:/p:key}`` and ``${directory:/p:key}`` in configuration values, for an allow-list.
+
+The forms and their meaning are those of Kafka's EnvVarConfigProvider, FileConfigProvider and
+DirectoryConfigProvider (KIP-421, KIP-297, KIP-614). Unlike Kafka, a reference that cannot be resolved is an
+error and never passes on as text. Text of other shapes, ``${unknown:x}`` too, is left as it stands.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from reconciler.base import properties
+from reconciler.client.configuration.files import ConfigFiles, DiskFiles
+from reconciler.errors import ConfigError
+
+_REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedReferences:
+    """What references may read.
+
+    Attributes:
+        variables: Pattern that the whole name of an environment variable must match; None = no variable.
+        paths: Files, and directories with everything below them, that may be read. Links are followed
+            before the comparison.
+        files: How these files, and those that other settings name, are read.
+    """
+
+    variables: str | None = None
+    paths: tuple[Path, ...] = ()
+    files: ConfigFiles = field(default_factory=DiskFiles, compare=False)
+
+    def variable(self, name: str) -> bool:
+        """Whether this environment variable may be read."""
+        return self.variables is not None and re.fullmatch(self.variables, name) is not None
+
+    def path(self, path: Path) -> bool:
+        """Whether this file may be read."""
+        real = path.resolve()
+        return any(real.is_relative_to(root.resolve()) for root in self.paths)
+
+
+NOTHING: Final = AllowedReferences()
+ANYTHING: Final = AllowedReferences(variables=".*", paths=(Path("/"),))
+"""For files that the person who runs the program wrote or chose."""
+
+
+def resolve(
+    value: str,
+    *,
+    allowed: AllowedReferences,
+    key: str,
+    location: str = "",
+    environment: Mapping[str, str] | None = None,
+    values: list[str] | None = None,
+) -> str:
+    """``value`` with its references replaced, once: what a reference yields is not searched again.
+
+    Args:
+        value: Text of one setting.
+        allowed: What may be read.
+        key: The setting, for errors.
+        location: Its file and line, for errors.
+        environment: In place of the process's own.
+        values: Gets what each reference gave, because that may be a secret under any key.
+
+    Raises:
+        ConfigError: A reference is not allowed, or names something that does not exist.
+    """
+    variables = os.environ if environment is None else environment
+
+    def replaced(match: re.Match[str]) -> str:
+        provider, path, name = match.group(1), match.group(2) or "", match.group(3)
+        try:
+            if provider == "env":
+                text = _variable(name, allowed, variables)
+            else:
+                file = Path(path) / name if provider == "directory" else Path(path)
+                text = _from_path(provider, file, name, allowed)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{key}: ${{{provider}:...}} {error.message}",
+                key=key,
+                location=location,
+                hint=error.hint,
+            ) from None
+        if values is not None:
+            values.append(text)
+        return text
+
+    end = (
+        value.rfind("}") + 1
+    )  # Each reference before it has an end, so no search for one is in vain.
+    return _REFERENCE.sub(replaced, value[:end]) + value[end:]
+
+
+def _variable(name: str, allowed: AllowedReferences, variables: Mapping[str, str]) -> str:
+    if not allowed.variable(name):
+        raise ConfigError(f"may not read the environment variable {name} here", hint=_HINT)
+    if name not in variables:
+        raise ConfigError(f"names the environment variable {name}, which is not set")
+    return variables[name]
+
+
+def _from_path(provider: str, path: Path, name: str, allowed: AllowedReferences) -> str:
+    if not path.is_absolute():
+        raise ConfigError(
+            "needs an absolute path", hint="${file:/path:key} or ${directory:/path:file}"
+        )
+    if provider == "directory" and ("/" in name or name in {"", ".", ".."}):
+        raise ConfigError("needs the plain name of a file in the directory")
+    if not allowed.path(path):
+        raise ConfigError(f"may not read {path} here", hint=_HINT)
+    if provider == "directory":
+        return properties.decoded(allowed.files.read(path))
+    content = properties.decoded(allowed.files.read(path))
+    pairs = {pair.key: pair.value for pair in properties.parse(content, location=str(path))}
+    if name not in pairs:
+        raise ConfigError(f"names the key {name}, which {path} does not have")
+    return pairs[name]
+
+
+_HINT: Final = "references are read only from places that were allowed; put the value itself there or allow the place"

@@ -1,0 +1,201 @@
+"""Texts from a file or mapping to checked settings, by the table of keys. No defaults and no meaning here.
+
+What comes out still has one entry per key, each with its place, so that every later error can name both.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from reconciler.base.secret import Secret
+from reconciler.client.configuration import references
+from reconciler.client.configuration.files import ConfigFiles, DiskFiles
+from reconciler.client.configuration.keys import (
+    FOREIGN,
+    IGNORED_ALOUD,
+    IGNORED_PREFIXES,
+    KEYS,
+    REFUSED,
+    KeyRule,
+    ValueKind,
+)
+from reconciler.errors import ConfigError
+
+_SWITCHES: Final = {"true": True, "false": False}
+_SETTING_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
+_MAX_MILLIS: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value as it was given: under which name and where. The text may be a secret: not in ``repr``."""
+
+    name: str
+    text: str
+    location: str
+
+    def __repr__(self) -> str:
+        return f"Setting(name={self.name!r}, where={self.location!r})"
+
+    def error(self, message: str, *, hint: str = "") -> ConfigError:
+        """An error that names this setting and its place."""
+        return ConfigError(
+            f"{self.name}: {message}", key=self.name, location=self.location, hint=hint
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Settings by canonical key, what people should be told about the keys, and how the files that they name are read."""
+
+    entries: Mapping[str, Setting]
+    warnings: tuple[str, ...]
+    location: str
+    files: ConfigFiles = field(default_factory=DiskFiles)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def text(self, key: str) -> str | None:
+        """Blanks at both ends are cut off, as Kafka does for every type but a password."""
+        setting = self.entries.get(key)
+        return None if setting is None else setting.text.strip()
+
+    def lowered(self, key: str, default: str) -> str:
+        """A choice in lower case."""
+        text = self.text(key)
+        return default if text is None else text.lower()
+
+    def secret(self, key: str) -> Secret | None:
+        """A password, blanks included."""
+        setting = self.entries.get(key)
+        return None if setting is None else Secret(setting.text)
+
+    def items(self, key: str) -> tuple[str, ...]:
+        """The parts of a comma separated list, empty ones left out."""
+        return tuple(part for raw in (self.text(key) or "").split(",") if (part := raw.strip()))
+
+    def seconds(self, key: str, default: float) -> float:
+        """A time that is given in milliseconds."""
+        setting = self.entries.get(key)
+        return default if setting is None else _parse_integer(setting) / 1000
+
+    def count(self, key: str, default: int) -> int:
+        """A whole number."""
+        setting = self.entries.get(key)
+        return default if setting is None else _parse_integer(setting)
+
+    def switch(self, key: str, *, default: bool) -> bool:
+        """True or false."""
+        return _SWITCHES.get(self.lowered(key, ""), default)
+
+    def error(self, key: str, message: str, *, hint: str = "") -> ConfigError:
+        """An error about a key, whether it was given or not."""
+        setting = self.entries.get(key)
+        if setting is not None:
+            return setting.error(message, hint=hint)
+        return ConfigError(f"{key}: {message}", key=key, location=self.location, hint=hint)
+
+    def with_warnings(self, warnings: Iterable[str]) -> "ClientSettings":
+        """The same settings with more to say."""
+        return replace(self, warnings=(*self.warnings, *warnings))
+
+
+def collect(
+    settings: Iterable[Setting],
+    *,
+    allowed: references.AllowedReferences,
+    location: str = "",
+    values: list[str] | None = None,
+) -> ClientSettings:
+    """Check names, resolve references and read values of everything that was given.
+
+    A later setting replaces an earlier one of the same name, as in a Java properties file.
+
+    Args:
+        settings: In order; the later one wins.
+        allowed: What references may read.
+        location: The file or "", for errors about keys that are missing.
+        values: Gets what every reference gave.
+
+    Raises:
+        ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
+            resolved, or a value cannot be read.
+    """
+    last = {setting.name: setting for setting in settings}
+    warnings: list[str] = []
+    entries: dict[str, Setting] = {}
+    for setting in last.values():
+        if setting.name in REFUSED and setting.text.strip():
+            raise setting.error(f"is not supported: {REFUSED[setting.name]}")
+        rule = KEYS.get(setting.name)
+        if rule is None:
+            warnings.extend(_stranger(setting))
+            continue
+        if rule.kind is ValueKind.IGNORED:
+            warnings.extend(_ignored_aloud(setting))
+            continue
+        text = references.resolve(
+            setting.text,
+            allowed=allowed,
+            key=setting.name,
+            location=setting.location,
+            values=values,
+        )
+        resolved = replace(setting, text=text)
+        _check(rule, resolved)
+        duplicate = entries.setdefault(rule.name, resolved)
+        if duplicate.text != resolved.text:
+            raise resolved.error(f"contradicts {duplicate.name}, which means the same")
+    return ClientSettings(
+        entries=entries, warnings=tuple(warnings), location=location, files=allowed.files
+    )
+
+
+def _ignored_aloud(setting: Setting) -> Iterator[str]:
+    """A warning where an ignored key chooses how a connection is protected."""
+    reason = IGNORED_ALOUD.get(setting.name)
+    if reason is not None and setting.text.strip():
+        place = f"{setting.location}: " if setting.location else ""
+        yield f"{place}{setting.name} is ignored: {reason}"
+
+
+def _stranger(setting: Setting) -> Iterator[str]:
+    """What to say about a key that no client of our kind has."""
+    place = f"{setting.location}: " if setting.location else ""
+    if setting.name.startswith(IGNORED_PREFIXES):
+        return
+    owner = FOREIGN.get(setting.name)
+    if owner is not None:
+        yield f"{place}{setting.name} is a {owner} setting and has no effect here"
+        return
+    near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
+    if not near and not _SETTING_NAME.fullmatch(setting.name):
+        # A line of a password that was broken in two looks like a key as well.
+        yield f"{place}a key that is no name of a setting is ignored; it is not repeated here"
+        return
+    suffix = f"; did you mean {near[0]}?" if near else ""
+    yield f"{place}unknown key {setting.name!r} is ignored{suffix}"
+
+
+def _check(rule: KeyRule, setting: Setting) -> None:
+    lowered = setting.text.strip().lower()
+    if rule.choices and lowered not in rule.choices:
+        choices_text = ", ".join(choice or '""' for choice in rule.choices)
+        raise setting.error(f"{setting.text.strip()!r} is not one of {choices_text}")
+    if rule.kind in {ValueKind.MILLIS, ValueKind.COUNT}:
+        number = _parse_integer(setting)
+        least = 1 if rule.kind is ValueKind.COUNT else 0
+        if not least <= number <= _MAX_MILLIS:
+            raise setting.error(f"{number} is not between {least} and {_MAX_MILLIS}")
+    if rule.kind is ValueKind.SWITCH and lowered not in _SWITCHES:
+        raise setting.error(f"{setting.text.strip()!r} is neither true nor false")
+
+
+def _parse_integer(setting: Setting) -> int:
+    try:
+        return int(setting.text.strip(), 10)
+    except ValueError:
+        raise setting.error(f"{setting.text.strip()!r} is not a whole number") from None

@@ -1,0 +1,1 @@
+"""Connections to brokers: addresses, sockets, logins, sessions and cluster metadata."""

@@ -1,0 +1,394 @@
+"""A cluster as one thing that answers: chooses a broker, reconnects, retries until the deadline, begins anew.
+
+Deadlines come first: a call has one deadline and any number of tries inside it (KIP-533, KIP-580). Final at
+once are a refused login, a certificate fault, a missing right, an unknown version, a broken protocol. A refused
+login stays final for the client's whole life: a wrong password is not hammered into a lock-out.
+"""
+
+import asyncio
+import math
+import random
+import ssl
+from typing import Final, TypeVar
+
+from reconciler.base.backoff import Deadline
+from reconciler.client.client_config import Address, ClientConfig
+from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
+from reconciler.client.network import metadata
+from reconciler.client.network.connect_attempts import ConnectAttempts, listed_text
+from reconciler.client.network.connection import Connection
+from reconciler.client.network.connector import connect
+from reconciler.client.network.login import Login
+from reconciler.client.network.nodes import DialChoice, Nodes
+from reconciler.client.network.requests import ClientRequest, RequestFailed
+from reconciler.errors import (
+    AuthenticationError,
+    BrokerError,
+    ClientError,
+    ControllerUnavailable,
+    DnsError,
+    RequestTimeout,
+    WrongCluster,
+)
+from reconciler.ports import Clock, Node
+from reconciler.wire.error_codes import (
+    NOT_CONTROLLER,
+    REBOOTSTRAP_REQUIRED,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+)
+from reconciler.wire.version_selection import OfferedVersions
+
+Answer = TypeVar("Answer")
+
+VAGUE_RETRIES: Final = 2
+"""How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
+
+LAST_TRY_SECONDS: Final = 1.0
+"""What may not be repeated is not begun with less time than this: it would only make an unknown outcome."""
+
+_LOGIN_HINT: Final = (
+    "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
+)
+_TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
+
+
+class ClusterConnections:
+    """The connections of one client; ``login_error`` is the refusal that ended it for good, ``None`` while there was none."""
+
+    def __init__(self, config: ClientConfig, *, events: ClientEvents, clock: Clock) -> None:
+        self._config = config
+        self._events = events
+        self._clock = clock
+        self._nodes = Nodes(config)
+        self._working: Connection | None = None
+        self._by_node: dict[int, Connection] = {}
+        # One lock per broker: while one is dialed in vain, the others go on answering.
+        self._dialing: dict[int | None, asyncio.Lock] = {}
+        self.login_error: AuthenticationError | None = None
+        self._cluster_id = ""
+        self.login = Login(config, clock)
+        self._context: ssl.SSLContext | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Brokers of the last Metadata, sorted by id."""
+        return self._nodes.brokers
+
+    @property
+    def cluster_id(self) -> str:
+        """Id of the cluster that answered first; "" before."""
+        return self._cluster_id
+
+    def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
+        """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
+        now = self._clock.monotonic()
+        if seconds is not None:
+            return Deadline(at=now + seconds)
+        return Deadline(
+            at=now + max(self._config.call_seconds, least),
+            connect_at=now + self._config.call_seconds,
+            refused_at=now + self._config.refused_seconds,
+        )
+
+    async def call(
+        self, ask: ClientRequest[Answer], *, deadline: Deadline, node: int | None = None
+    ) -> Answer:
+        """The answer of some broker, or of the given one.
+
+        Args:
+            ask: What to ask.
+            deadline: When to give up.
+            node: Id of the broker that must answer.
+
+        Raises:
+            ClientError: Nothing usable came; ``attempt`` says how many tries were made.
+            WrongCluster: A broker of another cluster answered.
+            Broken: Only for what is not repeatable, once a byte of it may have left.
+        """
+        tries = vague = 0
+        last: ClientError | None = None
+        while True:
+            tries += 1
+            used: Connection | None = None
+            try:
+                used = await self._connected(node, deadline, last)
+                answer = await self._ask(used, ask, deadline)
+                refusal = ask.refusal(ask.verdict(answer), used.node, used.scrubbed)
+                if refusal is None:
+                    self._nodes.record_success(used.address, self._clock.monotonic())
+                    return answer
+                error: ClientError = refusal
+                vague += refusal.code == UNKNOWN_SERVER_ERROR
+            except RequestFailed as broken:
+                if broken.written and not ask.repeatable:
+                    raise
+                error = broken.error
+            except ControllerUnavailable as away:
+                error = away
+            error.attempt = tries
+            last = error
+            if not _worth(error, vague):
+                raise error
+            pause = self._config.retry.pause(tries, random.random)
+            reserve = 0.0 if ask.repeatable else LAST_TRY_SECONDS
+            if deadline.seconds_remaining(self._clock.monotonic()) <= pause + reserve:
+                raise error
+            await self._step_back(used, error)
+            location = used.node if used is not None else error.node
+            emit(
+                self._events.retry,
+                Retried(
+                    api=ask.api.name,
+                    node=location,
+                    attempt=tries,
+                    pause=pause,
+                    reason=error.message,
+                ),
+            )
+            await self._clock.sleep(pause)
+
+    async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:
+        """Metadata asked anew: cluster id and live brokers."""
+        picture = await self.call(metadata.ASK, deadline=deadline)
+        self._take(picture)
+        return picture
+
+    async def offered(self, deadline: Deadline) -> OfferedVersions:
+        """What the working broker offers."""
+        return (await self._connection(None, deadline)).offered
+
+    async def close(self) -> None:
+        """Close every connection; what is under way fails."""
+        for connection in (self._working, *self._by_node.values()):
+            if connection is not None:
+                await connection.close()
+        self._working = None
+        self._by_node.clear()
+
+    async def _ask(
+        self, used: Connection, ask: ClientRequest[Answer], deadline: Deadline
+    ) -> Answer:
+        seconds = max(self._config.request_seconds, ask.least_seconds)
+        remaining = deadline.within(self._clock.monotonic(), seconds)
+        return await used.ask(ask, seconds=remaining)
+
+    async def _step_back(self, used: Connection | None, error: ClientError) -> None:
+        """Another broker next: the one that failed is left alone for a while."""
+        if used is None:
+            return
+        code = error.code if isinstance(error, BrokerError) else 0
+        if used.is_open and code not in {NOT_CONTROLLER, UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT}:
+            await used.close()
+        if used.is_open and len(self._nodes.brokers) < 2:
+            return
+        self._nodes.failed([used.address], self._clock.monotonic())
+        if self._working is used:
+            self._working = None
+            await used.close()
+        if code == REBOOTSTRAP_REQUIRED:
+            self._rebootstrap("the broker asked for it")
+
+    # connections ------------------------------------------------------------------------------
+
+    async def _connection(self, node: int | None, deadline: Deadline) -> Connection:
+        """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
+        if self.login_error is not None:
+            raise self.login_error
+        connection = await self._usable(node)
+        if connection is not None:
+            return connection
+        deadline = deadline.to_connect
+        lock = self._dialing.setdefault(node, asyncio.Lock())
+        try:
+            async with asyncio.timeout(deadline.seconds_remaining(self._clock.monotonic())):
+                _ = await lock.acquire()
+        except TimeoutError:
+            raise RequestTimeout(
+                "the deadline passed while another call was connecting", phase="connect"
+            ) from None
+        try:
+            return await self._usable(node) or await self._new(node, deadline)
+        finally:
+            lock.release()
+
+    async def _new(self, node: int | None, deadline: Deadline) -> Connection:
+        """A new connection, kept for the next call."""
+        if node is not None and self._nodes.address(node) is None:
+            _ = await self.refresh(deadline)
+        connection = await self._open(node, deadline)
+        if node is None:
+            self._working = connection
+        else:
+            self._by_node[node] = connection
+        return connection
+
+    async def _connected(
+        self, node: int | None, deadline: Deadline, last: ClientError | None
+    ) -> Connection:
+        """A connection; when there is no time left for one, what went wrong before is the better answer."""
+        try:
+            return await self._connection(node, deadline)
+        except RequestTimeout as error:
+            raise last or error from None
+
+    async def _usable(self, node: int | None) -> Connection | None:
+        working = self._working
+        if (working is not None and node is not None and working.node_id != node) or (
+            working is None and node is not None
+        ):
+            working = self._by_node.get(node)
+        if working is None:
+            return None
+        if working.is_open and working.is_fresh:
+            return working
+        await working.close()
+        return None
+
+    async def _open(self, node: int | None, deadline: Deadline) -> Connection:
+        attempts = ConnectAttempts(began=self._clock.monotonic())
+        while True:
+            now = self._clock.monotonic()
+            choice = self._choose(node, now)
+            never_worked = not self._cluster_id
+            is_refused = never_worked and attempts.refused_addresses >= set(self._config.bootstrap)
+            remaining = min(
+                deadline.seconds_remaining(now),
+                deadline.refused_at - now if is_refused else math.inf,
+            )
+            if remaining <= 0 or choice.wait >= remaining:
+                raise attempts.gave_up(now)
+            if choice.wait:
+                await self._clock.sleep(choice.wait)
+            attempts.tries += 1
+            seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
+            emit(
+                self._events.connecting,
+                Connecting(
+                    node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
+                ),
+            )
+            try:
+                return await self._set_up(choice.addresses, seconds)
+            except ClientError as error:
+                emit(
+                    self._events.retry,
+                    Retried(
+                        api="",
+                        node=error.node,
+                        attempt=attempts.tries,
+                        pause=0.0,
+                        reason=error.message,
+                    ),
+                )
+                attempts.note(error, choice.addresses)
+                self._judge(error, attempts)
+
+    def _judge(self, error: ClientError, attempts: ConnectAttempts) -> None:
+        """Whether setting up may be tried again.
+
+        Raises:
+            ClientError: The same error, if it may not.
+        """
+        if isinstance(error, AuthenticationError):
+            if not attempts.renewed and self.login.forget_token():
+                attempts.renewed = (
+                    True  # the kept token may have been revoked; one new one, no more
+                )
+                return
+            error.hint = error.hint or _LOGIN_HINT
+            self.login_error = error
+            raise error
+        never_worked = not self._cluster_id
+        hopeless = isinstance(error, DnsError) or attempts.look_wrong
+        if not error.retriable:
+            raise error
+        if never_worked and hopeless:
+            raise attempts.gave_up(self._clock.monotonic())
+
+    def _choose(self, node: int | None, now: float) -> DialChoice:
+        if node is not None:
+            address = self._nodes.address(node)
+            if address is None:
+                node_ids = ", ".join(str(node.id) for node in self._nodes.brokers)
+                raise ClientError(
+                    f"the cluster has no live broker with the id {node}, only {node_ids}"
+                )
+            return self._nodes.choose_node(address, now)
+        reason = self._nodes.must_rebootstrap(now)
+        if reason:
+            self._rebootstrap(reason)
+        return self._nodes.choose(now)
+
+    def _rebootstrap(self, reason: str) -> None:
+        if self._config.rebootstrap:
+            self._nodes.forget()
+            emit(self._events.rebootstrap, Rebootstrapped(reason=reason))
+
+    async def _set_up(self, addresses: tuple[Address, ...], seconds: float) -> Connection:
+        """Dial, negotiate, log in and ask for Metadata."""
+        connection: Connection | None = None
+        if self._context is None and self._config.tls is not None:
+            self._context = self._config.tls.context()
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await connect(
+                    addresses,
+                    config=self._config,
+                    context=self._context,
+                    login=self.login,
+                    events=self._events,
+                    clock=self._clock,
+                )
+                picture = await connection.ask(metadata.ASK, seconds=seconds)
+                self._take(picture)
+        except TimeoutError:
+            await self._failed_set_up(addresses, connection)
+            address_list = listed_text(addresses)
+            raise RequestTimeout(
+                f"no usable connection to {address_list} within {seconds:.1f} s",
+                phase="connect",
+                node=address_list,
+                hint="check the network, and whether the listener expects TLS",
+            ) from None
+        except RequestFailed as broken:
+            await self._failed_set_up(addresses, connection)
+            raise broken.error from None
+        except BaseException:
+            await self._failed_set_up(addresses, connection)
+            raise
+        now = self._clock.monotonic()
+        self._nodes.record_success(connection.address, now)
+        connection.node_id = self._nodes.id_of(connection.address)
+        return connection
+
+    async def _failed_set_up(
+        self, addresses: tuple[Address, ...], connection: Connection | None
+    ) -> None:
+        failed = addresses if connection is None else (connection.address,)
+        self._nodes.failed(failed, self._clock.monotonic())
+        if connection is not None:
+            await connection.close()
+
+    def _take(self, picture: metadata.ClusterMetadata) -> None:
+        """Believe Metadata, unless it is that of another cluster."""
+        if self._cluster_id and picture.cluster_id != self._cluster_id:
+            raise WrongCluster(
+                f"the addresses lead to cluster {picture.cluster_id} now, but this client began with"
+                f" {self._cluster_id}",
+                expected=self._cluster_id,
+                actual=picture.cluster_id,
+            )
+        self._cluster_id = picture.cluster_id
+        self._nodes.learn(picture.nodes, self._clock.monotonic())
+
+
+def _worth(error: ClientError, vague: int) -> bool:
+    """Whether another try can help."""
+    if isinstance(error, BrokerError):
+        return error.code in _TRANSIENT or (
+            error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
+        )
+    # A throttled connection is left alone; a new one would only dodge the quota.
+    throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
+    return error.retriable and not throttled

@@ -1,0 +1,64 @@
+"""The attempts to set up one connection: what failed, how often, and the error when the time is over."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.client.client_config import Address
+from reconciler.errors import ClientError, ConnectError, ConnectionRefused, RequestTimeout
+
+SUSPICIOUS_TRIES: Final = 3
+"""So many set-ups in a row that look like a wrong port or protocol end the call: more would not help."""
+
+
+def listed_text(addresses: Iterable[Address]) -> str:
+    """Addresses as text, with commas."""
+    return ", ".join(str(address) for address in addresses)
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectAttempts:
+    """Tries to set up one connection; ``refused_addresses`` holds the addresses whose newest try was refused."""
+
+    began: float
+    tries: int = 0
+    suspicious: int = 0
+    renewed: bool = False
+    refused_addresses: set[Address] = field(default_factory=set[Address])
+    last: ClientError | None = None
+
+    def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
+        """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
+        error.attempt = self.tries
+        if isinstance(error, ConnectionRefused):
+            self.refused_addresses.update(addresses)
+        else:
+            self.refused_addresses.difference_update(addresses)
+        if self.last is None or not isinstance(error, RequestTimeout):
+            self.last = error
+        self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0
+
+    @property
+    def look_wrong(self) -> bool:
+        """Whether the last failures look like a wrong port or protocol."""
+        return self.suspicious >= SUSPICIOUS_TRIES
+
+    def gave_up(self, now: float) -> ClientError:
+        """The error of a call that ends now: the newest cause, with the time and the number of tries in all."""
+        if self.last is None:
+            return RequestTimeout(
+                "the deadline passed before a connection was made", phase="connect"
+            )
+        self.last.attempt = self.tries
+        spent = f"{now - self.began:.1f} s"
+        tries = "1 attempt" if self.tries == 1 else f"{self.tries} attempts"
+        if isinstance(self.last, RequestTimeout):
+            self.last.reword(f"no usable connection to {self.last.node} within {spent} ({tries})")
+        else:
+            self.last.reword(f"{self.last.message} ({tries} in {spent})")
+        return self.last
+
+
+def _looks_wrong(error: ClientError) -> bool:
+    """Whether the hint is about a wrong port or protocol, not about a broker that is down."""
+    return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint

@@ -1,0 +1,55 @@
+"""From addresses to a connection that is negotiated and logged in."""
+
+import ssl
+from collections.abc import Sequence
+
+from reconciler.client.client_config import Address, ClientConfig
+from reconciler.client.events import ClientEvents, Connected, emit
+from reconciler.client.network.connection import Connection
+from reconciler.client.network.dialer import dial
+from reconciler.client.network.login import Login
+from reconciler.client.network.transport import open_transport
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock
+
+
+async def connect(
+    addresses: Sequence[Address],
+    *,
+    config: ClientConfig,
+    context: ssl.SSLContext | None,
+    login: Login,
+    events: ClientEvents,
+    clock: Clock,
+) -> Connection:
+    """A connection to the first of the addresses that accepts, negotiated and logged in.
+
+    Raises:
+        ClientError: None could be had.
+        Broken: The peer hung up or broke the protocol.
+    """
+    started = clock.monotonic()
+    connection = Connection(config, login=login, events=events, clock=clock)
+    opened, target = await dial(addresses, config)
+    connection.address = target.address
+    transport = await open_transport(opened, target, context, connection)
+    emit(
+        events.connected,
+        Connected(
+            node=connection.node,
+            address=transport.peer,
+            tls=transport.tls,
+            seconds=clock.monotonic() - started,
+        ),
+    )
+    try:
+        await connection.begin(transport)
+    except KquotaError as error:
+        await connection.close(error.message)
+        transport.close()
+        raise
+    except BaseException:
+        await connection.close()
+        transport.close()
+        raise
+    return connection

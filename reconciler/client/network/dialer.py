@@ -1,0 +1,197 @@
+"""Names to addresses to one connected socket: every address is tried, staggered (RFC 8305), with or without a proxy.
+
+This and ``transport`` are the only places where errors of the operating system become ours.
+"""
+
+import asyncio
+import errno
+import importlib
+import os
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.base.installation import install_hint
+from reconciler.client.client_config import Address, ClientConfig
+from reconciler.errors import ConfigError, ConnectError, ConnectionRefused, DnsError
+
+STAGGER_SECONDS: Final = 0.25
+"""Connection attempt delay of RFC 8305."""
+
+_FAMILIES: Final = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+_NO_SUCH_NAME: Final = frozenset(
+    getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialTarget:
+    """One address to dial.
+
+    Attributes:
+        address: Where it came from: names the node in messages.
+        server_name: What TLS compares the certificate with, and what SNI and Kerberos name.
+        family: Address family.
+        sockaddr: What the operating system takes; empty when a proxy resolves the name.
+    """
+
+    address: Address
+    server_name: str
+    family: int
+    sockaddr: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        if not self.sockaddr or self.sockaddr[0] == self.address.host:
+            return str(self.address)
+        return f"{self.address} ({self.sockaddr[0]})"
+
+
+async def dial(
+    addresses: Sequence[Address], config: ClientConfig
+) -> tuple[socket.socket, DialTarget]:
+    """The first socket that connects to any of the addresses, in random order, resolved anew.
+
+    Raises:
+        DnsError: None of the names exists.
+        ConnectError: Nothing accepted the connection; the message has each address with its reason.
+    """
+    if config.proxy is not None:
+        return await _through_proxy(addresses, config)
+    targets: list[DialTarget] = []
+    failures: list[str] = []
+    unknown = True
+    for address in addresses:
+        try:
+            targets += await _resolve(address, config)
+        except socket.gaierror as error:
+            failures.append(f"{address.host}: {error.strerror}")
+            unknown = unknown and error.errno in _NO_SUCH_NAME
+        except UnicodeError:
+            failures.append(f"{address.host}: not a host name")
+    if not targets:
+        kind = DnsError if unknown else ConnectError
+        raise kind(
+            f"no host name resolves: {'; '.join(failures)}",
+            hint="check bootstrap.servers and the name server",
+        )
+    return await _race(targets, failures)
+
+
+async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
+    """The addresses of one name, in random order."""
+    loop = asyncio.get_running_loop()
+    resolved = await loop.getaddrinfo(
+        address.host,
+        address.port,
+        family=_FAMILIES[config.address_family],
+        type=socket.SOCK_STREAM,
+    )
+    targets = []
+    for family, _, _, _, sockaddr in dict.fromkeys(resolved):
+        name = address.host
+        if config.canonical_names:
+            name, _ = await loop.getnameinfo((str(sockaddr[0]), address.port))
+        targets.append(
+            DialTarget(address=address, server_name=name, family=family, sockaddr=sockaddr)
+        )
+    random.shuffle(targets)
+    return targets
+
+
+async def _race(
+    targets: Sequence[DialTarget], failures: list[str]
+) -> tuple[socket.socket, DialTarget]:
+    """The first to connect wins; a new attempt begins every 250 ms or as soon as one fails."""
+    waiting, refused_count = list(targets), 0
+    tasks: dict[asyncio.Task[socket.socket], DialTarget] = {}
+    try:
+        while waiting or tasks:
+            if waiting:
+                target = waiting.pop(0)
+                tasks[asyncio.create_task(_open(target))] = target
+            finished, _ = await asyncio.wait(
+                tasks,
+                timeout=STAGGER_SECONDS if waiting else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for task in finished:
+                target = tasks.pop(task)
+                try:
+                    return task.result(), target
+                except OSError as error:
+                    failures.append(f"{target}: {_reason(error)}")
+                    refused_count += error.errno == errno.ECONNREFUSED
+    finally:
+        await _abandon(tasks)
+    # A name that does not resolve is among the failures, too.
+    kind = ConnectionRefused if refused_count == len(failures) else ConnectError
+    raise kind(
+        f"no connection: {'; '.join(failures)}",
+        node=str(targets[0].address),
+        hint="check bootstrap.servers, the network and whether the broker is up",
+    )
+
+
+async def _abandon(tasks: dict[asyncio.Task[socket.socket], DialTarget]) -> None:
+    """Stop the losers and close sockets that came too late."""
+    for task in tasks:
+        _ = task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, socket.socket):
+            result.close()
+
+
+async def _open(target: DialTarget) -> socket.socket:
+    opened = socket.socket(target.family, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        await asyncio.get_running_loop().sock_connect(opened, target.sockaddr)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+async def _through_proxy(
+    addresses: Sequence[Address], config: ClientConfig
+) -> tuple[socket.socket, DialTarget]:
+    """The proxy resolves the names, so there is nothing to race."""
+    try:
+        proxies: Any = importlib.import_module("python_socks.async_.asyncio")
+    except ImportError:
+        raise ConfigError(
+            "proxy.url: needs the extra 'proxy'",
+            key="proxy.url",
+            hint=install_hint("proxy"),
+        ) from None
+    url = config.proxy.reveal() if config.proxy is not None else ""
+    try:
+        proxy = proxies.Proxy.from_url(url)
+    except ValueError:
+        raise ConfigError(
+            "proxy.url: is no proxy URL",
+            key="proxy.url",
+            hint="socks5://host:port or http://host:port",
+        ) from None
+    failures = []
+    for address in random.sample(list(addresses), len(addresses)):
+        try:
+            opened: socket.socket = await proxy.connect(
+                dest_host=address.host, dest_port=address.port
+            )
+        except Exception as error:  # noqa: BLE001 - the library has its own tree; words may hold the URL
+            failures.append(f"{address}: {type(error).__name__}")
+            continue
+        return opened, DialTarget(
+            address=address, server_name=address.host, family=opened.family, sockaddr=()
+        )
+    raise ConnectError(
+        f"no connection through the proxy: {'; '.join(failures)}", node=str(addresses[0])
+    )
+
+
+def _reason(error: OSError) -> str:
+    # The loop replaces strerror by its own words; the number still says what the system meant.
+    return os.strerror(error.errno) if error.errno else type(error).__name__

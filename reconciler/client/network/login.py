@@ -1,0 +1,95 @@
+"""From the configured way to log in to a fresh SASL stepper for one exchange. Chance and tokens come in here."""
+
+import secrets
+from typing import Final
+
+from reconciler.base.redaction import SecretScrubber, remember
+from reconciler.client.auth import kerberos
+from reconciler.client.auth.oidc import OidcTokens
+from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
+from reconciler.client.auth.token import TokenSource
+from reconciler.client.client_config import ClientConfig
+from reconciler.errors import AuthenticationError, KquotaError
+from reconciler.ports import Clock
+from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
+
+_TOKENS_REMEMBERED: Final = 2
+"""A broker may speak of the token before the last while another connection logs in with the next one."""
+
+
+class Login:
+    """Makes steppers; keeps the token source, which keeps its token."""
+
+    def __init__(self, config: ClientConfig, clock: Clock) -> None:
+        self._sasl = config.sasl
+        self._secrets = config.secrets
+        self._sent: tuple[str, ...] = ()
+        self._scrub = self._scrubber()
+        self._tokens: TokenSource | None = (
+            self._sasl.source(clock) if isinstance(self._sasl, OAuthBearer) else None
+        )
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the listener wants a login."""
+        return self._sasl is not None
+
+    def scrubbed(self, text: str) -> str:
+        """Words of a broker without anything that it was sent to log in, nor other secrets of the configuration."""
+        return self._scrub(text)
+
+    def _scrubber(self) -> SecretScrubber:
+        hidden = [secret.reveal() for secret in self._secrets]
+        secrets: list[str] = []
+        match self._sasl:
+            case Plain(username=user, password=password):
+                hidden.append(password.reveal())
+                secrets = [f"\0{user}\0{password.reveal()}", f"{user}\0{password.reveal()}"]
+            case Scram(password=password):
+                hidden.append(password.reveal())
+            case _:
+                hidden += self._sent
+        remember(*hidden)
+        return SecretScrubber(hidden, complete=secrets)
+
+    async def stepper(self, server_name: str) -> Mechanism:
+        """A fresh stepper.
+
+        Args:
+            server_name: The broker's host name, which Kerberos makes part of its service's name.
+
+        Raises:
+            AuthenticationError: No token could be had.
+        """
+        match self._sasl:
+            case Plain(username=user, password=password):
+                return plain.PlainClient(user=user, password=password.reveal())
+            case Scram(mechanism=name, username=user, password=password):
+                nonce = secrets.token_urlsafe(24)
+                return scram.ScramClient(name, user=user, password=password.reveal(), nonce=nonce)
+            case Gssapi(service=service, principal=principal):
+                return kerberos.stepper(service, principal, server_name)
+            case _:
+                return await self._bearer()
+
+    async def _bearer(self) -> Mechanism:
+        if self._tokens is None:
+            raise AuthenticationError("no way to log in is configured")
+        try:
+            token = await self._tokens()
+        except KquotaError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a stranger's callable; its words may hold the token
+            raise AuthenticationError(
+                f"the token source failed: {type(error).__name__}",
+                hint="call it by itself to see why; its message is not shown, as it may hold secrets",
+            ) from None
+        self._sent = (*self._sent, token.value.reveal())[-_TOKENS_REMEMBERED:]
+        self._scrub = self._scrubber()
+        return oauthbearer.OAuthBearerClient(
+            token=token.value.reveal(), extensions=dict(token.extensions)
+        )
+
+    def forget_token(self) -> bool:
+        """Drop a kept token that the broker refused; whether another try can bring a new one."""
+        return isinstance(self._tokens, OidcTokens) and self._tokens.forget()

@@ -1,0 +1,313 @@
+"""``QuotaClient``: a Kafka cluster as far as quotas go. Implements ``ports.QuotaStore``.
+
+async with QuotaClient(ClientConfig.from_properties("client.properties")) as client:
+    state = await client.describe()
+"""
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from reconciler.base.backoff import Deadline
+from reconciler.base.clock import SystemClock
+from reconciler.client import cluster_info, visibility
+from reconciler.client.alteration_sender import AlterationSender
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.events import SILENT, ClientEvents
+from reconciler.client.network.cluster import ClusterConnections as Connections
+from reconciler.client.network.requests import ClientRequest, ResponseStatus
+from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
+from reconciler.errors import (
+    AuthenticationError,
+    BrokerError,
+    QuotaValueError,
+    UnsupportedVersion,
+)
+from reconciler.ports import Clock, Cluster, Node, Progress, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL, Filter
+from reconciler.quota.ip_aliases import canonical_address, spellings_of
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.precedence import Principal, Resolution, resolve
+from reconciler.quota.state import QuotaState
+from reconciler.wire.apis import (
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+)
+from reconciler.wire.error_codes import RESOURCE_NOT_FOUND, error_code
+from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages import describe_user_scram_credentials
+
+VISIBLE_SECONDS: Final = 30.0
+_SCRAM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramCredential:
+    """One SCRAM credential of a user; Kafka never gives out the rest."""
+
+    mechanism: str
+    iterations: int
+
+
+class QuotaClient:
+    """Describes, resolves and alters client quotas. Safe for many tasks of one loop, not for many threads.
+
+    Args:
+        config: How to reach the cluster.
+        events: Callables to be told of connections, requests, retries.
+        clock: Time; tests pass a fake.
+    """
+
+    def __init__(
+        self, config: ClientConfig, *, events: ClientEvents = SILENT, clock: Clock | None = None
+    ) -> None:
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._most_entities = config.most_entities
+        self._connections = Connections(config, events=events, clock=self._clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; the client may be used again and then connects anew."""
+        await self._connections.close()
+
+    @property
+    def login_error(self) -> AuthenticationError | None:
+        """The refusal of our login that ended this client for good; ``None`` while there was none."""
+        return self._connections.login_error
+
+    async def cluster(self, *, timeout: float | None = None) -> Cluster:
+        """Cluster id, live brokers and our rights, asked anew.
+
+        Args:
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            ClientError: The cluster could not be asked.
+        """
+        deadline = self._connections.deadline(timeout)
+        picture = await self._connections.refresh(deadline)
+        offered = await self._connections.offered(deadline)
+        operations = 0
+        if offered.offers(DESCRIBE_CLUSTER):
+            answer = await self._connections.call(cluster_info.CLUSTER, deadline=deadline)
+            operations = answer.operations
+        hint, profile = cluster_info.line(offered)
+        return Cluster(
+            id=picture.cluster_id,
+            nodes=picture.nodes,
+            rights=cluster_info.rights(operations),
+            version_hint=hint,
+            behaves_as=profile,
+        )
+
+    async def describe(
+        self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
+    ) -> QuotaState:
+        """One consistent snapshot of what a broker (or the given one) has; never partial.
+
+        Args:
+            filter_: What to list; the default is everything.
+            node: Id of the broker to ask; None = any.
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            AuthorizationError: The principal lacks DescribeConfigs on the cluster.
+            UnsupportedVersion: The broker is older than Kafka 2.6.
+            ClientError: No usable answer came.
+        """
+        return await self._describe(filter_, node, self._connections.deadline(timeout))
+
+    async def resolve(
+        self, principals: Iterable[Principal], *, timeout: float | None = None
+    ) -> Mapping[Principal, Resolution | QuotaValueError]:
+        """Effective limits of many clients from one describe: value, source and what it overrides, per key.
+
+        Kafka planned this as a request of its own (KIP-546) and never shipped it. It assumes Kafka's own rules:
+        see :meth:`quota_callback`.
+
+        Args:
+            principals: Clients as the broker sees them.
+            timeout: Seconds for everything.
+
+        Returns:
+            One item per principal, in the order given; an error where one cannot be a client.
+
+        Raises:
+            ClientError: The cluster could not be asked; as for :meth:`describe`.
+        """
+        state = await self.describe(timeout=timeout)
+        spellings = spellings_of(state)
+        return {principal: self._resolved(state, principal, spellings) for principal in principals}
+
+    @staticmethod
+    def _resolved(
+        state: QuotaState, principal: Principal, spellings: Mapping[str, tuple[Entity, ...]]
+    ) -> Resolution | QuotaValueError:
+        if principal == Principal():
+            return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
+        if principal.ip is not None and canonical_address(principal.ip) is None:
+            return QuotaValueError(f"{principal.ip!a} is no ip address")
+        return resolve(state, principal, spellings=spellings)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations in chunks, one after the other; exactly one result per entity.
+
+        Args:
+            alterations: What to change; an entity stands at most once.
+            validate_only: Only ask the controller whether it would.
+            timeout: Seconds for everything; None gives each request its own 90.
+            progress: Called after each chunk with ``"alter"`` or ``"validate"``, entities done and all.
+            results: Filled while the work goes on, so that a caller who is cancelled knows as much as we
+                do: what is not in it was not sent. The same mapping is returned.
+
+        Raises:
+            QuotaValueError: An alteration cannot mean one thing; nothing was sent.
+            AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
+            ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
+        """
+        results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
+        sender = AlterationSender(
+            self._connections,
+            alterations,
+            validate_only=validate_only,
+            results=results_by_entity,
+            progress=progress,
+        )
+        await sender.run(timeout)
+        return results_by_entity
+
+    async def wait_visible(
+        self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
+    ) -> Visibility:
+        """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline.
+
+        Args:
+            expected: In the order of sending. Brokers replay changes in order, so the last few will do.
+            timeout: Seconds.
+
+        Raises:
+            ClientError: Not even the list of brokers could be had.
+        """
+        deadline = self._connections.deadline(timeout)
+
+        async def live(until: Deadline) -> Sequence[Node]:
+            return (await self._connections.refresh(until)).nodes
+
+        watch = visibility.VisibilityWait(
+            expected=expected,
+            describe=self._describe,
+            live=live,
+            deadline=deadline,
+            clock=self._clock,
+        )
+        return await watch.run()
+
+    async def scram_users(
+        self, names: Iterable[str] | None = None, *, timeout: float | None = None
+    ) -> Mapping[str, tuple[ScramCredential, ...]]:
+        """SCRAM users with their mechanisms; users that do not exist are left out.
+
+        Args:
+            names: Whom to look up; None = all.
+            timeout: Seconds for everything.
+
+        Raises:
+            AuthorizationError: The principal lacks Describe on the cluster.
+            BrokerError: The broker refused one of the users for another reason than that it has none.
+        """
+        # An empty list means everyone, as null does. Null with a missing right is never answered at all: the
+        # broker fails while it makes the refusal (seen on 4.4.0, DescribeUserScramCredentialsRequest).
+        requested_users = () if names is None else tuple(dict.fromkeys(names))
+        if names is not None and not requested_users:
+            return {}
+        ask = ClientRequest(
+            api=DESCRIBE_USER_SCRAM_CREDENTIALS,
+            encode=lambda version: describe_user_scram_credentials.encode_request(
+                version,
+                describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
+                    users=requested_users
+                ),
+            ),
+            decode=describe_user_scram_credentials.decode_response,
+            verdict=lambda answer: ResponseStatus(
+                code=answer.error_code, message=answer.error_message
+            ),
+            right="Describe",
+        )
+        answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
+        credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
+        for user in answer.users:
+            if user.error_code == RESOURCE_NOT_FOUND:
+                continue
+            if user.error_code:
+                code = error_code(user.error_code)
+                words = self._connections.login.scrubbed(user.error_message or code.sentence)
+                raise BrokerError(
+                    f"SCRAM user {user.name!a}: {code}, {words}",
+                    code=user.error_code,
+                    api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
+                )
+            credentials_by_user[user.name] = tuple(
+                ScramCredential(
+                    mechanism=_SCRAM.get(credential.mechanism, f"UNKNOWN({credential.mechanism})"),
+                    iterations=credential.iterations,
+                )
+                for credential in user.credentials
+            )
+        return dict(sorted(credentials_by_user.items()))
+
+    async def quota_callback(self, *, timeout: float | None = None) -> str | None:
+        """``client.quota.callback.class`` of a broker: who has it does not follow Kafka's own rules (KIP-257).
+
+        Raises:
+            AuthorizationError: The principal lacks DescribeConfigs on the cluster.
+            ClientError: No usable answer came.
+        """
+        deadline = self._connections.deadline(timeout)
+        nodes = (await self._connections.refresh(deadline)).nodes
+        node_id = nodes[0].id
+        answer = await self._connections.call(
+            cluster_info.callback_question(node_id), deadline=deadline, node=node_id
+        )
+        return cluster_info.callback_class(answer)
+
+    async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
+        request = filter_request(filter_)
+        ask = ClientRequest(
+            api=DESCRIBE_CLIENT_QUOTAS,
+            encode=lambda version: describing.encode_request(version, request),
+            decode=lambda version, body: describing.decode_response(
+                version, body, LAYOUT, most_entities=self._most_entities
+            ),
+            verdict=lambda answer: ResponseStatus(
+                code=answer.error_code, message=answer.error_message
+            ),
+            right="DescribeConfigs",
+        )
+        try:
+            answer = await self._connections.call(ask, deadline=deadline, node=node)
+        except UnsupportedVersion as error:
+            error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
+            raise
+        return state_of(answer, filter_)

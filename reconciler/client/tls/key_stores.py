@@ -1,0 +1,219 @@
+"""Key and trust stores to PEM, whatever their format: PEM, JKS (own reader), PKCS#12 (extra ``keystores``).
+
+The format is seen in the bytes, not believed from ``ssl.*.type``: since Java 9 a file called ``.jks`` usually
+is PKCS#12, and Java reads either under either name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.base.installation import install_hint
+from reconciler.base.secret import Secret
+from reconciler.client.tls import jks, pem
+from reconciler.errors import ConfigError
+
+_DER_SEQUENCE: Final = b"\x30"
+_JAVA_TYPES: Final = frozenset({"JKS", "PKCS12"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What we show to a broker: a chain of PEM certificates, leaf first, and the private key as PEM."""
+
+    chain: str
+    key: Secret
+    password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """A store as it was configured; ``keys`` are the settings' names, for messages."""
+
+    content: bytes
+    declared: str | None
+    password: Secret | None
+    location: str
+    key: str
+    password_key: str
+
+    def __repr__(self) -> str:
+        return f"Store(where={self.location!r})"
+
+    @property
+    def form(self) -> str:
+        """``PEM``, ``JKS`` or ``PKCS12``.
+
+        Raises:
+            ConfigError: The bytes are something else, or not what the type says.
+        """
+        form = _form(self.content)
+        if not form:
+            raise self.error("is neither PEM, JKS nor PKCS#12")
+        declared = (self.declared or "").upper()
+        if declared and declared != form and not {declared, form} <= _JAVA_TYPES:
+            raise self.error(f"is {form}, but its type is given as {self.declared}")
+        return form
+
+    def error(self, message: str, *, hint: str = "") -> ConfigError:
+        """An error that names the file and the setting."""
+        return ConfigError(
+            f"{self.key}: the file {message}", key=self.key, location=self.location, hint=hint
+        )
+
+
+def trusted(store: StoreConfig) -> str:
+    """The trusted certificates of a store as PEM.
+
+    Raises:
+        ConfigError: The store cannot be read, the password is wrong, or it holds no certificate.
+    """
+    match store.form:
+        case "PEM":
+            certificates_pem = pem.certificates(_ascii(store))
+        case "JKS":
+            ders = _jks(store).trusted
+            certificates_pem = "".join(pem.from_der("CERTIFICATE", der) for der in ders)
+        case _:
+            certificates_pem = _pkcs12_certificates(store)
+    if not certificates_pem:
+        raise store.error("holds no trusted certificate")
+    return certificates_pem
+
+
+def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
+    """The private key of a store, with its chain.
+
+    Args:
+        store: With exactly one private key.
+        key_password: ``ssl.key.password``; without it the store's password is tried, as in Java.
+
+    Raises:
+        ConfigError: As for :func:`trusted`, or there is not exactly one private key.
+    """
+    match store.form:
+        case "PEM":
+            return pem_identity(_ascii(store), _ascii(store), key_password, store)
+        case "JKS":
+            return _jks_identity(store, key_password)
+        case _:
+            return _pkcs12_identity(store, key_password)
+
+
+def pem_identity(chain: str, key: str, password: Secret | None, source: StoreConfig) -> Identity:
+    """An identity from PEM texts.
+
+    Raises:
+        ConfigError: A certificate or exactly one key is missing, or an encrypted key has no password.
+    """
+    certificates, keys = pem.certificates(chain), pem.private_keys(key)
+    if not certificates:
+        raise source.error("holds no certificate")
+    if len(keys) != 1:
+        raise source.error(f"holds {len(keys)} private keys; exactly one is needed")
+    if keys[0].is_encrypted and not password:
+        raise ConfigError(
+            "ssl.key.password: is missing, but the private key is encrypted",
+            key="ssl.key.password",
+            location=source.location,
+        )
+    return Identity(
+        chain=certificates,
+        key=Secret(keys[0].text),
+        password=password if keys[0].is_encrypted else None,
+    )
+
+
+def _form(content: bytes) -> str:
+    if content.startswith(jks.MAGIC):
+        return "JKS"
+    if content.startswith(_DER_SEQUENCE):
+        return "PKCS12"
+    return "PEM" if b"-----BEGIN " in content else ""
+
+
+def _ascii(store: StoreConfig) -> str:
+    return store.content.decode("utf-8", "replace")
+
+
+def _jks(store: StoreConfig) -> jks.KeyStore:
+    try:
+        return jks.load(store.content, store.password)
+    except jks.JksError as error:
+        raise store.error(f"cannot be read: {error}", hint=f"check {store.password_key}") from None
+
+
+def _jks_identity(store: StoreConfig, key_password: Secret | None) -> Identity:
+    entries = _jks(store).keys
+    if len(entries) != 1:
+        raise store.error(f"holds {len(entries)} private keys; exactly one is needed")
+    password = key_password or store.password
+    if password is None:
+        raise store.error("needs a password", hint=f"set {store.password_key}")
+    try:
+        key = jks.unprotect(entries[0], password)
+    except jks.JksError as error:
+        raise store.error(f"cannot be read: {error}", hint="check ssl.key.password") from None
+    chain = "".join(pem.from_der("CERTIFICATE", der) for der in entries[0].chain)
+    return Identity(chain=chain, key=Secret(pem.from_der("PRIVATE KEY", key)))
+
+
+def _pkcs12_certificates(store: StoreConfig) -> str:
+    bundle = _pkcs12(store, store.password)
+    return "".join(bundle.certificates)
+
+
+def _pkcs12_identity(store: StoreConfig, key_password: Secret | None) -> Identity:
+    bundle = _pkcs12(store, store.password or key_password)
+    if bundle.key is None or not bundle.chain:
+        raise store.error("holds no private key with a certificate")
+    return Identity(chain=bundle.chain, key=bundle.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bundle:
+    key: Secret | None
+    chain: str
+    certificates: tuple[str, ...]
+
+
+def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
+    """Everything in a PKCS#12 file. Java marks trusted certificates by an attribute; all of them are taken."""
+    try:
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise store.error(
+            "is PKCS#12, which needs the extra 'keystores'",
+            hint=f"{install_hint('keystores')}; or convert the store to PEM with openssl pkcs12",
+        ) from None
+    secret = None if password is None else password.reveal().encode()
+    try:
+        loaded = pkcs12.load_pkcs12(store.content, secret)
+    except ValueError:
+        raise store.error(
+            "cannot be read: the password is wrong or the file is damaged",
+            hint=f"check {store.password_key}",
+        ) from None
+    other_certificates = tuple(
+        certificate.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+        for certificate in loaded.additional_certs
+    )
+    leaf = (
+        ""
+        if loaded.cert is None
+        else loaded.cert.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+    )
+    key = None
+    if loaded.key is not None:
+        key_pem = loaded.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        key = Secret(key_pem.decode("ascii"))
+    chain = leaf + "".join(other_certificates) if leaf else ""
+    return _Bundle(
+        key=key,
+        chain=chain,
+        certificates=(*((leaf,) if leaf else ()), *other_certificates),
+    )

@@ -1,0 +1,122 @@
+"""The one translator between quota values and the messages of the wire. Pure: no connection, no clock.
+
+The wire decodes straight into the shapes of ``quota.state``, so a big answer is adopted without a copy; only
+entities that no quota manager of Kafka knows are moved aside.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from reconciler.errors import TooManyItems
+from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
+from reconciler.quota.filters import ANY, Filter
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.outcome import Alteration, Applied, Rejected, Result
+from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, set_values
+from reconciler.wire.error_codes import NONE, error_code
+from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages.alter_client_quotas import (
+    Alteration as WireAlteration,
+)
+from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
+from reconciler.wire.messages.entry_layout import EntryLayout, Part
+
+MAX_STRANGE: Final = 10_000
+"""Most entities that no quota manager of Kafka knows; they are kept verbatim, which is dear."""
+
+LAYOUT: Final = EntryLayout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
+
+
+def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
+    """The message for a filter."""
+    return describing.DescribeClientQuotasRequest(
+        components=tuple(
+            (component.entity_type, describing.ANY, None)
+            if component.match is ANY
+            else (component.entity_type, describing.DEFAULT, None)
+            if component.match is None
+            else (component.entity_type, describing.EXACT, str(component.match))
+            for component in filter_.components
+        ),
+        strict=filter_.strict,
+    )
+
+
+def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -> QuotaState:
+    """The state that an answer holds, without what the filter does not ask for.
+
+    Brokers of other makes may list more than was asked for (KIP-546 leaves room), so the filter is applied again.
+
+    Raises:
+        TooManyItems: if too many entities combine types that Kafka does not combine.
+    """
+    # The broker's own answer is the one place where entities enter by a cast: the decoder gives exactly
+    # the tuples that ``quota`` would, and 100,000 checks would cost more than the decoding.
+    limits = cast("dict[Entity, Limits]", answer.entries)
+    foreign_values = cast("dict[Entity, ForeignValues]", answer.foreign_values)
+    strange = [
+        candidate for candidate in limits if candidate[2] is not False and not is_legal(candidate)
+    ]
+    if len(strange) > MAX_STRANGE:
+        raise TooManyItems(
+            f"the answer has {len(strange)} entities with both an ip and a user or client-id, the limit is"
+            f" {MAX_STRANGE}",
+            hint="no quota of Kafka applies to them; remove them with kafka-configs",
+        )
+    foreign: list[ForeignEntity] = list(answer.foreign_entities)
+    for subject in strange:
+        known_values = tuple((str(key), value) for key, value in set_values(limits.pop(subject)))
+        unknown_values = foreign_values.pop(subject, ())
+        foreign.append(
+            (tuple(sorted(parts(subject))), tuple(sorted(known_values + unknown_values)))
+        )
+    if filter_.components or filter_.strict:
+        for subject in [candidate for candidate in limits if not filter_.matches(candidate)]:
+            del limits[subject]
+            _ = foreign_values.pop(subject, None)
+    return QuotaState(
+        limits=limits,
+        foreign_values=foreign_values,
+        foreign_entities=tuple(sorted(foreign, key=str)),
+    )
+
+
+def alteration_request(alteration: Alteration) -> WireAlteration:
+    """The message for one entity."""
+    return parts(alteration.entity), alteration.operations
+
+
+def results_of(
+    answer: AlterClientQuotasResponse,
+    entity_by_parts: Mapping[tuple[Part, ...], Entity],
+    scrubbed: Callable[[str], str] = str,
+) -> tuple[dict[Entity, Result], str]:
+    """Results by entity, and why the answer cannot be believed ("" if it can).
+
+    Args:
+        answer: What came.
+        entity_by_parts: Every entity of the request by its parts, sorted by type.
+        scrubbed: Takes secrets out of the broker's words.
+    """
+    results: dict[Entity, Result] = {}
+    for entity_parts, code, words in answer.results:
+        subject = entity_by_parts.get(entity_parts)
+        if subject is None:
+            return {}, f"the broker answered for an entity that was not asked for: {entity_parts!r}"
+        if subject in results:
+            return {}, f"the broker answered twice for {entity_parts!r}"
+        results[subject] = Applied() if code == NONE else rejected(code, scrubbed(words or ""))
+    return results, ""
+
+
+def rejected(code: int, words: str | None) -> Rejected:
+    """A refusal with the broker's words, or ours where it sent none."""
+    error = error_code(code)
+    return Rejected(code=code, name=error.name, message=words or error.sentence)
+
+
+def asked_by_parts(alterations: list[Alteration]) -> dict[tuple[Part, ...], Entity]:
+    """Entities by their parts as an answer names them, sorted by type."""
+    return {
+        tuple(sorted(parts(alteration.entity))): alteration.entity for alteration in alterations
+    }

@@ -1,0 +1,1 @@
+"""Recorded use: ingest, store, models and Spark jobs. Nothing here alters a cluster."""

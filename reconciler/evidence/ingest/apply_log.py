@@ -1,0 +1,94 @@
+"""What we wrote: entries of the audit log of ``kquota apply`` as rows of apply_log."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+
+import pyarrow as pa
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.unit_append import added
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.render.json_documents.codec import DocumentReader
+from reconciler.usage.tables import APPLY_LOG, entity_text
+
+_Row = Mapping[str, object]
+
+
+def keep(
+    lake: Lake, cluster_ids: Iterable[str], entries: Iterable[Mapping[str, object]], *, source: str
+) -> tuple[int, int]:
+    """Brings entries into the lake; those that are there already change nothing.
+
+    Args:
+        lake: Where to.
+        cluster_ids: Of these clusters; entries of others are counted and left.
+        entries: As :func:`reconciler.inventory.audit_log.read_entries` gives them.
+        source: The log, for errors.
+
+    Returns:
+        How many are new, and how many are of other clusters.
+
+    Raises:
+        TelemetryError: An entry lacks what every entry has.
+        LakeError: The lake cannot be read or written.
+    """
+    known_ids, foreign_count = set(cluster_ids), 0
+    units: dict[Unit, dict[tuple[object, ...], _Row]] = {}
+    for number, entry in enumerate(entries, start=1):
+        if entry.get("clusterId") not in known_ids:
+            foreign_count += 1
+            continue
+        row = _row(entry, f"{source}, entry {number}")
+        unit = Unit(table=APPLY_LOG, cluster_id=str(row["cluster_id"]), day=_day(row))
+        units.setdefault(unit, {})[_key(row)] = row
+    return sum(_add(lake, unit, rows) for unit, rows in units.items()), foreign_count
+
+
+def _add(lake: Lake, unit: Unit, rows: Mapping[tuple[object, ...], _Row]) -> int:
+    def missing(existing_rows: pa.Table) -> pa.Table:
+        existing_keys = {_key(row) for row in existing_rows.to_pylist()}
+        new = [row for key, row in rows.items() if key not in existing_keys]
+        return pa.Table.from_pylist(new, schema=arrow_tables.schema(APPLY_LOG))
+
+    return added(lake, unit, missing)
+
+
+def _key(row: _Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in APPLY_LOG.key)
+
+
+def _day(row: _Row) -> date:
+    day_value = row["day"]
+    assert isinstance(day_value, date)  # noqa: S101 - made below
+    return day_value
+
+
+def _row(entry: Mapping[str, object], source: str) -> _Row:
+    try:
+        moment = datetime.fromisoformat(str(entry["time"])).timestamp()
+        before = DocumentReader(entry["before"], location=source).quota_value()
+        after = DocumentReader(entry["after"], location=source).quota_value()
+        row_values: dict[str, object] = {
+            "commit": str(entry.get("commit", "")),
+            "digest": str(entry.get("digest", "")),
+            "entity_json": entity_text(DocumentReader(entry["entity"], location=source).entity()),
+            "quota_key": str(entry["key"]),
+            "outcome": str(entry["outcome"]),
+            "writer": str(entry.get("who", "")),
+        }
+    except (KeyError, ValueError) as wrong:
+        raise TelemetryError(
+            f"is no whole entry of an audit log ({type(wrong).__name__}: {wrong})", location=source
+        ) from wrong
+    applied = round(moment * 1000)
+    return row_values | {
+        "cluster_id": str(entry["clusterId"]),
+        "applied_at_ms": applied,
+        "before": before,
+        "after": after,
+        "action": "remove" if after is None else "create" if before is None else "update",
+        "day": day_of(applied),
+    }

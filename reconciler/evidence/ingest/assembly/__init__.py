@@ -1,0 +1,1 @@
+"""The assembly of one day of one cluster: from points to samples."""

@@ -1,0 +1,298 @@
+"""A day's points as readings of buckets and brokers at the moments that count; and what the next day has to know of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest.assembly import (
+    active_controller,
+    counter_rates,
+    row_codes,
+    scrape_assignment,
+)
+from reconciler.evidence.ingest.assembly.scrape_assignment import AssignedPoints
+from reconciler.evidence.ingest.assembly.scrapes import ScrapeTime
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
+from reconciler.usage.tables import Measure
+from reconciler.usage.tags import Bucket, GroupKind, bucket_of
+
+
+class BrokerBucket(NamedTuple):
+    """A bucket on a broker, in the order of the key of ``usage_sample``; without a type it is the broker itself."""
+
+    quota_type: str
+    group_kind: str
+    user: str
+    client_id: str
+    ip: str
+    broker: str
+
+    @property
+    def bucket(self) -> Bucket:
+        """The bucket."""
+        return bucket_of(self.user, self.client_id, self.ip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCarryover:
+    """What a day leaves to the next one. It depends on the points of that day alone, never on the day before it.
+
+    Attributes:
+        last: The last kept moment of each broker.
+        tracks: The buckets that were named on each broker.
+        counters: The last reading of each counter: ``(milliseconds, value)``.
+    """
+
+    last: Mapping[str, int] = field(default_factory=dict[str, int])
+    tracks: frozenset[BrokerBucket] = frozenset()
+    counters: Mapping[tuple[str, BrokerBucket], tuple[int, float]] = field(
+        default_factory=dict[tuple[str, BrokerBucket], tuple[int, float]]
+    )
+
+
+class TrackValues(NamedTuple):
+    """Readings of some tracks: which, at which row, what."""
+
+    tracks: pa.Int64Array
+    rows: pa.Int64Array
+    values: pa.DoubleArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerReadings:
+    """What was read at the moments that count.
+
+    Attributes:
+        moments: Kept scrapes that succeeded; the place is the row. Those of the active controller come once more, as
+            :data:`~reconciler.usage.samples.CONTROLLER`.
+        rows: The rows of each broker.
+        failed: Scrapes that failed, by broker.
+        tracks: Buckets on brokers; the place is their number.
+        occurrences: Where a track was named at all.
+        rates: In Kafka's own units per second.
+        throttles: Mean delays in ms; not a number = none was throttled.
+        totals: Of brokers, per second: rows and values by gauge's measure.
+        carry: For the day after.
+        surmised: Rows of moments that no ``up`` tells of.
+        contested: Broker ids that several brokers have, and the instances of these.
+    """
+
+    moments: tuple[ScrapeTime, ...]
+    rows: Mapping[str, range]
+    failed: Mapping[str, tuple[int, ...]]
+    tracks: tuple[BrokerBucket, ...]
+    occurrences: TrackValues
+    rates: TrackValues
+    throttles: TrackValues
+    totals: Mapping[Measure, tuple[pa.Int64Array, pa.DoubleArray]]
+    carry: DayCarryover
+    surmised: frozenset[int] = frozenset()
+    contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+_RATE_OF: Final = {
+    Measure.RATE_TOTAL: Measure.RATE,
+    Measure.BYTES_IN_TOTAL: Measure.BYTES_IN,
+    Measure.BYTES_OUT_TOTAL: Measure.BYTES_OUT,
+    Measure.REPLICATION_IN_TOTAL: Measure.REPLICATION_IN,
+    Measure.REPLICATION_OUT_TOTAL: Measure.REPLICATION_OUT,
+}
+_GAUGES: Final = (
+    Measure.BYTES_IN, Measure.BYTES_OUT, Measure.REPLICATION_IN, Measure.REPLICATION_OUT, Measure.REQUEST_IDLE,
+)  # fmt: skip
+
+
+def readings(
+    points: pa.Table, pace: Cadence, before: DayCarryover, tally: DropCounts
+) -> BrokerReadings:
+    """The readings of one cluster and day.
+
+    Args:
+        points: Its rows of ``point``, in any order, no two with one key.
+        pace: How often brokers are read.
+        before: What the day before left.
+        tally: Where everything that is not used is counted.
+    """
+    assigned = scrape_assignment.placed(points, pace.step_ms, tally)
+    lines = _BrokerSeries(assigned)
+    times = [moment.ts_ms for moment in assigned.scrapes.moments]
+    last: dict[tuple[str, BrokerBucket], tuple[int, float]] = {}
+
+    def counted(measure: Measure) -> tuple[TrackValues, TrackValues]:
+        """Rates, and growth, of the counters of a measure."""
+        these = lines.of(measure)
+        readings_before = {
+            number: before.counters[measure, track]
+            for number, track in enumerate(lines.tracks)
+            if (measure, track) in before.counters
+        }
+        measured_rates = counter_rates.rates(
+            *these, times=times, max_gap_ms=pace.max_gap_ms, before=readings_before, tally=tally
+        )
+        last.update(
+            ((measure, lines.tracks[track_number]), read)
+            for track_number, read in measured_rates.last.items()
+        )
+        return TrackValues(
+            measured_rates.series, measured_rates.rows, measured_rates.values
+        ), TrackValues(measured_rates.series, measured_rates.rows, measured_rates.grown)
+
+    totals = {
+        gauge: _either(counted(total)[0] if total else None, lines.of(gauge))
+        for gauge in _GAUGES
+        for total in (
+            next(
+                (counter_measure for counter_measure, rate in _RATE_OF.items() if rate is gauge),
+                None,
+            ),
+        )
+    }
+    rates = _either(counted(Measure.RATE_TOTAL)[0], lines.of(Measure.RATE))
+    throttles = _either(counted(Measure.THROTTLE_TOTAL)[1], lines.of(Measure.THROTTLE))
+    throne = _ActiveController(assigned, lines, rates, pace.step_ms)
+    occurrences = throne.moved(lines.bucket_points())
+    tally.add(DropReason.STANDBY_CONTROLLER, throne.passed_over)
+    track_numbers = pc.unique(occurrences.tracks).to_pylist()
+    return BrokerReadings(
+        moments=throne.moments,
+        rows=throne.rows,
+        failed=assigned.scrapes.failed,
+        tracks=throne.tracks,
+        occurrences=occurrences,
+        rates=throne.moved(rates),
+        throttles=throne.moved(throttles),
+        totals={
+            gauge: (total_values.rows, total_values.values)
+            for gauge, total_values in totals.items()
+        },
+        carry=DayCarryover(
+            last={broker: throne.moments[rows[-1]].ts_ms for broker, rows in throne.rows.items()},
+            tracks=frozenset(throne.tracks[track_number] for track_number in track_numbers),
+            counters=last,
+        ),
+        surmised=throne.surmised,
+        contested=assigned.scrapes.contested,
+    )
+
+
+def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
+    """Both; where a counter and a gauge tell the same, the counter comes first and counts."""
+    if first is None or not len(first.tracks):
+        return second
+    return TrackValues(
+        *(
+            pa.concat_arrays([first_column, its])
+            for first_column, its in zip(first, second, strict=True)
+        )
+    )
+
+
+class _BrokerSeries:
+    """Series of brokers: which track and measure each point has."""
+
+    def __init__(self, assigned: AssignedPoints) -> None:
+        moments = assigned.scrapes.moments
+        brokers = {broker: number for number, broker in enumerate(assigned.scrapes.rows)}
+        of_row = row_codes.integers([brokers[moment.broker] for moment in moments])
+        broker = of_row.take(assigned.rows)
+        lines = row_codes.coded([broker, *assigned.names])
+        texts = [column.take(lines.firsts).to_pylist() for column in assigned.names]
+        names = list(brokers)
+        numbers: dict[BrokerBucket, int] = {}
+        self._measures: list[str] = []
+        of_line: list[int] = []
+        for at, measure, kind, user, client_id, ip in zip(
+            broker.take(lines.firsts).to_pylist(), *texts, strict=True
+        ):
+            bucket = bucket_of(user, client_id, ip)
+            group = bucket.kind if kind else GroupKind.NONE
+            track = BrokerBucket(
+                kind, group.value, bucket.user, bucket.client_id, bucket.ip, names[at]
+            )
+            self._measures.append(measure)
+            of_line.append(numbers.setdefault(track, len(numbers)))
+        self.tracks = tuple(numbers)
+        self._lines = lines.codes
+        self._rows, self._values = assigned.rows, assigned.values
+        self._tracks = row_codes.integers(of_line).take(lines.codes)
+
+    def of(self, measure: Measure) -> TrackValues:
+        """The points of a measure."""
+        return self._select([name == measure for name in self._measures])
+
+    def bucket_points(self) -> TrackValues:
+        """All points of buckets."""
+        of_bucket = [name not in _OF_BROKER for name in self._measures]
+        return self._select(of_bucket)
+
+    def _select(self, is_selected: Sequence[bool]) -> TrackValues:
+        if all(is_selected):
+            return TrackValues(self._tracks, self._rows, self._values)
+        mask = pa.array(is_selected, pa.bool_()).take(self._lines)
+        return TrackValues(
+            *(column.filter(mask) for column in (self._tracks, self._rows, self._values))
+        )
+
+
+_OF_BROKER: Final = frozenset(
+    str(measure) for measure in (*_GAUGES, *_RATE_OF) if measure is not Measure.RATE_TOTAL
+)
+
+
+class _ActiveController:
+    """Moves the mutations of the active controller to a broker of their own, and drops those of the others."""
+
+    def __init__(
+        self, assigned: AssignedPoints, lines: _BrokerSeries, rates: TrackValues, step_ms: int
+    ) -> None:
+        scrapes = assigned.scrapes
+        self.moments, self.rows, self.tracks = scrapes.moments, dict(scrapes.rows), lines.tracks
+        self.passed_over = 0
+        self.surmised = scrapes.surmised
+        mutation = QuotaType.CONTROLLER_MUTATION.value
+        self._moves = [track.quota_type == mutation for track in lines.tracks]
+        if not any(self._moves):
+            return
+        times = [moment.ts_ms for moment in scrapes.moments]
+        nodes = sorted({track.broker for track in lines.tracks if track.quota_type == mutation})
+        order = active_controller.reign(
+            active_controller.sights(
+                self._totals(rates), {node: scrapes.rows[node] for node in nodes}, times
+            ),
+            step_ms,
+        )
+        begin = len(self.moments)
+        self.moments += tuple(ScrapeTime(CONTROLLER, times[row]) for row in order)
+        self.rows[CONTROLLER] = range(begin, begin + len(order))
+        new_row = {row: begin + at for at, row in enumerate(order)}
+        self.surmised |= {new for row, new in new_row.items() if row in scrapes.surmised}
+        self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
+        numbers = {track: number for number, track in enumerate(lines.tracks)}
+        moved_tracks = []
+        for track, moves in zip(lines.tracks, self._moves, strict=True):
+            target = track._replace(broker=CONTROLLER) if moves else track
+            moved_tracks.append(numbers.setdefault(target, len(numbers)))
+        self.tracks = tuple(numbers)
+        self._track = row_codes.integers(moved_tracks)
+
+    def moved(self, values: TrackValues) -> TrackValues:
+        """The readings with those of the active controller as the cluster's."""
+        if not any(self._moves):
+            return values
+        moves = pa.array(self._moves, pa.bool_()).take(values.tracks)
+        rows = pc.if_else(moves, self._row.take(values.rows), values.rows)
+        stays = pc.is_valid(rows)
+        self.passed_over = max(self.passed_over, len(rows) - row_codes.count(stays))
+        columns = (self._track.take(values.tracks), rows, values.values)
+        return TrackValues(*(column.filter(stays) for column in columns))
+
+    def _totals(self, rates: TrackValues) -> dict[int, float]:
+        mask = pa.array(self._moves, pa.bool_()).take(rates.tracks)
+        table = pa.table({"row": rates.rows.filter(mask), "value": rates.values.filter(mask)})
+        table = table.filter(pc.is_finite(table["value"]))
+        summed = table.group_by("row", use_threads=False).aggregate([("value", "sum")])
+        return dict(zip(summed["row"].to_pylist(), summed["value_sum"].to_pylist(), strict=True))

@@ -1,0 +1,219 @@
+"""Which samples record less than their clients wanted, for whole columns of samples.
+
+Column form of :func:`reconciler.usage.demand_bounds.censored`; a law holds the two together.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest.assembly.broker_readings import BrokerBucket
+from reconciler.evidence.ingest.assembly.limit_history import (
+    Covering,
+    LimitHistory,
+    RequestQuotaCover,
+    UnknownLimit,
+    may_share,
+)
+from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.usage.samples import Censored, QuotaType
+from reconciler.usage.tags import Bucket
+
+_UNLIMITED: Final = 0
+_LIMITED: Final = 1
+_UNSEEN: Final = 2
+_CHANGED: Final = 3
+
+_NEVER: Final = 0
+_KEYED: Final = 1
+_UNTOLD: Final = 2
+
+_UNDER_REQUEST: Final = frozenset(
+    {QuotaType.PRODUCE.value, QuotaType.FETCH.value, QuotaType.CONTROLLER_MUTATION.value}
+)
+"""Types whose clients a request quota may hold back, too."""
+
+
+def censored(
+    samples: SampleGrid, times: Sequence[int], limits: LimitHistory, tally: DropCounts
+) -> pa.Array:
+    """``no``, ``yes`` or ``unknown`` for each sample.
+
+    Args:
+        samples: The samples.
+        times: Milliseconds of all rows.
+        limits: In force, as far as looks tell.
+        tally: Where samples with limits in doubt are counted.
+    """
+    spans = sorted({limits.at(ts) for ts in times})
+    place = {span: number for number, span in enumerate(spans)}
+    of_row = row_codes.integers([place[limits.at(ts)] for ts in times])
+    case = row_codes.paired(samples.number, of_row.take(samples.rows), max(1, len(spans)))
+    limit_states = [_limit(limits, span, track) for track in samples.tracks for span in spans]
+    state = pa.array([limit_state for limit_state, _ in limit_states], pa.int8()).take(case)
+    limit = row_codes.integers([units for _, units in limit_states]).take(case)
+    near = pc.and_(
+        pc.equal(state, _LIMITED),
+        pc.greater_equal(pc.multiply(samples.units, 10), pc.multiply(limit, 9)),
+    )
+    throttle = samples.throttles
+    throttled = row_codes.sure(pc.greater(throttle, 0))
+    untold = pc.is_null(throttle)
+    # A consumer that is held back need not come near its limit.
+    fetch = pa.array([track.quota_type == QuotaType.FETCH for track in samples.tracks], pa.bool_())
+    far = pc.and_(fetch.take(samples.number), pc.equal(state, _LIMITED))
+    is_throttled, maybe = _RequestCensoring(samples, limits, spans, of_row).columns(case)
+    changed, unseen = pc.equal(state, _CHANGED), pc.equal(state, _UNSEEN)
+    yes = pc.or_(is_throttled, pc.and_(near, throttled))
+    doubtful = pc.or_(near, unseen)
+    lingers = pc.and_(doubtful, pc.or_(untold, throttled))
+    unknown = pc.or_(pc.or_(maybe, changed), pc.or_(pc.and_(far, throttled), lingers))
+    read = samples.read
+    tally.add(DropReason.QUOTA_CHANGED, row_codes.count(pc.and_(changed, read)))
+    tally.add(DropReason.QUOTA_UNKNOWN, row_codes.count(pc.and_(unseen, read)))
+    words = pa.array(
+        [censored_state.value for censored_state in (Censored.NO, Censored.UNKNOWN, Censored.YES)]
+    )
+    rank = pc.if_else(yes, 2, pc.if_else(unknown, 1, 0))
+    indices = pc.if_else(read, rank, 0).cast(pa.int8())
+    return pa.DictionaryArray.from_arrays(indices, words)
+
+
+def _limit(limits: LimitHistory, span: int, track: BrokerBucket) -> tuple[int, int]:
+    match limits.limit(span, QuotaType(track.quota_type), track.bucket):
+        case None:
+            return _UNLIMITED, 0
+        case UnknownLimit.UNSEEN:
+            return _UNSEEN, 0
+        case UnknownLimit.CHANGED:
+            return _CHANGED, 0
+        case int() as units:
+            return _LIMITED, units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RequestThrottling:
+    """When a request bucket of a broker was throttled, and when that was not recorded."""
+
+    bucket: Bucket
+    throttled: pa.Int64Array
+    untold: pa.Int64Array
+
+
+class _RequestCensoring:
+    """Which samples are of clients that a request quota held back at that moment on that broker."""
+
+    def __init__(
+        self, samples: SampleGrid, limits: LimitHistory, spans: Sequence[int], of_row: pa.Int64Array
+    ) -> None:
+        self._samples, self._limits, self._spans = samples, limits, spans
+        self._of_row = of_row
+        self._held = _request_throttling(samples)
+        self._yes: list[pa.Array] = []
+        self._maybe: list[pa.Array] = []
+
+    def columns(self, case: pa.Int64Array) -> tuple[pa.Array, pa.Array]:
+        """Whether the request quota held them back, and whether that cannot be told."""
+        modes = [
+            self._mode(number, track, at, span)
+            for number, track in enumerate(self._samples.tracks)
+            for at, span in enumerate(self._spans)
+        ]
+        untold = pc.equal(pa.array(modes, pa.int8()).take(case), _UNTOLD)
+        if not self._yes and not self._maybe:
+            return pa.repeat(pa.scalar(value=False), len(case)), untold
+        keys, empty = self._samples.keys(), row_codes.integers([])
+        yes = pc.is_in(keys, value_set=pa.concat_arrays([empty, *self._yes]))
+        maybe = pc.is_in(keys, value_set=pa.concat_arrays([empty, *self._maybe]))
+        return yes, pc.or_(untold, maybe)
+
+    def _mode(self, number: int, track: BrokerBucket, at: int, span: int) -> int:
+        if track.quota_type not in _UNDER_REQUEST:
+            return _NEVER
+        covering = self._limits.request(span, track.bucket)
+        if covering is RequestQuotaCover.NONE:
+            return _NEVER
+        throttling_by_bucket = self._held.get(track.broker)
+        if throttling_by_bucket is None or isinstance(covering, UnknownLimit):
+            return _UNTOLD  # it is not recorded, or not known, what request quotas did
+        self._keyed(number, at, covering, throttling_by_bucket)
+        return _KEYED
+
+    def _keyed(
+        self,
+        number: int,
+        at: int,
+        covering: Covering,
+        throttling_by_bucket: Mapping[Bucket, _RequestThrottling],
+    ) -> None:
+        if isinstance(covering, Bucket):
+            throttling = throttling_by_bucket.get(covering)
+            if throttling is not None:
+                self._add(self._yes, number, at, [throttling.throttled])
+                self._add(self._maybe, number, at, [throttling.untold])
+            return
+        bucket = self._samples.tracks[number].bucket
+        near = [
+            throttling
+            for throttling in throttling_by_bucket.values()
+            if (len(throttling.throttled) or len(throttling.untold))
+            and may_share(throttling.bucket, bucket)
+        ]
+        self._add(
+            self._maybe,
+            number,
+            at,
+            [rows for throttling in near for rows in (throttling.throttled, throttling.untold)],
+        )
+
+    def _add(self, to: list[pa.Array], number: int, at: int, rows: Iterable[pa.Int64Array]) -> None:
+        nonempty_rows = [row_array for row_array in rows if len(row_array)]
+        if not nonempty_rows:
+            return
+        distinct = pc.unique(pa.concat_arrays(nonempty_rows))
+        if len(self._spans) > 1:
+            distinct = distinct.filter(pc.equal(self._of_row.take(distinct), at))
+        to.append(pc.add(distinct, number * self._samples.size))
+
+
+def _request_throttling(samples: SampleGrid) -> dict[str, dict[Bucket, _RequestThrottling]]:
+    """The request buckets of each broker that records how request quotas throttle."""
+    throttling_by_broker: dict[str, dict[Bucket, _RequestThrottling]] = {}
+    of_request = [
+        number
+        for number, track in enumerate(samples.tracks)
+        if track.quota_type == QuotaType.REQUEST
+    ]
+    if not of_request:
+        return throttling_by_broker
+    is_request = pc.is_in(samples.number, value_set=row_codes.integers(of_request))
+    number, rows = samples.number.filter(is_request), samples.rows.filter(is_request)
+    throttle, read = samples.throttles.filter(is_request), samples.read.filter(is_request)
+    hot = _by_number(number, rows, row_codes.sure(pc.greater(throttle, 0)))
+    untold = _by_number(number, rows, pc.is_null(throttle))
+    recorded = set(pc.unique(number.filter(pc.and_(read, pc.is_valid(throttle)))).to_pylist())
+    brokers = {samples.tracks[track_number].broker for track_number in recorded}
+    none = row_codes.integers([])
+    for track_number in of_request:
+        track = samples.tracks[track_number]
+        if track.broker in brokers:
+            throttling_by_broker.setdefault(track.broker, {})[track.bucket] = _RequestThrottling(
+                bucket=track.bucket,
+                throttled=hot.get(track_number, none),
+                untold=untold.get(track_number, none),
+            )
+    return throttling_by_broker
+
+
+def _by_number(number: pa.Array, rows: pa.Array, mask: pa.Array) -> dict[int, pa.Int64Array]:
+    rows_by_number: dict[int, list[int]] = {}
+    for key, row in zip(
+        number.filter(mask).to_pylist(), rows.filter(mask).to_pylist(), strict=True
+    ):
+        rows_by_number.setdefault(key, []).append(row)
+    return {key: row_codes.integers(row_numbers) for key, row_numbers in rows_by_number.items()}

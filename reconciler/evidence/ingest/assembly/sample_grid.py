@@ -1,0 +1,302 @@
+"""Every moment at which something is known of a bucket: what was read, and zero where the broker answered without it.
+
+Column form of :func:`reconciler.usage.series.filled` and :func:`reconciler.usage.series.timed`; a law holds them together.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest.assembly.broker_readings import (
+    BrokerBucket,
+    BrokerReadings,
+    DayCarryover,
+    TrackValues,
+)
+from reconciler.evidence.ingest.assembly.limit_history import LimitHistory
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.usage.samples import MAX_UNITS, SCALE, Cadence, QuotaType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleGrid:
+    """Samples but for their censoring, sorted by track and time.
+
+    Attributes:
+        tracks: The buckets on brokers, sorted; those that the day before named come in, too.
+        number: The track of each sample.
+        rows: Its moment.
+        spans: The time that it stands for, in ms.
+        units: Its rate.
+        throttles: Mean delay in ms; null = not recorded.
+        read: Whether it was read, and not filled.
+        size: How many rows there are: ``number * size + row`` is a key.
+    """
+
+    tracks: tuple[BrokerBucket, ...]
+    number: pa.Int64Array
+    rows: pa.Int64Array
+    spans: pa.Int64Array
+    units: pa.Int64Array
+    throttles: pa.Int64Array
+    read: pa.BooleanArray
+    size: int
+
+    def keys(self) -> pa.Int64Array:
+        """One number per sample."""
+        return row_codes.paired(self.number, self.rows, self.size)
+
+
+def grid(
+    day_readings: BrokerReadings,
+    before: DayCarryover,
+    limits: LimitHistory,
+    pace: Cadence,
+    tally: DropCounts,
+) -> SampleGrid:
+    """The samples of a day.
+
+    A bucket is known from its first mention on that day, or from midnight if the day before named it on that broker.
+    From then on every kept scrape that succeeded says something of it: nothing used where it is not named. But
+    only if the broker measured: the looks around it saw a limit of the type, or it named some other bucket of the
+    type. Where a look says that there was no limit, it must have shown some use: newer brokers stop counting when the
+    last limit of a type goes (KAFKA-19282), and their series then stand at zero for an hour.
+
+    Where there is no ``up``, a single moment without the bucket is no silence: its series may only have come late.
+
+    Args:
+        day_readings: What was read.
+        before: What the day before left.
+        limits: In force, as far as looks tell.
+        pace: How often brokers are read.
+        tally: Where what is filled, cut or left out is counted.
+    """
+    tracks = tuple(
+        sorted(
+            {
+                *day_readings.carry.tracks,
+                *(track for track in before.tracks if track.broker in day_readings.rows),
+            }
+        )
+    )
+    size = max(1, len(day_readings.moments))
+    place = {track: number for number, track in enumerate(tracks)}
+    renumber = pa.array([place.get(track) for track in day_readings.tracks], pa.int64())
+
+    def keys_of(values: TrackValues) -> pa.Int64Array:
+        return row_codes.paired(renumber.take(values.tracks), values.rows, size)
+
+    named_keys = keys_of(day_readings.occurrences)
+    firsts = _firsts(day_readings, renumber)
+    bases = _MeasuredRows(day_readings, limits, tally)
+    numbers: list[pa.Array] = []
+    stretches: list[pa.Array] = []
+    for number, track in enumerate(tracks):
+        begin = day_readings.rows[track.broker].start if track in before.tracks else firsts[number]
+        rows = bases.rows(track, begin)
+        numbers.append(pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
+        stretches.append(rows)
+    empty = row_codes.integers([])
+    number, row = pa.concat_arrays([empty, *numbers]), pa.concat_arrays([empty, *stretches])
+    key = row_codes.paired(number, row, size)
+    scales = pa.array([float(SCALE[QuotaType(track.quota_type)]) for track in tracks], pa.float64())
+    rate = day_readings.rates.values.take(pc.index_in(key, value_set=keys_of(day_readings.rates)))
+    is_named = pc.is_in(key, value_set=named_keys)
+    late = _late(day_readings, number, row, is_named)
+    scale = scales.take(number)
+    units = row_codes.units(rate, scale, MAX_UNITS)
+    absent = pc.and_not(pc.invert(is_named), late)
+    usable = pc.or_(absent, pc.is_valid(units))
+    tally.add(DropReason.FILLED, row_codes.count(absent))
+    tally.add(DropReason.MAYBE_LATE, row_codes.count(late))
+    tally.add(DropReason.RATE_NOT_A_NUMBER, row_codes.count(pc.is_nan(rate)))
+    tally.add(DropReason.RATE_BELOW_ZERO, row_codes.count(pc.less(rate, 0.0)))
+    tally.add(
+        DropReason.RATE_CLAMPED,
+        row_codes.count(pc.greater(pc.multiply(rate, scale), float(MAX_UNITS))),
+    )
+    delay = day_readings.throttles.values.take(
+        pc.index_in(key, value_set=keys_of(day_readings.throttles))
+    )
+    throttle = pc.if_else(absent, 0, _delays(delay))
+    number, row = number.filter(usable), row.filter(usable)
+    return SampleGrid(
+        tracks=tracks,
+        number=number,
+        rows=row,
+        spans=_spans(day_readings, tracks, number, row, before=before, pace=pace),
+        units=pc.fill_null(units, 0).filter(usable),
+        throttles=throttle.filter(usable),
+        read=is_named.filter(usable),
+        size=size,
+    )
+
+
+def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, int]:
+    """The first row at which each track was named."""
+    table = pa.table(
+        {
+            "track": renumber.take(day_readings.occurrences.tracks),
+            "row": day_readings.occurrences.rows,
+        }
+    )
+    least = table.group_by("track", use_threads=False).aggregate([("row", "min")])
+    return dict(zip(least["track"].to_pylist(), least["row_min"].to_pylist(), strict=True))
+
+
+def _late(
+    day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
+) -> pa.BooleanArray:
+    """Single moments without a bucket, where only points tell when the broker answered."""
+    if not day_readings.surmised:
+        return pa.repeat(pa.scalar(value=False), len(row))
+    surmised = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.surmised)))
+    named_neighbours = []
+    for way in (1, -1):
+        ordered_numbers, its = number[::way], is_named[::way]
+        is_same_track = row_codes.sure(
+            pc.equal(ordered_numbers, row_codes.shifted(ordered_numbers))
+        )
+        named_neighbours.append(pc.if_else(is_same_track, row_codes.shifted(its), True)[::way])  # noqa: FBT003 - a column's value
+    return pc.and_(pc.and_not(surmised, is_named), pc.and_(*named_neighbours))
+
+
+def _delays(values: pa.Array) -> pa.Int64Array:
+    """Whole ms: not a number is 0 (no request was throttled), and a delay that rounds to 0 is still one."""
+    known_delays = pc.if_else(pc.is_nan(values), 0.0, values)
+    cut = pc.min_element_wise(known_delays, pa.scalar(float(MAX_UNITS)), skip_nulls=False)
+    least = pc.if_else(pc.greater(cut, 0.0), pc.max_element_wise(cut, 1.0, skip_nulls=False), 0.0)
+    return row_codes.half_up(least)
+
+
+def _spans(
+    day_readings: BrokerReadings,
+    tracks: Sequence[BrokerBucket],
+    number: pa.Array,
+    row: pa.Array,
+    *,
+    before: DayCarryover,
+    pace: Cadence,
+) -> pa.Int64Array:
+    ts = row_codes.integers([moment.ts_ms for moment in day_readings.moments]).take(row)
+    carried = [
+        before.last.get(track.broker) if track in before.tracks else None for track in tracks
+    ]
+    is_same_track = row_codes.sure(pc.equal(number, row_codes.shifted(number)))
+    old = pc.if_else(
+        is_same_track, row_codes.shifted(ts), pa.array(carried, pa.int64()).take(number)
+    )
+    distance = pc.subtract(ts, old)
+    close = row_codes.sure(pc.less_equal(distance, pace.max_gap_ms))
+    return pc.if_else(close, distance, pace.step_ms)
+
+
+class _MeasuredRows:
+    """The rows at which each type was measured on each broker."""
+
+    def __init__(
+        self, day_readings: BrokerReadings, limits: LimitHistory, tally: DropCounts
+    ) -> None:
+        self._found, self._limits, self._tally = day_readings, limits, tally
+        self._span = [limits.at(moment.ts_ms) for moment in day_readings.moments]
+        self._named: dict[tuple[str, str], set[int]] = {}
+        self._used: dict[tuple[str, str], set[int]] = {}
+        self._of_track: dict[BrokerBucket, set[int]] = {}
+        self._used_track: dict[BrokerBucket, set[int]] = {}
+        self._known: dict[tuple[str, str], tuple[list[int], pa.Int64Array]] = {}
+        kinds = sorted({(track.broker, track.quota_type) for track in day_readings.tracks})
+        kind_of = row_codes.integers(
+            [kinds.index((track.broker, track.quota_type)) for track in day_readings.tracks]
+        )
+        size = max(1, len(day_readings.moments))
+        busy = _busy(day_readings.rates)
+        for values, rows_by_kind in ((day_readings.occurrences, self._named), (busy, self._used)):
+            pairs = row_codes.paired(kind_of.take(values.tracks), values.rows, size)
+            for pair in pc.unique(pairs).to_pylist():
+                kind, row = divmod(pair, size)
+                rows_by_kind.setdefault(kinds[kind], set()).add(row)
+        of_ip = [
+            number
+            for number, track in enumerate(day_readings.tracks)
+            if track.quota_type == QuotaType.IP
+        ]
+        if of_ip:
+            self._ips(day_readings.occurrences, of_ip, self._of_track)
+            self._ips(busy, of_ip, self._used_track)
+
+    def rows(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
+        """The rows from ``begin`` on at which a bucket would have been named, had it used anything."""
+        if track.quota_type == QuotaType.IP:
+            return self._of_ip(track, begin)
+        kind = (track.broker, track.quota_type)
+        cached = self._known.get(kind)
+        if cached is None:
+            cached = self._measured(*kind)
+            self._known[kind] = cached
+        rows, column = cached
+        at = bisect_left(rows, begin)
+        missed = self._found.rows[track.broker].stop - begin - (len(rows) - at)
+        self._tally.add(DropReason.NOT_MEASURED, missed)
+        return column.slice(at)
+
+    def _measured(self, broker: str, kind: str) -> tuple[list[int], pa.Int64Array]:
+        named_rows = self._named.get((broker, kind), set())
+        used = self._used.get((broker, kind), set())
+        is_measured_by_span = {
+            span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)
+        }
+        rows = [
+            row
+            for row in self._found.rows[broker]
+            if self._is_known(row, is_measured_by_span, named_rows, used)
+        ]
+        return rows, row_codes.integers(rows)
+
+    def _is_known(
+        self,
+        row: int,
+        is_measured_by_span: Mapping[int, bool | None],
+        named_rows: set[int],
+        used: set[int],
+    ) -> bool:
+        """Whether a zero at a row would be one, by what looks say of its time; ``None`` = nobody looked."""
+        is_measured = is_measured_by_span[self._span[row]]
+        return is_measured or row in (named_rows if is_measured is None else used)
+
+    def _ips(
+        self, values: TrackValues, of_ip: Sequence[int], rows_by_track: dict[BrokerBucket, set[int]]
+    ) -> None:
+        mask = pc.is_in(values.tracks, value_set=row_codes.integers(of_ip))
+        for number, row in zip(
+            values.tracks.filter(mask).to_pylist(),
+            values.rows.filter(mask).to_pylist(),
+            strict=True,
+        ):
+            rows_by_track.setdefault(self._found.tracks[number], set()).add(row)
+
+    def _of_ip(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
+        """An address is counted only while it has a limit of its own or the default's."""
+        named_rows = self._of_track.get(track, set())
+        used = self._used_track.get(track, set())
+        is_counted_by_span = {
+            span: self._limits.is_ip_counted(span, track.bucket) for span in set(self._span)
+        }
+        rows = [
+            row
+            for row in range(begin, self._found.rows[track.broker].stop)
+            if self._is_known(row, is_counted_by_span, named_rows, used)
+        ]
+        self._tally.add(
+            DropReason.NOT_MEASURED, self._found.rows[track.broker].stop - begin - len(rows)
+        )
+        return row_codes.integers(rows)
+
+
+def _busy(rates: TrackValues) -> TrackValues:
+    """Those rates that are above zero."""
+    mask = row_codes.sure(pc.greater(rates.values, 0.0))
+    return TrackValues(*(column.filter(mask) for column in rates))

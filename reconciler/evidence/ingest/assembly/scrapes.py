@@ -1,0 +1,313 @@
+"""Which scrapes of a day count: the broker of each, one replica per broker and hour, none sooner than the window is over."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from reconciler.evidence.ingest.assembly.broker_identities import BrokerIdentities
+from reconciler.evidence.ingest.dialects.targets import SampleOrigin
+from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.usage.samples import LEAST_STEP_MS
+from reconciler.usage.series import thinned
+
+HOUR_MS: Final = 3_600_000
+
+
+LIVE_MS: Final = 300_000
+"""Two instances that answer side by side for longer are both alive: a series that is gone goes on for so long in range queries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapeSlot:
+    """Where the points of one scrape belong.
+
+    Attributes:
+        row: The kept moment of a broker (:attr:`DayScrapes.moments`); ``None`` = none.
+        fate: Why it is none, or what is odd about it; ``None`` = nothing.
+        spare: The kept moment that it would be, were its series not seen by the chosen replica.
+    """
+
+    row: int | None = None
+    fate: DropReason | None = None
+    spare: int | None = None
+
+
+class ScrapeTime(NamedTuple):
+    """A scrape of a broker that counts."""
+
+    broker: str
+    ts_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayScrapes:
+    """The scrapes of all brokers on one day.
+
+    Attributes:
+        moments: Kept scrapes that succeeded, sorted by broker and time; the place in this list is the *row* of a moment.
+        rows: The rows of each broker, ascending.
+        failed: Scrapes that failed and are not beside one that succeeded, by broker, ascending.
+        places: Where the points of each scrape belong.
+        surmised: Rows of moments that no ``up`` tells of: some point was there.
+        contested: Broker ids that several brokers have, and the instances of these.
+    """
+
+    moments: tuple[ScrapeTime, ...]
+    rows: Mapping[str, range]
+    failed: Mapping[str, tuple[int, ...]]
+    places: Mapping[tuple[SampleOrigin, int], ScrapeSlot]
+    surmised: frozenset[int] = frozenset()
+    contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+@dataclass(slots=True)
+class _OriginHour:
+    """What one origin saw of a broker within an hour."""
+
+    answered: list[int] = field(default_factory=list[int])
+    failed: list[int] = field(default_factory=list[int])
+
+
+def select_scrapes(
+    up_by_origin: Mapping[SampleOrigin, Mapping[int, bool]],
+    read: Mapping[SampleOrigin, Iterable[int]],
+    identities: BrokerIdentities,
+    step_ms: int,
+    *,
+    surmised: Collection[SampleOrigin],
+    alike: Callable[[SampleOrigin, SampleOrigin, int], bool | None],
+) -> DayScrapes:
+    """The scrapes that count.
+
+    Args:
+        up_by_origin: When each origin was scraped, and whether it answered.
+        read: When each origin has points of use or of the broker.
+        identities: Who the targets are.
+        step_ms: Usual distance of two scrapes; points within half of it belong to a scrape.
+        surmised: Origins of which only their points tell when they answered.
+        alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by what
+            they recorded; ``None`` = nothing that could be compared.
+    """
+    hours: dict[tuple[str, int], dict[SampleOrigin, _OriginHour]] = {}
+    unknown: dict[tuple[SampleOrigin, int], DropReason] = {}
+    for origin, scrapes in up_by_origin.items():
+        for ts, up in scrapes.items():
+            broker = identities.of(origin.target, ts)
+            if isinstance(broker, DropReason):
+                unknown[origin, ts] = broker
+                continue
+            hour = hours.setdefault((broker, ts // HOUR_MS), {}).setdefault(origin, _OriginHour())
+            (hour.answered if up else hour.failed).append(ts)
+    contested = _contested(hours, alike)
+    answered: dict[str, list[int]] = {}
+    failed: dict[str, list[int]] = {}
+    dropped: dict[tuple[SampleOrigin, int], DropReason] = {}
+    guessed: set[ScrapeTime] = set()
+    for (broker, _), everybody in hours.items():
+        rivals = contested.get(broker, frozenset())
+        hours_by_origin = {
+            origin: origin_hour
+            for origin, origin_hour in everybody.items()
+            if origin.target.instance not in rivals
+        }
+        selected_origins = _select_origins(hours_by_origin)
+        for origin, origin_hour in everybody.items():
+            if origin in selected_origins:
+                answered.setdefault(broker, []).extend(origin_hour.answered)
+                failed.setdefault(broker, []).extend(origin_hour.failed)
+                if origin in surmised:
+                    guessed.update(ScrapeTime(broker, ts) for ts in origin_hour.answered)
+            else:
+                twin = any(
+                    selected_origin.target == origin.target for selected_origin in selected_origins
+                )
+                fate = DropReason.OTHER_REPLICA if twin else DropReason.OTHER_INSTANCE
+                fate = fate if origin in hours_by_origin else DropReason.TWO_BROKERS
+                dropped.update(((origin, ts), fate) for ts in origin_hour.answered)
+    moments, rows = _moment_rows(answered)
+    placing = _SlotFinder(
+        moments,
+        rows,
+        up_by_origin=up_by_origin,
+        unknown=unknown,
+        dropped=dropped,
+        identities=identities,
+        step_ms=step_ms,
+    )
+    return DayScrapes(
+        moments=moments,
+        rows=rows,
+        failed={
+            broker: _apart(
+                sorted(set(failed_times)), [moments[row].ts_ms for row in rows.get(broker, ())]
+            )
+            for broker, failed_times in failed.items()
+        },
+        places={
+            (origin, ts): placing.of(origin, ts) for origin, times in read.items() for ts in times
+        },
+        surmised=frozenset(row for row, moment in enumerate(moments) if moment in guessed),
+        contested={broker: tuple(sorted(instances)) for broker, instances in contested.items()},
+    )
+
+
+def _contested(
+    hours: Mapping[tuple[str, int], Mapping[SampleOrigin, _OriginHour]],
+    alike: Callable[[SampleOrigin, SampleOrigin, int], bool | None],
+) -> dict[str, frozenset[str]]:
+    """Instances that cannot be the one broker whose id they have, by id.
+
+    Two clusters that no label tells apart, or an exporter that gives every broker the same id, would otherwise be
+    mixed into one. They are alive side by side and their series are not alike. One broker may be scraped under two
+    names; under three hardly.
+    """
+    contested_brokers: dict[str, frozenset[str]] = {}
+    for (broker, hour), origin_hours in hours.items():
+        spans = {
+            origin: (min(of.answered), max(of.answered))
+            for origin, of in origin_hours.items()
+            if of.answered
+        }
+        names: set[str] = set()
+        unlike: set[str] = set()
+        for first, second in combinations(sorted(spans), 2):
+            both = {first.target.instance, second.target.instance}
+            together = min(spans[first][1], spans[second][1]) - max(
+                spans[first][0], spans[second][0]
+            )
+            if len(both) < 2 or together < LIVE_MS:
+                continue
+            is_alike = alike(first, second, hour)
+            if is_alike is not None:
+                names |= both
+                unlike |= set() if is_alike else both
+        rivals = names if len(names) > 2 else unlike
+        if rivals:
+            contested_brokers[broker] = contested_brokers.get(broker, frozenset()) | rivals
+    return contested_brokers
+
+
+def _select_origins(hours_by_origin: Mapping[SampleOrigin, _OriginHour]) -> set[SampleOrigin]:
+    """The origins whose scrapes count in an hour: the one that saw most, and others that do not overlap it.
+
+    Replicas overlap for the whole hour. An instance that was replaced does not: its successor begins when it ended.
+    """
+    order = sorted(
+        hours_by_origin,
+        key=lambda origin: (
+            -len(hours_by_origin[origin].answered),
+            -len(hours_by_origin[origin].failed),
+            origin,
+        ),
+    )
+    spans: list[tuple[int, int]] = []
+    selected_origins: set[SampleOrigin] = set()
+    for origin in order:
+        times = hours_by_origin[origin].answered
+        if not times:
+            if not selected_origins:
+                selected_origins.add(origin)
+            break
+        begin, end = min(times), max(times)
+        if all(end < other_begin or other_end < begin for other_begin, other_end in spans):
+            spans.append((begin, end))
+            selected_origins.add(origin)
+    return selected_origins
+
+
+def _moment_rows(
+    answered: Mapping[str, Sequence[int]],
+) -> tuple[tuple[ScrapeTime, ...], dict[str, range]]:
+    moments: list[ScrapeTime] = []
+    rows: dict[str, range] = {}
+    for broker in sorted(answered):
+        begin = len(moments)
+        moments.extend(ScrapeTime(broker, ts) for ts in thinned(sorted(set(answered[broker]))))
+        if len(moments) > begin:
+            rows[broker] = range(begin, len(moments))
+    return tuple(moments), rows
+
+
+def _apart(times: Sequence[int], reference_times: Sequence[int]) -> tuple[int, ...]:
+    """Those of ``times`` that stand clear of each other and of all ``reference_times``, as thinning does it."""
+    return tuple(
+        ts
+        for ts in thinned(times)
+        if (near := _nearest(reference_times, ts)) is None or abs(near - ts) >= LEAST_STEP_MS
+    )
+
+
+def _nearest(times: Sequence[int], ts: int) -> int | None:
+    at = bisect_left(times, ts)
+    return min(
+        times[max(0, at - 1) : at + 1],
+        key=lambda candidate_ts: abs(candidate_ts - ts),
+        default=None,
+    )
+
+
+class _SlotFinder:
+    """Finds the place of a scrape's points."""
+
+    def __init__(
+        self,
+        moments: Sequence[ScrapeTime],
+        rows: Mapping[str, range],
+        *,
+        up_by_origin: Mapping[SampleOrigin, Mapping[int, bool]],
+        unknown: Mapping[tuple[SampleOrigin, int], DropReason],
+        dropped: Mapping[tuple[SampleOrigin, int], DropReason],
+        identities: BrokerIdentities,
+        step_ms: int,
+    ) -> None:
+        self._row = {moment: row for row, moment in enumerate(moments)}
+        self._kept = {
+            broker: [moments[row].ts_ms for row in row_range] for broker, row_range in rows.items()
+        }
+        self._answers = {
+            origin: sorted(ts for ts, up in scrapes.items() if up)
+            for origin, scrapes in up_by_origin.items()
+        }
+        self._asked = up_by_origin
+        self._unknown = unknown
+        self._dropped = dropped
+        self._identities = identities
+        self._reach = step_ms // 2
+
+    def of(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
+        up = self._asked.get(origin, {}).get(ts)
+        if up is None:
+            return self._beside(origin, ts)
+        unknown = self._unknown.get((origin, ts))
+        if unknown is not None:
+            return ScrapeSlot(fate=unknown)
+        return self._at(origin, ts) if up else ScrapeSlot(fate=DropReason.SCRAPE_FAILED)
+
+    def _beside(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
+        """Points with times of their own: they belong to the scrape that is near."""
+        broker_id = self._identities.of(origin.target, ts)
+        if isinstance(broker_id, DropReason):
+            return ScrapeSlot(fate=broker_id)
+        near = _nearest(self._answers.get(origin, ()), ts)
+        if near is None or abs(near - ts) > self._reach or (origin, near) in self._unknown:
+            return ScrapeSlot(fate=DropReason.UNALIGNED)
+        place = self._at(origin, near)
+        return ScrapeSlot(
+            row=place.row,
+            fate=place.fate or (None if place.row is None else DropReason.SNAPPED),
+            spare=place.spare,
+        )
+
+    def _at(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
+        broker = self._identities.of(origin.target, ts)
+        assert isinstance(broker, str)  # noqa: S101 - unknown ones were sorted out before
+        fate = self._dropped.get((origin, ts))
+        if fate is not None:
+            near = _nearest(self._kept.get(broker, ()), ts)
+            is_near = near is not None and abs(near - ts) <= self._reach
+            spare = self._row[ScrapeTime(broker, near)] if near is not None and is_near else None
+            return ScrapeSlot(fate=fate, spare=spare)
+        row = self._row.get(ScrapeTime(broker, ts))
+        return ScrapeSlot(row=row, fate=None if row is not None else DropReason.THINNED)

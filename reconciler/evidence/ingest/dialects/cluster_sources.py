@@ -1,0 +1,244 @@
+"""Where the recorded use of a cluster comes from: `telemetry` of a QuotaCluster, read and checked; and whose a series is."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.errors import KquotaError, TelemetryError
+from reconciler.evidence.ingest.dialects import label_matchers
+from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.manifest.project.cluster import QuotaCluster, seconds
+from reconciler.usage import samples
+from reconciler.usage.samples import Cadence
+
+MAX_EVIDENCE_AGE_MS: Final = 48 * 3_600_000
+"""Older evidence counts as none, unless ``maxEvidenceAge`` says otherwise."""
+
+CLUSTER_LABELS: Final = (
+    "kafka_cluster_id", "cluster_id", "kafka_cluster", "cluster", "cluster_name", "strimzi_io_cluster",
+    "kafka_id", "environment", "env", "namespace", "job",
+)  # fmt: skip
+"""Labels that people tell clusters apart by. Two values of one of them, and no matchers: whose is what is not known."""
+
+_BROKER_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+def broker_id(text: str) -> str | None:
+    """A broker id as Kafka writes it; ``None`` = the text is none."""
+    return text if _BROKER_ID.fullmatch(text) and int(text) < 2**31 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdRule:
+    """How a broker's id is read from the labels of its series: ``label:NAME`` or ``regex:NAME:PATTERN``.
+
+    Nothing is evaluated. The pattern must fit the whole value and has one group, which is the id.
+
+    Attributes:
+        label: Which label.
+        pattern: With one group; ``None`` = the value itself is the id.
+    """
+
+    label: str
+    pattern: re.Pattern[str] | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> "BrokerIdRule":
+        """The rule that was written.
+
+        Raises:
+            TelemetryError: It is none.
+        """
+        kind, _, rule_argument = text.strip().partition(":")
+        label, _, pattern = rule_argument.partition(":")
+        hint = r"write label:broker, or regex:pod:.*-([0-9]+)"
+        if not _LABEL.fullmatch(label) or kind not in {"label", "regex"}:
+            raise TelemetryError(
+                f"telemetry.brokerId {text!r} is neither label:NAME nor regex:NAME:PATTERN",
+                hint=hint,
+            )
+        if kind == "label":
+            if pattern:
+                raise TelemetryError(
+                    f"telemetry.brokerId {text!r} says more than label:NAME", hint=hint
+                )
+            return cls(label=label)
+        try:
+            compiled = re.compile(pattern, re.DOTALL)
+        except (re.error, OverflowError, RecursionError) as wrong:
+            raise TelemetryError(
+                f"telemetry.brokerId: {pattern!r} is no regular expression: {wrong}", hint=hint
+            ) from wrong
+        if compiled.groups != 1:
+            raise TelemetryError(
+                f"telemetry.brokerId: {pattern!r} has {compiled.groups} groups; one is needed, around the id",
+                hint=hint,
+            )
+        return cls(label=label, pattern=compiled)
+
+    def of(self, labels: Mapping[str, str]) -> str | None:
+        """The id that labels give, ``None`` if they give none."""
+        value = labels.get(self.label, "")
+        if self.pattern is None:
+            return broker_id(value)
+        match = self.pattern.fullmatch(value)
+        return None if match is None else broker_id(match[1] or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSource:
+    """Where the recorded use of one cluster comes from.
+
+    Attributes:
+        cluster: What manifests call the cluster.
+        cluster_id: Its own id.
+        prometheus: Address of the HTTP API, "" = none is set.
+        matchers: What a series of this cluster fits; empty = not set.
+        broker_rule: How labels give broker ids; ``None`` = only app-info does.
+        scrape_ms: How often brokers are scraped; ``None`` = not set.
+        max_gap_ms: The longest gap within a session; ``None`` = five steps, at most five minutes.
+        evidence_uri: Where evidence is published, "" = nowhere.
+        max_evidence_age_ms: Older evidence counts as none.
+    """
+
+    cluster: str
+    cluster_id: str
+    prometheus: str = field(default="", repr=False)
+    matchers: tuple[LabelMatcher, ...] = ()
+    broker_rule: BrokerIdRule | None = None
+    scrape_ms: int | None = None
+    max_gap_ms: int | None = None
+    evidence_uri: str = ""
+    max_evidence_age_ms: int = MAX_EVIDENCE_AGE_MS
+
+    @property
+    def cadence(self) -> Cadence:
+        """How often brokers are read.
+
+        Raises:
+            TelemetryError: It is not set, or cannot be.
+        """
+        if self.scrape_ms is None:
+            raise TelemetryError(
+                f"telemetry.scrapeStep of cluster {self.cluster} is not set",
+                hint="write the scrape_interval of the job that reads the brokers, such as scrapeStep: 30s",
+            )
+        try:
+            return samples.cadence(self.scrape_ms, self.max_gap_ms)
+        except KquotaError as wrong:
+            raise TelemetryError(
+                f"telemetry of cluster {self.cluster}: {wrong.message}",
+                hint="see scrapeStep and maxGap",
+            ) from wrong
+
+    @property
+    def address(self) -> str:
+        """The address of the HTTP API.
+
+        Raises:
+            TelemetryError: None is set.
+        """
+        if not self.prometheus:
+            raise TelemetryError(
+                f"telemetry.prometheus of cluster {self.cluster} is not set",
+                hint="write the address of the Prometheus HTTP API, such as http://prometheus:9090",
+            )
+        return self.prometheus
+
+
+def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> ClusterSource:
+    """What a QuotaCluster says of its telemetry.
+
+    Args:
+        cluster: As configured.
+        cluster_id: The id that the cluster itself gave; ``None`` = ``expectedClusterId``.
+
+    Raises:
+        TelemetryError: A value cannot be read, or no cluster id is known.
+    """
+    resolved_id = cluster_id or cluster.expected_cluster_id
+    if not resolved_id:
+        raise TelemetryError(
+            f"the cluster id of {cluster.name} is not known, and recorded use is kept by it",
+            hint="write expectedClusterId (`kquota doctor` shows it)",
+        )
+    spec: Mapping[str, Any] = cluster.telemetry
+    age = _milliseconds(spec, "maxEvidenceAge")
+    rule = spec.get("brokerId")
+    return ClusterSource(
+        cluster=cluster.name,
+        cluster_id=resolved_id,
+        prometheus=str(spec.get("prometheus", "")),
+        matchers=label_matchers.parsed(str(spec.get("matchers", ""))),
+        broker_rule=None if rule is None else BrokerIdRule.parsed(str(rule)),
+        scrape_ms=_milliseconds(spec, "scrapeStep"),
+        max_gap_ms=_milliseconds(spec, "maxGap"),
+        evidence_uri=str(spec.get("evidenceUri", "")),
+        max_evidence_age_ms=MAX_EVIDENCE_AGE_MS if age is None else age,
+    )
+
+
+def _milliseconds(spec: Mapping[str, Any], name: str) -> int | None:
+    return round(seconds(str(spec[name])) * 1000) if name in spec else None
+
+
+class ClusterMatcher:
+    """Whose a series is, among the clusters whose series may be mixed in one place.
+
+    Args:
+        sources: All clusters that read from there; a file or a Prometheus may hold several.
+
+    Raises:
+        TelemetryError: There are several, and one has no matchers: everything would be its own.
+    """
+
+    def __init__(self, sources: Iterable[ClusterSource]) -> None:
+        self.sources = tuple(sources)
+        open_ones = [source.cluster for source in self.sources if not source.matchers]
+        if len(self.sources) > 1 and open_ones:
+            raise TelemetryError(
+                f"{len(self.sources)} clusters are read from one place, and {', '.join(open_ones)} has no telemetry.matchers",
+                hint='write what tells its series apart, such as matchers: cluster="orders"',
+            )
+
+    def of(self, labels: Mapping[str, str]) -> ClusterSource | SeriesOutcome:
+        """The cluster of a series, or why it has none."""
+        matching_sources = [
+            source for source in self.sources if label_matchers.fits(source.matchers, labels)
+        ]
+        match matching_sources:
+            case [source]:
+                return source
+            case []:
+                return SeriesOutcome.OTHER_CLUSTER
+            case _:
+                return SeriesOutcome.TWO_CLUSTERS
+
+    def check(self, label_sets: Iterable[Mapping[str, str]]) -> None:
+        """Whether series of brokers can all be of the one cluster that takes everything.
+
+        Args:
+            label_sets: Labels of the series that say something of quotas or brokers.
+
+        Raises:
+            TelemetryError: They look like several clusters, and no matchers tell which is meant.
+        """
+        if len(self.sources) != 1 or self.sources[0].matchers:
+            return
+        values: dict[str, set[str]] = {}
+        for labels in label_sets:
+            for name in CLUSTER_LABELS:
+                if labels.get(name):
+                    values.setdefault(name, set()).add(labels[name])
+        for name in CLUSTER_LABELS:
+            examples = sorted(values.get(name, ()))
+            if len(examples) > 1:
+                suffix = ", …" if len(examples) > 3 else ""
+                raise TelemetryError(
+                    f"series of several clusters seem to be there ({name} is {', '.join(examples[:3])}{suffix}),"
+                    f" and telemetry.matchers of {self.sources[0].cluster} does not say which are its own",
+                    hint=f"write matchers: {LabelMatcher(label=name, operator='=', value=examples[0])}",
+                )

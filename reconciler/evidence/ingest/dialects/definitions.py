@@ -1,0 +1,352 @@
+"""Dialects: which metric and labels say what, as a table (dialects.toml) says; and which dialect a source speaks."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.dialects.cluster_sources import broker_id
+from reconciler.evidence.ingest.dialects.label_names import DECODERS
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import Measure
+
+ABOUT_QUOTAS: Final = frozenset(
+    {
+        Measure.RATE, Measure.RATE_TOTAL, Measure.THROTTLE, Measure.THROTTLE_TOTAL, Measure.UTILIZATION,
+    }
+)  # fmt: skip
+"""Measures of one bucket; the others are of a broker."""
+
+_ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+"""Names of labels that every PromQL reads without quotes."""
+
+_RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
+_BAD: Final[dict[str, SeriesOutcome]] = {
+    "user": SeriesOutcome.BAD_USER,
+    "client_id": SeriesOutcome.BAD_CLIENT_ID,
+    "ip": SeriesOutcome.BAD_IP,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesMeaning:
+    """What the values of a series are.
+
+    Attributes:
+        measure: What is measured.
+        quota_type: Of which quota; "" where it is the broker's.
+        user: Decoded, or "".
+        client_id: Decoded, or "".
+        ip: Canonical, or "".
+        factor: What values are multiplied with.
+        broker_id: The id that labels give, where the series tells which broker an instance is; "" = its value does.
+    """
+
+    measure: Measure
+    quota_type: str = ""
+    user: str = ""
+    client_id: str = ""
+    ip: str = ""
+    factor: float = 1.0
+    broker_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRule:
+    """One line of the table: a name and what it means. The words are explained in dialects.toml."""
+
+    name: re.Pattern[str]
+    measure: Measure
+    types: tuple[QuotaType, ...] = ()
+    needs: tuple[str, ...] = ()
+    id: tuple[str, ...] = ()
+    factor: float = 1.0
+
+    def fits(self, name: str, labels: Collection[str]) -> re.Match[str] | None:
+        """Whether a series is of this metric: the match of its name, if it also has the labels."""
+        match = self.name.fullmatch(name)
+        return match if match and all(label in labels for label in self.needs) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameRule:
+    """Where a user, a client id or an ip stands, and how it is written."""
+
+    labels: tuple[str, ...]
+    decoder: str
+    none: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaTypeLabel:
+    """Where the quota type stands, if not in the metric's name."""
+
+    label: str
+    unlisted: str = ""
+    pattern: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One way in which brokers are exported.
+
+    Attributes:
+        name: What ``--dialect`` calls it.
+        about: Where it comes from, for people.
+        metrics: Its own lines, then those that every dialect has.
+        names: By ``user``, ``client_id`` and ``ip``.
+        type_label: Where the quota type stands; ``None`` = in the metric's name.
+        types: How quota types are spelled.
+        refuse: Labels whose presence means that a series is not read, and the word it is counted under.
+        proof: Names that only this dialect has, among those that share its metrics.
+        unless: Names that it never has.
+        unread: Names that have a client spelled out in them.
+    """
+
+    name: str
+    about: str
+    metrics: tuple[MetricRule, ...]
+    names: Mapping[str, NameRule]
+    type_label: QuotaTypeLabel | None
+    types: Mapping[str, QuotaType]
+    refuse: Mapping[str, SeriesOutcome]
+    proof: tuple[re.Pattern[str], ...] = ()
+    unless: tuple[re.Pattern[str], ...] = ()
+    unread: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
+
+    def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
+        """What a series says, or the word that it is counted under."""
+        metric, match = self._metric(name, labels)
+        if metric is None or match is None:
+            is_unread = any(pattern.fullmatch(name) for pattern in self.unread)
+            return SeriesOutcome.NAME_LOST if is_unread else SeriesOutcome.OTHER_METRIC
+        for label, word in self.refuse.items():
+            if labels.get(label):
+                return word
+        if metric.measure is Measure.BROKER_ID:
+            return _identity(metric, labels)
+        if metric.measure not in ABOUT_QUOTAS:
+            return SeriesMeaning(measure=metric.measure, factor=metric.factor)
+        return self._of_quota(metric, match, labels)
+
+    def is_needed(self, name: str) -> bool:
+        """Whether series of this name have to be read."""
+        return any(metric.name.fullmatch(name) for metric in self.metrics)
+
+    def excluded(self) -> tuple[str, ...]:
+        """Labels without which a series has to be, as a query can say it."""
+        return tuple(label for label in sorted(self.refuse) if _ASKABLE.fullmatch(label))
+
+    def speaks(self, name: str, labels: Collection[str]) -> bool:
+        """Whether this metric, with labels of these names, tells rates of quotas in this dialect."""
+        return any(
+            metric.measure in _RATES and metric.fits(name, labels) for metric in self.metrics
+        )
+
+    def tells_of_quotas(self, name: str) -> bool:
+        """Whether this metric may say something of buckets, whatever its labels are."""
+        return any(
+            metric.measure in ABOUT_QUOTAS and metric.name.fullmatch(name) is not None
+            for metric in self.metrics
+        )
+
+    def _metric(
+        self, name: str, labels: Mapping[str, str]
+    ) -> tuple[MetricRule | None, re.Match[str] | None]:
+        for metric in self.metrics:
+            match = metric.fits(name, labels)
+            if match:
+                return metric, match
+        return None, None
+
+    def _of_quota(
+        self, metric: MetricRule, match: re.Match[str], labels: Mapping[str, str]
+    ) -> SeriesMeaning | SeriesOutcome:
+        user_beside = None
+        kind = metric.types[0] if len(metric.types) == 1 else None
+        spelling = match.groupdict().get("type")
+        if spelling is None and self.type_label is not None:
+            spelling = labels.get(self.type_label.label) or labels.get(self.type_label.unlisted, "")
+            if self.type_label.pattern is not None and (spelling or kind is None):
+                parts = self.type_label.pattern.fullmatch(spelling)
+                if parts is None:
+                    return SeriesOutcome.UNKNOWN_TYPE
+                spelling = parts["type"]
+                user_beside = parts.groupdict().get("user")
+        if spelling or kind is None:
+            quota_type = self.types.get(spelling or "")
+            if quota_type not in metric.types:
+                return SeriesOutcome.UNKNOWN_TYPE
+            kind = quota_type
+        return self._decode_names(metric, kind, labels, user_beside)
+
+    def _decode_names(
+        self,
+        metric: MetricRule,
+        kind: QuotaType,
+        labels: Mapping[str, str],
+        user_beside: str | None,
+    ) -> SeriesMeaning | SeriesOutcome:
+        decoded: dict[str, str] = {}
+        for part in ("ip",) if kind is QuotaType.IP else ("user", "client_id"):
+            name_rule = self.names.get(part)
+            if name_rule is None:
+                continue
+            raw = next((labels[label] for label in name_rule.labels if labels.get(label)), "")
+            if part == "user" and user_beside:
+                raw = user_beside
+            if not raw or raw in name_rule.none:
+                continue
+            plain = DECODERS[name_rule.decoder](raw)
+            if plain is None:
+                return _BAD[part]
+            decoded[part] = plain
+        return SeriesMeaning(
+            measure=metric.measure, quota_type=kind.value, factor=metric.factor, **decoded
+        )
+
+
+def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
+    raw = next((labels[label] for label in metric.id if labels.get(label)), "")
+    if not raw:
+        return SeriesMeaning(measure=metric.measure)
+    identity = broker_id(raw)
+    return (
+        SeriesOutcome.BAD_BROKER_ID
+        if identity is None
+        else SeriesMeaning(measure=metric.measure, broker_id=identity)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectTable:
+    """All dialects that are known.
+
+    Attributes:
+        all: In the order of the table.
+    """
+
+    all: tuple[Dialect, ...]
+
+    def get(self, name: str) -> Dialect:
+        """The dialect of this name.
+
+        Raises:
+            TelemetryError: There is none.
+        """
+        for dialect in self.all:
+            if dialect.name == name:
+                return dialect
+        raise TelemetryError(f"no dialect is called {name!r}", hint=self._choices_text())
+
+    def interesting(self, name: str) -> bool:
+        """Whether any dialect, or any rule about lost names, knows this metric."""
+        return any(
+            dialect.is_needed(name) or any(pattern.fullmatch(name) for pattern in dialect.unread)
+            for dialect in self.all
+        )
+
+    def excluded(self, name: str) -> tuple[str, ...]:
+        """Labels without which a series of this metric has to be, whichever dialect is spoken."""
+        label_sets = [set(dialect.excluded()) for dialect in self.all if dialect.is_needed(name)]
+        return tuple(sorted(set.intersection(*label_sets))) if label_sets else ()
+
+    def select(
+        self, labels_by_metric: Mapping[str, Collection[str]], before: Callable[[], str]
+    ) -> tuple[Dialect, str]:
+        """The dialect of a source; where nobody is named, the one that was spoken the last time.
+
+        Brokers forget a client after an hour without traffic. So a cluster at rest shows `up`, app-info and totals
+        alone, which is zero use and no error.
+
+        Args:
+            labels_by_metric: As for :meth:`detected`.
+            before: Gives the name of the dialect of the last time, "" = not known; asked only where it is needed.
+
+        Returns:
+            The dialect, and a remark if it was not found but remembered.
+
+        Raises:
+            TelemetryError: As for :meth:`detected`.
+        """
+        try:
+            return self.detected(labels_by_metric), ""
+        except TelemetryError:
+            has_quota_metrics = any(
+                _any_fits(dialect.unread, name) or dialect.tells_of_quotas(name)
+                for dialect in self.all
+                for name in labels_by_metric
+            )
+            last = "" if has_quota_metrics else before()
+            for dialect in self.all:
+                if dialect.name == last and any(
+                    dialect.is_needed(name) for name in labels_by_metric
+                ):
+                    return dialect, f"no client is named; read as a cluster at rest, in dialect {last} as the last time"  # fmt: skip
+            raise
+
+    def detected(self, labels_by_metric: Mapping[str, Collection[str]]) -> Dialect:
+        """The dialect of a source.
+
+        Args:
+            labels_by_metric: Names of metrics, each with the names of all labels that its series have.
+
+        Raises:
+            TelemetryError: None fits, or more than one does.
+        """
+        fitting = [
+            dialect
+            for dialect in self.all
+            if any(dialect.speaks(name, labels) for name, labels in labels_by_metric.items())
+            and not any(_any_fits(dialect.unless, name) for name in labels_by_metric)
+        ]
+        proved = [
+            dialect
+            for dialect in fitting
+            if any(_any_fits(dialect.proof, name) for name in labels_by_metric)
+        ]
+        match proved if len(fitting) > 1 and proved else fitting:
+            case [dialect]:
+                return dialect
+            case []:
+                raise TelemetryError(self._nothing(labels_by_metric), hint=self._choices_text())
+            case candidates:
+                candidate_names = ", ".join(dialect.name for dialect in candidates)
+                names = _join_names(
+                    name
+                    for name, labels in labels_by_metric.items()
+                    if any(dialect.speaks(name, labels) for dialect in candidates)
+                )
+                raise TelemetryError(
+                    f"more than one dialect fits what is there: {candidate_names} (found {names})",
+                    hint="say which one with --dialect; " + self._choices_text(),
+                )
+
+    def _nothing(self, labels_by_metric: Mapping[str, Collection[str]]) -> str:
+        unread_metrics = sorted(
+            name
+            for name in labels_by_metric
+            if any(_any_fits(dialect.unread, name) for dialect in self.all)
+        )
+        if unread_metrics:
+            return (
+                f"the exporter writes the names of clients into the names of metrics ({_join_names(unread_metrics)}), where they cannot"
+                " be read back: its rule kafka.server<type=(.+)><>([a-z-]+) stands before those of the quotas"
+            )
+        return f"no metric of client quotas in a known dialect is there; found {_join_names(labels_by_metric) or 'nothing'}"
+
+    def _choices_text(self) -> str:
+        return "known are " + "; ".join(f"{dialect.name} ({dialect.about})" for dialect in self.all)
+
+
+def _any_fits(patterns: Iterable[re.Pattern[str]], name: str) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _join_names(names: Iterable[str], max_names: int = 8) -> str:
+    sorted_names = sorted(names)
+    return ", ".join(sorted_names[:max_names]) + (
+        f" and {len(sorted_names) - max_names} more" if len(sorted_names) > max_names else ""
+    )

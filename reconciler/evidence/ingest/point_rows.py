@@ -1,0 +1,255 @@
+"""From series to rows of the table `point`: whose they are, what they mean, from which replica; doubles and wrong clocks out."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest import deduplication
+from reconciler.evidence.ingest.dialects.cluster_sources import (
+    ClusterMatcher,
+    ClusterSource,
+    broker_id,
+)
+from reconciler.evidence.ingest.dialects.definitions import (
+    ABOUT_QUOTAS,
+    Dialect,
+    SeriesMeaning,
+)
+from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
+from reconciler.evidence.ingest.readers.series import (
+    OutcomeCounts,
+    PointArray,
+    RecordedSeries,
+    SeriesOutcome,
+)
+from reconciler.usage.tables import POINT, Measure
+
+REPLICA_LABELS: Final = ("prometheus_replica", "__replica__", "replica")
+"""Labels by which the servers of a pair that record the same differ; the first that a series has counts."""
+
+AHEAD_MS: Final = 300_000
+"""How far a clock may be ahead of ours."""
+
+EARLIEST_MS: Final = 1_262_304_000_000
+"""2010: nothing was recorded of Kafka before, but seconds taken for milliseconds lie in 1970."""
+
+SLOT_MS: Final = 300_000
+"""Where ``telemetry.brokerId`` names a broker, each series says so once per so many milliseconds."""
+
+_ABOUT_SOFTWARE: Final = frozenset({"version", "commit_id", "commitId", "commitid", "commit"})
+"""Labels of app-info that says what runs: then its value is the 1 of every info metric, and no broker id."""
+
+_KEYS: Final = tuple(name for name in POINT.names if name not in {"ts_ms", "value", "day"})
+_Key = tuple[str, ...]
+_PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms")
+
+
+class PointCollector:
+    """Takes series in and gives the rows of each cluster.
+
+    What a point was scraped from is kept whole, its job too (:class:`ScrapeTarget`): an instance alone may be a host with
+    other exporters, or a federation with several brokers behind it.
+
+    With ``telemetry.brokerId`` set, and where it gives an id, the id is part of that, and rows of
+    :attr:`Measure.BROKER_ID` are made from it; app-info is not needed. Else app-info alone says which broker it is.
+
+    Args:
+        clusters: Whose series may come.
+        dialect: What they mean.
+        read_ms: When they were read; later points come from a clock that is wrong.
+        replica_labels: Instead of :data:`REPLICA_LABELS`.
+    """
+
+    def __init__(
+        self,
+        clusters: ClusterMatcher,
+        dialect: Dialect,
+        *,
+        read_ms: int,
+        replica_labels: Sequence[str] = REPLICA_LABELS,
+    ) -> None:
+        self.counts = OutcomeCounts()
+        self._clusters = clusters
+        self._dialect = dialect
+        self._latest_ms = read_ms + AHEAD_MS
+        self._replica_labels = tuple(replica_labels)
+        self._keys: dict[_Key, int] = {}
+        self._rows = _PointColumns()
+        self._slots: set[tuple[int, int]] = set()
+
+    def add(self, series: RecordedSeries) -> None:
+        """Take a series, or count why not."""
+        self.counts.add(SeriesOutcome.SERIES)
+        meaning = self._dialect.meaning(series.name, series.labels)
+        if isinstance(meaning, SeriesOutcome):
+            self.counts.add(meaning)
+            return
+        source = self._clusters.of(series.labels)
+        if isinstance(source, SeriesOutcome):
+            self.counts.add(source)
+            return
+        target = _target(source, series)
+        if not _is_text(meaning.user, meaning.client_id, target.text, self._replica(series)):
+            self.counts.add(SeriesOutcome.NOT_TEXT)
+            return
+        points = PointArray.of(series.points)
+        if not target.instance:
+            self.counts.add(SeriesOutcome.NO_INSTANCE)
+            return
+        if meaning.measure is Measure.BROKER_ID:
+            self._identity(source, target, meaning, series)
+            return
+        if meaning.measure is not Measure.UP:
+            self._say_broker(source, target, points)
+        values = points.values
+        if meaning.factor != 1.0:
+            values = array("d", (value * meaning.factor for value in values))
+        replica = self._replica(series)
+        self._rows.add(self._key(source, target, replica, meaning), points.times, values)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows of each cluster id, by the key of the table; what was taken in is then forgotten.
+
+        Doubles with the same value are dropped and counted; with another value the larger is kept and they are
+        counted, too.
+        """
+        keys = sorted(self._keys, key=_in_order)
+        rank = {self._keys[key]: at for at, key in enumerate(keys)}
+        rows = self._in_time(self._rows.table())
+        self._rows, self._keys, self._slots = _PointColumns(), {}, set()
+        ranks = pa.array([rank[at] for at in range(len(keys))], pa.int64())
+        rows = rows.append_column("code", ranks.take(rows["key"]))
+        rows = deduplication.once(rows, self.counts)
+        self.counts.add(SeriesOutcome.POINTS, rows.num_rows)
+        names = [pa.array([key[at] for key in keys], pa.string()) for at in range(len(_KEYS))]
+        key_rows = pa.table(names, names=list(_KEYS)).take(rows["code"])
+        for name in ("ts_ms", "value"):
+            key_rows = key_rows.append_column(name, rows[name])
+        cluster_ids = sorted({key[0] for key in keys})
+        parts = {
+            cluster_id: key_rows.filter(pc.equal(key_rows["cluster_id"], cluster_id))
+            for cluster_id in cluster_ids
+        }
+        return {
+            cluster_id: deduplication.finished(part)
+            for cluster_id, part in parts.items()
+            if part.num_rows
+        }
+
+    def _in_time(self, rows: pa.Table) -> pa.Table:
+        ahead = pc.greater(rows["ts_ms"], self._latest_ms)
+        early = pc.less(rows["ts_ms"], EARLIEST_MS)
+        self.counts.add(SeriesOutcome.CLOCK_AHEAD, _true(ahead))
+        self.counts.add(SeriesOutcome.NOT_A_TIME, _true(early))
+        return rows.filter(pc.invert(pc.or_(ahead, early)))
+
+    def _replica(self, series: RecordedSeries) -> str:
+        return next(
+            (replica for name in self._replica_labels if (replica := series.label(name))), ""
+        )
+
+    def _key(
+        self, source: ClusterSource, target: ScrapeTarget, replica: str, meaning: SeriesMeaning
+    ) -> int:
+        key = (
+            source.cluster_id, target.text, replica, meaning.measure.value, meaning.quota_type, meaning.user,
+            meaning.client_id, meaning.ip,
+        )  # fmt: skip
+        return self._keys.setdefault(key, len(self._keys))
+
+    def _say_broker(self, source: ClusterSource, target: ScrapeTarget, points: PointArray) -> None:
+        """That this target told more than `up`, and which broker the rule says it is."""
+        if not target.broker:
+            return
+        key = self._key(source, target, "", SeriesMeaning(measure=Measure.BROKER_ID))
+        slots = {(key, at - at % SLOT_MS) for at in points.times} - self._slots
+        self._slots |= slots
+        times = array("q", (at for _, at in sorted(slots)))
+        self._rows.add(key, times, array("d", [float(target.broker)]) * len(times))
+
+    def _identity(
+        self,
+        source: ClusterSource,
+        target: ScrapeTarget,
+        meaning: SeriesMeaning,
+        series: RecordedSeries,
+    ) -> None:
+        points = PointArray.of(series.points)
+        values = points.values
+        self._say_broker(source, target, points)
+        if meaning.broker_id:
+            values = array("d", [float(meaning.broker_id)]) * len(points)
+        elif (
+            any(_id_of(value) is None for value in values) or _ABOUT_SOFTWARE & series.labels.keys()
+        ):
+            self.counts.add(SeriesOutcome.BAD_BROKER_ID)
+            return
+        if target.broker:
+            is_same_broker = all(_id_of(value) == target.broker for value in values)
+            self.counts.add(
+                SeriesOutcome.APP_INFO_UNUSED if is_same_broker else SeriesOutcome.BROKER_CONFLICT
+            )
+            return
+        replica = self._replica(series)
+        self._rows.add(self._key(source, target, replica, meaning), points.times, values)
+
+
+class _PointColumns:
+    """Columns that grow: which key, when, what."""
+
+    def __init__(self) -> None:
+        self._key, self._ts, self._value = array("i"), array("q"), array("d")
+
+    def add(self, key: int, times: "array[int]", values: "array[float]") -> None:
+        self._key.extend(array("i", [key]) * len(times))
+        self._ts.extend(times)
+        self._value.extend(values)
+
+    def table(self) -> pa.Table:
+        return pa.table(
+            {
+                "key": pa.array(self._key, pa.int32()),
+                "ts_ms": pa.array(self._ts, pa.int64()),
+                "value": pa.array(self._value, pa.float64()),
+            }
+        )
+
+
+def _target(source: ClusterSource, series: RecordedSeries) -> ScrapeTarget:
+    broker_name = None if source.broker_rule is None else source.broker_rule.of(series.labels)
+    instance = series.label("instance") or (f"broker {broker_name}" if broker_name else "")
+    return ScrapeTarget(instance, series.label("job"), broker_name or "")
+
+
+def _in_order(key: _Key) -> _Key:
+    return tuple(key[at] for at in _PLACES)
+
+
+def _is_text(*parts: str) -> bool:
+    """Whether these are Unicode: half of a surrogate pair, which JSON can spell, is not."""
+    try:
+        "".join(parts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _true(mask: pa.ChunkedArray) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _id_of(value: float) -> str | None:
+    return broker_id(str(int(value))) if value >= 0 and value.is_integer() else None
+
+
+def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[Mapping[str, str]]:
+    """Those label sets (``__name__`` included) that say something of quotas: what :meth:`Clusters.check` looks at."""
+    label_sets = []
+    for labels in series:
+        meaning = dialect.meaning(labels.get("__name__", ""), labels)
+        if isinstance(meaning, SeriesMeaning) and meaning.measure in ABOUT_QUOTAS:
+            label_sets.append(labels)
+    return label_sets

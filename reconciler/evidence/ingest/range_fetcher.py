@@ -1,0 +1,304 @@
+"""Fetching a span of time from a Prometheus: window by window, several queries at once, split where one is too large, resumable."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.dialects.definitions import DialectTable
+from reconciler.evidence.ingest.dialects.label_matchers import (
+    LabelMatcher,
+    selector,
+)
+from reconciler.evidence.ingest.readers.prometheus import (
+    PrometheusClient,
+    ResponseTooLarge,
+    ResponseTooSlow,
+)
+from reconciler.evidence.ingest.readers.series import (
+    PARTIAL,
+    OutcomeCounts,
+    RecordedSeries,
+    SeriesOutcome,
+)
+
+WINDOW_MS: Final = 7_200_000
+"""What one chunk covers: a block of Prometheus' storage."""
+
+LEAST_WINDOW_MS: Final = 60_000
+"""Shorter spans are not asked for; from here on series are split by a label."""
+
+PARALLEL: Final = 4
+"""Queries under way at once; a Prometheus runs 20 in all by default."""
+
+_AT_ONCE: Final = 20
+"""Selectors of one question about labels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesSelector:
+    """Series that are asked for together.
+
+    Attributes:
+        metric: Name.
+        matchers: Conditions on labels.
+        without: Labels that series do not have: of single topics nothing is asked, where only totals are read.
+    """
+
+    metric: str
+    matchers: tuple[LabelMatcher, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def selector(self) -> str:
+        """As it stands in a query. The name is a label here, so that any name can be asked for."""
+        name = LabelMatcher(label="__name__", operator="=", value=self.metric)
+        absent = (LabelMatcher(label=label, operator="=", value="") for label in self.without)
+        return selector("", (name, *self.matchers, *absent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedChunk:
+    """Everything of one window.
+
+    Attributes:
+        from_ms: Inclusive.
+        to_ms: Exclusive; where to go on from once this chunk is kept.
+        series: Stretches; one series may be there several times, with other times.
+        partial: Whether something is missing: the server warned, or a part of its answer cannot be read.
+    """
+
+    from_ms: int
+    to_ms: int
+    series: tuple[RecordedSeries, ...]
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveredSeries:
+    """What a source has that any dialect knows.
+
+    Attributes:
+        labels: Metric name -> names of the labels that its series have.
+        series: Labels of each series, ``__name__`` included, but those with a label that no dialect reads.
+        partial: Whether the server warned that something is missing.
+    """
+
+    labels: dict[str, frozenset[str]]
+    series: tuple[dict[str, str], ...]
+    partial: bool = False
+
+
+async def discovered(
+    server: PrometheusClient,
+    dialects: DialectTable,
+    matchers: tuple[LabelMatcher, ...],
+    from_ms: int,
+    to_ms: int,
+) -> DiscoveredSeries:
+    """Which known metrics there are, and with which labels.
+
+    Raises:
+        TelemetryError: The server refuses, or does not answer.
+    """
+    warned = server.counts[SeriesOutcome.WARNINGS]
+    fitting = selector("", matchers) if matchers else '{__name__!=""}'
+    names = await server.names([fitting], from_ms, to_ms)
+    known_metrics = [name for name in names if dialects.interesting(name)]
+    if not known_metrics:
+        return DiscoveredSeries(
+            labels={name: frozenset() for name in names}, series=(),
+            partial=server.counts[SeriesOutcome.WARNINGS] > warned,
+        )  # fmt: skip
+    selectors = [
+        SeriesSelector(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
+        for name in known_metrics
+        if any(dialect.is_needed(name) for dialect in dialects.all)
+    ]
+    series_by_labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
+    for at in range(0, len(selectors), _AT_ONCE):
+        for series_labels in await _series_of(
+            server, selectors[at : at + _AT_ONCE], from_ms, to_ms
+        ):
+            series_by_labels[frozenset(series_labels.items())] = series_labels
+    labels: dict[str, set[str]] = {name: set() for name in known_metrics}
+    for series_labels in series_by_labels.values():
+        labels.setdefault(series_labels.get("__name__", ""), set()).update(
+            set(series_labels) - {"__name__"}
+        )
+    return DiscoveredSeries(
+        labels={name: frozenset(label_names) for name, label_names in labels.items()},
+        series=tuple(series_by_labels.values()),
+        partial=server.counts[SeriesOutcome.WARNINGS] > warned,
+    )
+
+
+async def _series_of(
+    server: PrometheusClient, selectors: Sequence[str], from_ms: int, to_ms: int
+) -> list[dict[str, str]]:
+    """Labels of series, some of them twice; in halves of the selectors, then of time, where that is too much at once."""
+    try:
+        return list(await server.series(selectors, from_ms, to_ms))
+    except ResponseTooLarge:
+        half, middle = len(selectors) // 2, (from_ms + to_ms) // 2
+        if half:
+            parts = [(selectors[:half], from_ms, to_ms), (selectors[half:], from_ms, to_ms)]
+        elif to_ms - from_ms >= 2 * LEAST_WINDOW_MS:
+            parts = [(selectors, from_ms, middle), (selectors, middle, to_ms)]
+        else:
+            raise
+    server.counts.add(SeriesOutcome.SPLITS)
+    label_sets: list[dict[str, str]] = []
+    for part in parts:
+        label_sets += await _series_of(server, *part)
+    return label_sets
+
+
+async def chunks(
+    server: PrometheusClient,
+    selectors: Sequence[SeriesSelector],
+    from_ms: int,
+    to_ms: int,
+    *,
+    window_ms: int = WINDOW_MS,
+    parallel: int = PARALLEL,
+) -> AsyncGenerator[FetchedChunk, None]:
+    """All samples of a span, in chunks in the order of time; the next is fetched while one is worked on.
+
+    To go on after an interruption, begin at the ``to_ms`` of the last chunk that was kept: windows lie on multiples
+    of ``window_ms``, so the same chunks come again.
+
+    Raises:
+        TelemetryError: The server refuses; or one series alone is too large for it.
+        TelemetryAway: It does not answer any more.
+    """
+    fetch = _RangeFetch(server, asyncio.Semaphore(parallel))
+    spans = list(_spans(from_ms, to_ms, window_ms))
+    ahead: asyncio.Task[FetchedChunk] | None = None
+    try:
+        for at, span in enumerate(spans):
+            task = ahead or asyncio.create_task(fetch.window(selectors, *span))
+            ahead = task
+            chunk = await task
+            following = spans[at + 1] if at + 1 < len(spans) else None
+            ahead = asyncio.create_task(fetch.window(selectors, *following)) if following else None
+            yield chunk
+    finally:
+        if ahead is not None:
+            ahead.cancel()
+            await asyncio.gather(ahead, return_exceptions=True)
+
+
+def _spans(from_ms: int, to_ms: int, window_ms: int) -> list[tuple[int, int]]:
+    window_spans = []
+    while from_ms < to_ms:
+        end = min(to_ms, (from_ms // window_ms + 1) * window_ms)
+        window_spans.append((from_ms, end))
+        from_ms = end
+    return window_spans
+
+
+class _RangeFetch:
+    def __init__(self, server: PrometheusClient, places: asyncio.Semaphore) -> None:
+        self._server = server
+        self._places = places
+
+    async def window(
+        self, selectors: Sequence[SeriesSelector], from_ms: int, to_ms: int
+    ) -> FetchedChunk:
+        before = _count_missing(self._server.counts)
+        tasks = [
+            asyncio.create_task(self._series(selector, from_ms, to_ms)) for selector in selectors
+        ]
+        try:
+            series_lists = await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        return FetchedChunk(
+            from_ms=from_ms, to_ms=to_ms, series=tuple(series for part in series_lists for series in part),
+            partial=_count_missing(self._server.counts) > before,
+        )  # fmt: skip
+
+    async def _series(
+        self, selector: SeriesSelector, from_ms: int, to_ms: int
+    ) -> list[RecordedSeries]:
+        """The series of one metric; in halves of time, then of a label's values, where that is too much at once."""
+        try:
+            async with self._places:
+                return list(await self._server.raw(selector.selector, from_ms, to_ms))
+        except ResponseTooLarge as large:
+            halved = to_ms - from_ms >= 2 * LEAST_WINDOW_MS
+            if isinstance(large, ResponseTooSlow) and not halved:
+                raise  # a server that cannot give one minute is away
+            self._server.counts.add(SeriesOutcome.SPLITS)
+            if halved:
+                middle = (from_ms + to_ms) // 2
+                parts = [(selector, from_ms, middle), (selector, middle, to_ms)]
+            else:
+                parts = [
+                    (part_selector, from_ms, to_ms)
+                    for part_selector in await self._halves(selector, from_ms, to_ms, large)
+                ]
+        fetched_series: list[RecordedSeries] = []
+        for part_selector, start, end in parts:
+            fetched_series += await self._series(part_selector, start, end)
+        return fetched_series
+
+    async def _halves(
+        self, selector: SeriesSelector, from_ms: int, to_ms: int, large: ResponseTooLarge
+    ) -> tuple[SeriesSelector, SeriesSelector]:
+        """The same series as two sets that nothing can fall between: those with one of some values, and all others.
+
+        Raises:
+            TelemetryError: There is only one series.
+        """
+        async with self._places:
+            labels = await self._server.series([selector.selector], from_ms, to_ms)
+        values: dict[str, set[str]] = {}
+        for series_labels in labels:
+            for name in series_labels:
+                values.setdefault(name, set())
+        for name, label_values in values.items():
+            label_values.update(series_labels.get(name, "") for series_labels in labels)
+        name = max(sorted(values), key=lambda label_name: len(values[label_name]), default="")
+        if not name or len(values[name]) < 2:
+            raise TelemetryError(
+                f"a single series of {selector.metric} over {(to_ms - from_ms) // 1000} s is more than the server gives"
+                f" ({large.message})",
+                location=self._server.shown, status=large.status, hint=large.hint,
+            ) from large  # fmt: skip
+        several_values = sorted(values[name])
+        first = several_values[: len(several_values) // 2]
+        expression = "|".join(_literal(label_value) for label_value in first)
+        return (
+            replace(
+                selector,
+                matchers=(
+                    *selector.matchers,
+                    LabelMatcher(label=name, operator="=~", value=expression),
+                ),
+            ),
+            replace(
+                selector,
+                matchers=(
+                    *selector.matchers,
+                    LabelMatcher(label=name, operator="!~", value=expression),
+                ),
+            ),
+        )
+
+
+def _count_missing(counts: OutcomeCounts) -> int:
+    """How often something was there that could not be had."""
+    return sum(counts[word] for word in PARTIAL)
+
+
+def _literal(text: str) -> str:
+    """A text as an expression of RE2 that fits itself alone; ``re.escape`` escapes more than RE2 takes."""
+    return "".join(
+        f"\\{character}" if character in r"\.+*?()|[]{}^$" else character for character in text
+    )

@@ -1,0 +1,237 @@
+"""OpenMetrics text, the classic exposition format with times, and `promtool tsdb dump`: samples as series."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.readers.response_series import number_of
+from reconciler.evidence.ingest.readers.series import (
+    OutcomeCounts,
+    PointArray,
+    RecordedSeries,
+    SeriesOutcome,
+)
+from reconciler.evidence.ingest.readers.text_files import TextFile
+from reconciler.evidence.ingest.readers.time_units import TimeUnit, moment
+
+_SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
+_LABELS: Final = r"(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+"
+_EXEMPLAR: Final = re.compile(rf"(?P<sample>[a-zA-Z_:][\w:]*+(?:\{{{_LABELS}\}})?+[^#\"{{}}]*+)#[ \t]*+\{{{_LABELS}\}}.*", re.ASCII)  # fmt: skip
+_NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
+_LABEL: Final = re.compile(
+    r"[ \t]*+(?:(?P<label>[a-zA-Z_][\w.:-]*+|\"(?:[^\"\\]++|\\.)*+\")[ \t]*+=[ \t]*+)?\"(?P<value>(?:[^\"\\]++|\\.)*+)\"[ \t]*+(?:,|$)",
+    re.ASCII,
+)
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPES: Final = {"\\": "\\", '"': '"', "n": "\n"}
+_MANY: Final = 1_000_000
+"""So many points are gathered before stretches of series are given away."""
+
+_MANY_CHARACTERS: Final = 1 << 23
+"""Names and labels of as many characters are gathered, too; in memory they have about five times as much."""
+
+LONGEST_LINE: Final = 256 * 1024
+"""In characters. A name of Kafka has 32,767 bytes at most, and a line has a handful of labels."""
+
+_REST: Final = re.compile(r"\s*+")
+
+_SECONDS: Final = 100_000_000_000
+"""Seconds reach this in the year 5138, milliseconds did in 1973."""
+
+
+def read(
+    path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO
+) -> Iterator[RecordedSeries]:
+    """The series of a file; a long one comes in stretches.
+
+    Args:
+        path: Text, or ``.gz`` of it.
+        counts: ``truncated`` where OpenMetrics ends without ``# EOF`` or any file in the middle of a line;
+            ``bad_line`` with file and line; ``no_time`` for samples without a time of their own.
+        unit: How times are written. OpenMetrics counts seconds, the classic format milliseconds; their size tells.
+
+    Raises:
+        TelemetryError: The file cannot be read, or nothing in it is a sample.
+    """
+    gathered = _SeriesBuilder(str(path), counts, unit)
+    with TextFile(path) as file:
+        pending_text, number = "", 0
+        while block := file.read():
+            *lines, pending_text = (pending_text + block).split("\n")
+            for line in lines:
+                number += 1
+                _check_length(line, path, number)
+                gathered.line(line.rstrip("\r"), number)
+                if gathered.is_full:
+                    yield from gathered.take_series()
+            _check_length(pending_text, path, number + 1)
+        if pending_text.strip() == "# EOF":
+            gathered.line("# EOF", number + 1)
+        elif pending_text or file.truncated:
+            counts.add(
+                SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line"
+            )
+        elif gathered.seconds and not gathered.ended:
+            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
+    if not gathered.samples and not gathered.ended and number + bool(pending_text):
+        first = counts.examples(SeriesOutcome.BAD_LINE) or counts.examples(SeriesOutcome.TRUNCATED)
+        raise TelemetryError(
+            "holds no sample in OpenMetrics or the classic text format"
+            + (f" ({first[0]})" if first else ""),
+            location=str(path),
+        )
+    yield from gathered.take_series()
+
+
+def _check_length(line: str, path: Path, number: int) -> None:
+    if len(line) > LONGEST_LINE:
+        raise TelemetryError(
+            f"line {number:,} has more than {LONGEST_LINE:,} characters",
+            location=str(path),
+            hint="is it a file of metrics? A line is one sample",
+        )
+
+
+class _SeriesBuilder:
+    """Points by series, while lines come in."""
+
+    def __init__(self, source: str, counts: OutcomeCounts, unit: TimeUnit) -> None:
+        self.points = 0
+        self.samples = 0
+        self.seconds = False
+        self.ended = False
+        self._where = source
+        self._counts = counts
+        self._unit = unit
+        self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
+        self._heads: dict[str, tuple[str, dict[str, str], PointArray]] = {}
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to give away what was gathered."""
+        return self.points >= _MANY or self._characters >= _MANY_CHARACTERS
+
+    def take_series(self) -> Iterator[RecordedSeries]:
+        heads, self._heads, self.points, self._characters = self._heads, {}, 0, 0
+        for head in heads.values():
+            if head[2]:
+                yield RecordedSeries(name=head[0], labels=head[1], points=head[2])
+
+    def line(self, line: str, number: int) -> None:
+        if not line or line.startswith("#"):
+            if line == "# EOF":
+                self.ended = True
+            return
+        if not self.ended and self._again(line):
+            return
+        if line.isspace():
+            return
+        match = None if self.ended else self._sample(line)
+        head = None if match is None else self._head(match["head"])
+        value = None if match is None else number_of(match["value"])
+        if match is None or head is None or value is None:
+            self._bad(line, number)
+            return
+        at = self._moment(match["at"])
+        if at is None and match["at"] is not None:
+            self._bad(line, number)
+            return
+        self.samples += 1
+        if at is None:
+            self._counts.add(SeriesOutcome.NO_TIME)
+            return
+        head[2].append(at, value)
+        self.points += 1
+
+    def _again(self, line: str) -> bool:
+        """The usual line, quickly: labels that were read before, a value and a time. Whether it was one."""
+        end = line.rfind("} ")
+        head = self._heads.get(line[: end + 1])
+        if head is None:
+            return False
+        value, _, at = line[end + 2 :].partition(" ")
+        number, moment = number_of(value), self._moment(at) if at else None
+        if number is None or moment is None:
+            return False
+        head[2].append(moment, number)
+        self.samples += 1
+        self.points += 1
+        return True
+
+    def _sample(self, line: str) -> re.Match[str] | None:
+        match = _SIMPLE.fullmatch(line)
+        if match is not None and self._head(match["head"]) is not None:
+            return match
+        cut = _EXEMPLAR.fullmatch(line)
+        return None if cut is None else _SIMPLE.fullmatch(cut["sample"])
+
+    def _moment(self, text: str | None) -> int | None:
+        number = None if text is None else number_of(text)
+        if number is None:
+            return None
+        if self._may_be_seconds and abs(number) < _SECONDS:
+            self.seconds = True
+        return moment(number, self._unit)
+
+    def _head(self, text: str) -> tuple[str, dict[str, str], PointArray] | None:
+        try:
+            return self._heads[text]
+        except KeyError:
+            parsed = labels_of(text)
+            if parsed is None:
+                return None
+            self._heads[text] = (*parsed, PointArray())
+            self._characters += len(text)
+            return self._heads[text]
+
+    def _bad(self, line: str, number: int) -> None:
+        problem = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
+        self._counts.add(SeriesOutcome.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
+
+
+def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
+    """Name and labels of what stands before a value; ``None`` = it cannot be read."""
+    name_match = _NAME.match(head)
+    name = name_match[0] if name_match else ""
+    remaining_text = head[len(name) :]
+    if not remaining_text:
+        return (name, {}) if name else None
+    if not (remaining_text.startswith("{") and remaining_text.endswith("}")):
+        return None
+    inner = remaining_text[1:-1]
+    labels: dict[str, str] = {}
+    at = 0
+    while at < len(inner) and not _is_blank(inner, at):
+        label_match = _LABEL.match(inner, at)
+        if label_match is None:
+            return None
+        value = _unescaped(label_match["value"])
+        label = label_match["label"]
+        if label is not None and label.startswith('"'):
+            label = _unescaped(label[1:-1])
+        if value is None or (label is None and name) or label in labels:
+            return None
+        if label is None or label == "__name__":
+            if name:
+                return None
+            name = value
+        else:
+            labels[label] = value
+        at = label_match.end()
+    return (name, labels) if name else None
+
+
+def _is_blank(text: str, at: int) -> bool:
+    match = _REST.match(text, at)
+    return match is not None and match.end() == len(text)
+
+
+def _unescaped(text: str) -> str | None:
+    if "\\" not in text:
+        return text
+    if any(escape not in _ESCAPES for escape in _ESCAPE.findall(text)):
+        return None
+    return _ESCAPE.sub(lambda escape: _ESCAPES[escape[1]], text)

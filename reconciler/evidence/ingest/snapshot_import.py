@@ -1,0 +1,293 @@
+"""Looks at limits: documents of ``kquota snapshot`` into the lake without loss, and out of it as limits over time."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.ingest.unit_append import added
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.evidence.store.quota_snapshots import begin_ms, day_of, state_of
+from reconciler.quota.entity import Entity, kinds
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, set_values
+from reconciler.render.json_documents.state import read_state
+from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table, entity_text, named_text
+
+SOURCE: Final = "snapshot"
+_FOREIGN: Final = ("foreign", "foreign", "foreign")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDocument:
+    """One look, as ``kquota snapshot --taken-at`` wrote it.
+
+    Attributes:
+        cluster_id: Whose limits.
+        observed_ms: When.
+        state: Everything that was set.
+    """
+
+    cluster_id: str
+    observed_ms: int
+    state: QuotaState = field(repr=False)
+
+    @property
+    def snapshot_id(self) -> str:
+        """The same look has the same name, however often it is brought in."""
+        rows = sorted(map(repr, _entries(self.state)))
+        text = repr((self.cluster_id, self.observed_ms, rows))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def day(self) -> date:
+        """The unit that it is kept in."""
+        return day_of(self.observed_ms)
+
+
+def read(text: str, *, source: str) -> SnapshotDocument:
+    """The look that a document holds.
+
+    Args:
+        text: The document.
+        source: Its name, for errors.
+
+    Raises:
+        ConfigError: It is no whole document of ``kquota snapshot``.
+        TelemetryError: It does not say when it was taken, or which cluster it is of. A filtered answer
+            (``kquota describe``) never says when: it would look as if all other limits were gone.
+    """
+    cluster_id, taken_at, state = read_state(text, location=source)
+    if not taken_at:
+        raise TelemetryError(
+            "does not say when it was taken, so nobody knows since when its limits hold",
+            location=source,
+            hint="take it with kquota snapshot --taken-at; what describe writes may be filtered and is no snapshot",
+        )
+    try:
+        moment = datetime.fromisoformat(taken_at)
+    except ValueError as wrong:
+        raise TelemetryError(f"takenAt {taken_at!r} is no time", location=source) from wrong
+    if moment.tzinfo is None or moment.timestamp() < 0 or not cluster_id:
+        raise TelemetryError(
+            "needs a takenAt with a time zone and a clusterId",
+            location=source,
+            hint="take it with kquota snapshot --taken-at",
+        )
+    return SnapshotDocument(
+        cluster_id=cluster_id, observed_ms=round(moment.timestamp() * 1000), state=state
+    )
+
+
+def keep(lake: Lake, looks: Iterable[SnapshotDocument]) -> int:
+    """Brings looks of any clusters into the lake; those that are there already change nothing.
+
+    Entries are committed before the row that says they are complete, so a look that was cut short is none.
+
+    Returns:
+        How many are new.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    units: dict[tuple[str, date], dict[str, SnapshotDocument]] = {}
+    for snapshot in looks:
+        units.setdefault((snapshot.cluster_id, snapshot.day), {})[snapshot.snapshot_id] = snapshot
+    new = 0
+    for (cluster_id, day), snapshots_by_name in sorted(
+        units.items(), key=lambda unit_snapshots: unit_snapshots[0]
+    ):
+        entries = {
+            name: _entry_rows(name, snapshot) for name, snapshot in snapshots_by_name.items()
+        }
+        _ = _add(lake, Unit(table=QUOTA_ENTRY, cluster_id=cluster_id, day=day), entries)
+        rows = {
+            name: _snapshot_rows(name, snapshot) for name, snapshot in snapshots_by_name.items()
+        }
+        new += _add(lake, Unit(table=SNAPSHOT, cluster_id=cluster_id, day=day), rows)
+    return new
+
+
+def _add(lake: Lake, unit: Unit, parts: Mapping[str, pa.Table]) -> int:
+    def missing(existing_rows: pa.Table) -> pa.Table:
+        known_ids = set(pc.unique(existing_rows["snapshot_id"]).to_pylist())
+        new = [rows for name, rows in parts.items() if name not in known_ids]
+        return pa.concat_tables([existing_rows.slice(0, 0), *new])
+
+    return added(lake, unit, missing)
+
+
+def _rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=arrow_tables.schema(table))
+
+
+def _snapshot_rows(name: str, snapshot: SnapshotDocument) -> pa.Table:
+    row = {
+        "cluster_id": snapshot.cluster_id,
+        "snapshot_id": name,
+        "observed_at_ms": snapshot.observed_ms,
+        "complete": True,
+        "entries": sum(1 for _ in _entries(snapshot.state)),
+        "day": snapshot.day,
+    }
+    return _rows(SNAPSHOT, [row])
+
+
+def _entry_rows(name: str, snapshot: SnapshotDocument) -> pa.Table:
+    entry_rows = [
+        {
+            "cluster_id": snapshot.cluster_id,
+            "snapshot_id": name,
+            "observed_at_ms": snapshot.observed_ms,
+            "user_kind": slots[0],
+            "client_kind": slots[1],
+            "ip_kind": slots[2],
+            "user": names[0],
+            "client_id": names[1],
+            "ip": names[2],
+            "entity_json": text,
+            "quota_key": key,
+            "value": value,
+            "source": SOURCE,
+            "day": snapshot.day,
+            **_meaning(key, value),
+        }
+        for slots, names, text, key, value in _entries(snapshot.state)
+    ]
+    return _rows(QUOTA_ENTRY, entry_rows)
+
+
+_Slots = tuple[str, str, str]
+_Entry = tuple[_Slots, _Slots, str, str, float]
+
+
+def _entries(state: QuotaState) -> Iterable[_Entry]:
+    """Every pair, also of keys and types that we do not know."""
+    for subject in state.entities():
+        foreign = state.foreign_values.get(subject, ())
+        known_values = [(key.value, value) for key, value in set_values(state.limits[subject])]
+        for key, value in (*known_values, *foreign):
+            yield kinds(subject), _names(subject), entity_text(subject), key, value
+    for entity_parts, values in state.foreign_entities:
+        for key, value in values:
+            yield _FOREIGN, ("", "", ""), named_text(entity_parts), key, value
+
+
+def _names(subject: Entity) -> _Slots:
+    user, client_id, ip = subject
+    return user or "", client_id or "", ip or ""
+
+
+def _meaning(key: str, value: float) -> dict[str, object]:
+    kind = TYPE_OF[Key(key)] if key in set(Key) else None
+    if kind is None:
+        # Of a key that we do not know nothing can be computed.
+        return {"quota_units": None, "value_state": ValueState.INVALID.value}
+    state = limit_state(kind, value)
+    units = limit_units(kind, value) if state is ValueState.FINITE else None
+    return {"quota_units": units, "value_state": state.value}
+
+
+def limit_snapshots(
+    lake: Lake, cluster_id: str, since: date | None = None
+) -> tuple[LimitSnapshot, ...]:
+    """The complete looks at a cluster, in order of time; equal neighbours share one state.
+
+    Args:
+        lake: Where they are.
+        cluster_id: Of which cluster.
+        since: The first day that is asked about: earlier looks are left out but for the last one before it, which holds
+            then. ``None`` = all looks.
+
+    Raises:
+        LakeError: A table cannot be read.
+    """
+    begin = None if since is None else begin_ms(since)
+    snapshot_rows, entries = _select_snapshots(lake, cluster_id, begin)
+    snapshots: list[LimitSnapshot] = []
+    rows: tuple[date, pa.Table] | None = None
+    latest: pa.Table | None = None
+    for observed, name, count in snapshot_rows:
+        day = day_of(observed)
+        if rows is None or rows[0] != day:
+            of_day = [entries[day]] if day in entries else []
+            rows = day, lake.read(of_day, _VALUES, table=QUOTA_ENTRY)
+        snapshot_entries = (
+            rows[1].filter(pc.equal(rows[1]["snapshot_id"], name)).drop_columns(["snapshot_id"])
+        )
+        if snapshot_entries.num_rows != count:
+            continue  # its entries are not all there: it is none
+        snapshot_entries = snapshot_entries.combine_chunks()
+        is_same_state = latest is not None and snapshots and snapshot_entries.equals(latest)
+        state = snapshots[-1].state if is_same_state else state_of(snapshot_entries)
+        snapshots.append(LimitSnapshot(observed_ms=observed, snapshot_id=name, state=state))
+        latest = snapshot_entries
+    return tuple(snapshots)
+
+
+_Row = tuple[int, str, int]
+"""When, which look, how many entries it has: in this order looks are sorted."""
+
+
+def _select_snapshots(
+    lake: Lake, cluster_id: str, begin: int | None
+) -> tuple[Sequence[_Row], Mapping[date, Manifest]]:
+    """What is said of the looks that count, in order, and where their entries are.
+
+    Looks of 25 months may be there and those of a few days matter: days are read from the newest to the one that holds
+    a whole look from before the begin. It is mostly found within a week, or else among all.
+    """
+    if begin is not None:
+        snapshot_rows, entries, is_enough = _since(lake, cluster_id, begin, day_of(begin) - _MOSTLY)
+        if is_enough:
+            return snapshot_rows, entries
+    snapshot_rows, entries, _ = _since(lake, cluster_id, begin, None)
+    return snapshot_rows, entries
+
+
+def _since(
+    lake: Lake, cluster_id: str, begin: int | None, first: date | None
+) -> tuple[Sequence[_Row], Mapping[date, Manifest], bool]:
+    """The same of days from ``first`` on; and whether the look before the begin is among them."""
+    manifests = lake.manifests(SNAPSHOT, [cluster_id], first)
+    entries = {
+        manifest.unit.day: manifest for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first)
+    }
+    snapshot_rows: list[_Row] = []
+    for manifest in reversed(manifests):
+        of_day = _complete(lake.read([manifest], table=SNAPSHOT))
+        before = [row for row in of_day if begin is not None and row[0] <= begin]
+        last = next((row for row in reversed(before) if _is_whole(lake, row, entries)), None)
+        if last is not None:
+            return [*of_day[of_day.index(last) :], *snapshot_rows], entries, True
+        snapshot_rows = [*of_day, *snapshot_rows]
+    return snapshot_rows, entries, False
+
+
+def _complete(rows: pa.Table) -> list[_Row]:
+    return sorted(
+        (row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        for row in rows.to_pylist()
+        if row["complete"]
+    )
+
+
+def _is_whole(lake: Lake, row: _Row, entries: Mapping[date, Manifest]) -> bool:
+    """Whether all entries of a look are there."""
+    observed, name, count = row
+    of_day = [entries[day_of(observed)]] if day_of(observed) in entries else []
+    entry_rows = lake.read(of_day, ["snapshot_id"], table=QUOTA_ENTRY)
+    return int(pc.sum(pc.equal(entry_rows["snapshot_id"], name)).as_py() or 0) == count
+
+
+_MOSTLY: Final = timedelta(days=7)
+_VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")

@@ -1,0 +1,1 @@
+"""Results of recorded-use jobs as text, JSON and documents."""

@@ -1,0 +1,152 @@
+"""What ``kquota spark ingest`` tells: text for people, JSON for programs."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.evidence.ingest.day_assembler import DayReport
+from reconciler.evidence.ingest.drop_reasons import SENTENCES as OURS
+from reconciler.evidence.ingest.readers.series import SENTENCES as READERS
+from reconciler.evidence.ingest.readers.series import OutcomeCounts
+from reconciler.evidence.output.ingest_summary import (
+    ClusterIngestSummary,
+    IngestSummary,
+)
+from reconciler.render.json_documents.codec import Json, dump
+from reconciler.render.names import escaped
+from reconciler.render.units import count, instant
+
+KIND: Final = "kquota-ingest"
+FORMAT: Final = 1
+_SENTENCES: Final = {
+    **{fate.value: text for fate, text in OURS.items()},
+    **{word.value: text for word, text in READERS.items()},
+}
+MOST_DAYS: Final = 31
+"""So many days stand in the text, the last ones; JSON has all."""
+
+
+def json(summary: IngestSummary) -> str:
+    """A versioned document."""
+    return dump(
+        {
+            "kind": KIND,
+            "format": FORMAT,
+            "lake": summary.lake,
+            "clusters": [_cluster_json(cluster) for cluster in summary.clusters],
+            "newLooks": summary.snapshots,
+            "newApplies": summary.applies,
+            "ofOtherClusters": summary.strange,
+            "counts": {word.value: number for word, number in summary.counts.items()},
+            "examples": {
+                name: list(samples) for name, samples in _examples(summary.counts).items()
+            },
+            "failures": list(summary.failures),
+        }
+    )
+
+
+def _cluster_json(cluster: ClusterIngestSummary) -> Json:
+    return {
+        "cluster": cluster.display_name,
+        "clusterId": cluster.cluster_id,
+        "from": None if cluster.window is None else instant(cluster.window[0] / 1000),
+        "to": None if cluster.window is None else instant(cluster.window[1] / 1000),
+        "newPoints": sum(cluster.arrived.new.values()),
+        "counts": _counts(cluster),
+        "examples": {
+            name: list(samples) for name, samples in _examples(cluster.arrived.counts).items()
+        },
+        "remarks": list(cluster.arrived.remarks),
+        "days": [_day_json(report, cluster) for report in cluster.days],
+        "published": None
+        if cluster.published is None
+        else {
+            "uri": cluster.published[0],
+            "from": instant(cluster.published[1] / 1000),
+            "to": instant(cluster.published[2] / 1000),
+        },
+        "failures": list(cluster.failures),
+    }
+
+
+def _day_json(day: DayReport, cluster: ClusterIngestSummary) -> Json:
+    return {
+        "day": day.day.isoformat(),
+        "newPoints": cluster.arrived.new.get(day.day, 0),
+        "samples": day.samples,
+        "assembled": day.is_assembled,
+        "coveragePpm": dict(day.coverage),
+        "counts": dict(day.counts),
+        "partial": list(day.partial),
+    }
+
+
+def _counts(cluster: ClusterIngestSummary) -> dict[str, int]:
+    read = {word.value: number for word, number in cluster.arrived.counts.items()}
+    return read | cluster.arrived.tally.by_name()
+
+
+def text(summary: IngestSummary) -> str:
+    """For people: per cluster what came, what is there now, and what was not used and why."""
+    lines = [f"lake {escaped(summary.lake)}"]
+    if summary.snapshots or summary.applies or summary.strange:
+        strange = f"; {summary.strange:,} of other clusters left alone" if summary.strange else ""
+        lines.append(
+            f"limits: {count(summary.snapshots, 'new look')}, {count(summary.applies, 'new apply', 'new applies')}{strange}"
+        )
+    if summary.counts:
+        lines += [
+            "files:",
+            *_count_lines(_counts_by_reason(summary.counts), _examples(summary.counts)),
+        ]
+    for cluster in summary.clusters:
+        lines += _cluster_lines(cluster)
+    return "\n".join(lines) + "\n"
+
+
+def _counts_by_reason(counts: OutcomeCounts) -> dict[str, int]:
+    return {word.value: number for word, number in counts.items()}
+
+
+def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
+    name = escaped(cluster.display_name)
+    yield f"cluster {name}" + (
+        "" if name == cluster.cluster_id else f" ({escaped(cluster.cluster_id)})"
+    )
+    if cluster.window is not None:
+        begin, end = cluster.window
+        yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
+    yield f"  {count(sum(cluster.arrived.new.values()), 'new point')}"
+    yield from (f"  {escaped(remark)}" for remark in cluster.arrived.remarks)
+    yield from _count_lines(_counts(cluster), _examples(cluster.arrived.counts))
+    if len(cluster.days) > MOST_DAYS:
+        yield f"  {len(cluster.days) - MOST_DAYS:,} days before are not shown"
+    for day in cluster.days[-MOST_DAYS:]:
+        yield from _day_lines(day)
+    if cluster.published is not None:
+        place, begin, end = cluster.published
+        yield f"  evidence from {instant(begin / 1000)} to {instant(end / 1000)} published at {escaped(place)}"
+
+
+def _day_lines(day: DayReport) -> Iterable[str]:
+    covered = ", ".join(
+        f"broker {broker} {share / 10_000:.1f} %" for broker, share in day.coverage.items()
+    )
+    action = "assembled" if day.is_assembled else "as it was"
+    yield f"  {day.day} {count(day.samples, 'sample')}, {action}; covered: {covered or 'nothing'}"
+    yield from (f"    PARTIAL: {escaped(problem)}" for problem in day.partial)
+    if day.is_assembled:
+        yield from (f"  {line}" for line in _count_lines(day.counts))
+
+
+def _examples(counts: OutcomeCounts) -> dict[str, tuple[str, ...]]:
+    """Where something was counted, as far as it was told."""
+    return {word.value: samples for word in counts if (samples := counts.examples(word))}
+
+
+def _count_lines(
+    counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
+) -> Iterable[str]:
+    for name, number in counts.items():
+        yield f"    {number:,} {name}: {_SENTENCES[name]}"
+        yield from (f"      {escaped(sample)}" for sample in (examples or {}).get(name, ()))

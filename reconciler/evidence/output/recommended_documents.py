@@ -1,0 +1,211 @@
+"""Recommendations as ClientQuota documents, each with its evidence as a comment: those that are there with new limits, and new ones."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from reconciler.errors import QuotaValueError, UsageError
+from reconciler.evidence.render.units import length_text, share_text, units_text
+from reconciler.manifest import source_document
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.writer import document_text
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import NO_LIMITS, replaced
+from reconciler.render.names import entity_text
+from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
+from reconciler.usage.impact.tier_policy import own_entity
+from reconciler.usage.samples import KEY_OF, in_kafka_units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredDocuments:
+    """What the documents of one cluster say.
+
+    Attributes:
+        cluster: What they call the cluster.
+        declarations: All of them, suspended ones too; no two active ones declare one pair.
+        texts: The files that hold them, by the paths of the declarations.
+    """
+
+    cluster: str
+    declarations: tuple[Declaration, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def read_document(self, declaration: Declaration) -> tuple[Declaration, Mapping[str, str]]:
+        """A declaration as its file writes it, and its annotations.
+
+        Raises:
+            UsageError: The file does not hold it.
+        """
+        document = source_document.find_document(
+            self.texts.get(declaration.path, ""), self.cluster, declaration
+        )
+        if document is None:
+            raise UsageError(
+                f"{declaration.path}:{declaration.line} holds no document {declaration.document}"
+            )
+        return document.declaration, document.annotations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DocumentChange:
+    """New limits for one document.
+
+    Attributes:
+        subject: Whose limits.
+        declaration: The document that is there; ``None`` = a new one.
+        rows: At least one, each with a target.
+    """
+
+    subject: Entity
+    declaration: Declaration | None
+    rows: tuple[RecommendationRow, ...]
+
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """By what documents are sorted."""
+        declaration = self.declaration
+        return (entity_text(self.subject), *((declaration.path, declaration.line, declaration.document) if declaration else ("", 0, "")))  # fmt: skip
+
+
+def documents(
+    rows: Iterable[RecommendationRow], declared: DeclaredDocuments, evidence: EvidenceNote
+) -> str:
+    """ClientQuota documents for changes of one cluster, each with its evidence; "" for none.
+
+    A limit goes into the document that declares it, else into the first that speaks of its entity; that document is
+    repeated whole, with labels and annotations, and says which one it replaces. For any other entity there is a
+    new one. Comments of a file are not repeated.
+
+    Args:
+        rows: Changes.
+        declared: What the documents of the cluster say.
+        evidence: What all of it rests on.
+
+    Raises:
+        UsageError: A name that was recorded cannot stand in a document.
+    """
+    by_entity: defaultdict[Entity, list[Declaration]] = defaultdict(list)
+    for declaration in sorted(declared.declarations, key=_preferred):
+        by_entity[declaration.entity].append(declaration)
+    changes: dict[tuple[Entity, Declaration | None], list[RecommendationRow]] = {}
+    for row in rows:
+        subject = own_entity(row.bucket)
+        if subject is not None and row.target_units is not None:
+            owner_document = _owner(by_entity.get(subject, ()), KEY_OF[row.quota_type])
+            changes.setdefault((subject, owner_document), []).append(row)
+    document_names = {declaration.document for declaration in declared.declarations}
+    document_changes = [
+        _DocumentChange(subject=subject, declaration=owner_document, rows=tuple(each))
+        for (subject, owner_document), each in changes.items()
+    ]
+    return "".join(
+        _document(change, declared, evidence, document_names=document_names)
+        for change in sorted(document_changes, key=lambda change: change.place)
+    )
+
+
+def _preferred(declaration: Declaration) -> tuple[bool, str, int, str]:
+    return declaration.suspended, declaration.path, declaration.line, declaration.document
+
+
+def _owner(declarations: Sequence[Declaration], key: Key) -> Declaration | None:
+    """The document whose limit this is, or to be; a second one would be a second owner of the pair."""
+    column = COLUMN_OF[key]
+    declaring = [
+        declaration for declaration in declarations if declaration.limits[column] is not None
+    ]
+    return next(iter(declaring or declarations), None)
+
+
+def _document(
+    change: _DocumentChange,
+    declared: DeclaredDocuments,
+    evidence: EvidenceNote,
+    *,
+    document_names: set[str],
+) -> str:
+    subject, declaration = change.subject, change.declaration
+    annotations: Mapping[str, str] = {}
+    if declaration is None:
+        base = Declaration(
+            document=_new_name(subject, document_names), entity=subject, limits=NO_LIMITS
+        )
+    else:
+        base, annotations = declared.read_document(declaration)
+    limits = base.limits
+    for row in change.rows:
+        if row.target_units is not None:
+            value = in_kafka_units(row.quota_type, row.target_units)
+            limits = replaced(limits, KEY_OF[row.quota_type], value)
+    lines = [
+        f"# Recommended for {entity_text(subject)}: {_origin_text(declaration)}. Nothing is applied before it is merged."
+    ]
+    lines += [f"# {line}" for line in _window_lines(evidence)]
+    lines += [f"# {line}" for row in change.rows for line in _evidence_lines(row)]
+    try:
+        text = document_text(
+            replace(base, limits=limits), cluster=declared.cluster, annotations=annotations
+        )
+    except QuotaValueError as wrong:
+        raise UsageError(f"{entity_text(subject)} cannot be written: {wrong.message}") from wrong
+    head, _, remainder = text.partition("\n")
+    return "\n".join((head, *map(_comment_text, lines), remainder))
+
+
+def _origin_text(declaration: Declaration | None) -> str:
+    if declaration is None:
+        return "a new document"
+    suspended = "suspended " if declaration.suspended else ""
+    return f"replaces the {suspended}document {declaration.document} in {declaration.path}:{declaration.line}"
+
+
+def _comment_text(text: str) -> str:
+    """A comment cannot end before its line does: names are bytes of strangers."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _new_name(subject: Entity, document_names: set[str]) -> str:
+    """A name for a document that no other has; the entity decides, so that a second run gives the same one."""
+    base = f"{DEFAULT_NAMESPACE}/{document_name(subject)}"
+    name, number = base, 1
+    while name in document_names:
+        number += 1
+        name = f"{base}-{number}"
+    document_names.add(name)
+    return name
+
+
+def _window_lines(evidence: EvidenceNote) -> list[str]:
+    begin, end = (
+        datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        for ms in (evidence.from_ms, evidence.to_ms)
+    )
+    first = (
+        f"Evidence: {begin} to {end} UTC of cluster {evidence.cluster_id}, brokers were up"
+        f" {share_text(evidence.coverage_ppm)} of it; limits as of look {evidence.snapshot_id}."
+    )
+    return [first] + [f"Incomplete: {problem}." for problem in evidence.partial[:3]]
+
+
+def _evidence_lines(row: RecommendationRow) -> list[str]:
+    kind = row.quota_type
+    sure, cut = share_text(row.confidence_ppm), share_text(row.censored_ppm)
+    subject_lines = [
+        f"tier {row.tier}",
+        *([f"needed {units_text(kind, row.needed_units)}"] if row.needed_units else []),
+        f"rules: {', '.join(row.rules) or 'none'}",
+        f"{row.samples:,} samples of {row.brokers} brokers, confidence {sure}, censored {cut}",
+    ]
+    units_change = f"{units_text(kind, row.current_units)} -> {units_text(kind, row.target_units)}"
+    first = f"{KEY_OF[kind]}: {units_change} ({'; '.join(subject_lines)})."
+    second = (
+        f"  throttled {share_text(row.train_share_ppm)} of the time it was sized by, worst delay"
+        f" {length_text(row.train_max_delay_ms)}; {share_text(row.test_share_ppm)} of the unseen week, worst"
+        f" delay {length_text(row.test_max_delay_ms)}."
+    )
+    return [first, second]

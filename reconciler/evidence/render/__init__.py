@@ -1,0 +1,1 @@
+"""Reports of recorded use as tables, text, JSON, charts and HTML pages."""

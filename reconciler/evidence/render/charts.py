@@ -1,0 +1,238 @@
+"""Charts as SVG text, without a script: a curve against its limits, and rows of bars against a mark.
+
+Every chart says in words what it shows (``role="img"`` with a title), takes its colours from classes of the page, and
+has no style of its own, so a strict content security policy holds. Texts are escaped here and nowhere else.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final, TypeAlias
+
+from reconciler.evidence.render.units import day_text
+from reconciler.render.names import escaped
+from reconciler.usage.samples import DAY_MS
+
+WIDTH: Final = 760
+HEIGHT: Final = 190
+LEFT, RIGHT, TOP, BOTTOM = 92, 12, 14, 26
+NAMES: Final = 250
+"""Columns kept for the names of a bar chart."""
+
+TickText: TypeAlias = Callable[[int], str]
+"""A value of the vertical axis in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A horizontal line: a limit."""
+
+    value: int
+    text: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """What a curve chart shows.
+
+    Attributes:
+        title: In words, for readers who do not see it.
+        points: ``(begin in ms, mean, largest)``, ascending; at least one.
+        span_ms: Length of a span; a larger distance is drawn as a gap.
+        levels: Limits; those far above the curve are named and not drawn.
+        marked: Begins of spans to mark at the bottom.
+    """
+
+    title: str
+    points: Sequence[tuple[int, int, int]]
+    span_ms: int
+    levels: Sequence[Level] = ()
+    marked: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar: its share of the scale's end, its class, and what is written beside it."""
+
+    share: float
+    css: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarRow:
+    """One row of a bar chart: a name and one bar under the other.
+
+    Attributes:
+        name: What it is about, shortened in the middle if it is too long.
+        bars: Its bars.
+        details: Lines under the name, which tell rows of one name apart.
+    """
+
+    name: str
+    bars: Sequence[Bar]
+    details: Sequence[str] = ()
+
+    @property
+    def lines(self) -> int:
+        """How many lines it needs."""
+        return max(1, len(self.bars), 1 + len(self.details))
+
+
+def curve_chart(plot: Plot, tick_text: TickText) -> str:
+    """Mean and largest rate over time against limits.
+
+    Args:
+        plot: What is shown.
+        tick_text: For the vertical axis.
+    """
+    peak = max(1, *(maximum for _, _, maximum in plot.points))
+    visible_levels = [level for level in plot.levels if level.value <= 3 * peak]
+    top = max(peak, *(level.value for level in visible_levels)) if visible_levels else peak
+    scale = _Scale(
+        from_ms=plot.points[0][0], to_ms=plot.points[-1][0] + plot.span_ms, top=top * 1.06
+    )
+    parts = [_axes(scale, top, tick_text)]
+    for run in _runs(plot):
+        parts.append(_band(run, scale, plot.span_ms))
+        parts.append(_line(run, scale, plot.span_ms))
+    parts += [
+        f'<rect class="c-mark" x="{scale.x(begin):.1f}" y="{HEIGHT - BOTTOM - 5}"'
+        f' width="{max(1.0, scale.x(begin + plot.span_ms) - scale.x(begin)):.1f}" height="5"/>'
+        for begin in plot.marked
+    ]
+    last = TOP - 8.0
+    for level_line in sorted(visible_levels, key=lambda level: -level.value):
+        y = scale.y(level_line.value)
+        at = max(y - 4, last + 12)  # two texts never lie on one another
+        last = at
+        parts.append(
+            f'<line class="{level_line.css}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-level" x="{WIDTH - RIGHT}" y="{at:.1f}" text-anchor="end">{_text(level_line.text)}</text>'
+        )
+    above = [level for level in plot.levels if level.value > 3 * peak]
+    words = "; ".join([plot.title, *(f"{level.text} lies above the chart" for level in above)])
+    parts += [
+        f'<text class="c-level" x="{WIDTH - RIGHT}" y="{last + 14 + 12 * n:.1f}" text-anchor="end">{_text(level.text)} ↑</text>'
+        for n, level in enumerate(above)
+    ]
+    return _svg(words, HEIGHT, parts)
+
+
+def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) -> str:
+    """Rows of bars on one scale; ``mark`` is the share at which a vertical line stands (a limit, a budget).
+
+    Bars beyond the scale end at its end; their text has the number.
+    """
+    room = WIDTH - NAMES - 110
+    height = TOP + sum(row.lines * 16 + 10 for row in rows) + 6
+    parts: list[str] = []
+    y = float(TOP)
+    for row in rows:
+        parts += [
+            f'<text class="{css}" x="{NAMES - 8}" y="{y + 11 + 16 * n:.1f}" text-anchor="end">{_text(_short(line))}</text>'
+            for n, (css, line) in enumerate([("c-name", row.name), *(("c-tick", detail) for detail in row.details)])
+        ]  # fmt: skip
+        for n, bar in enumerate(row.bars):
+            width = max(1.0, min(1.0, bar.share) * room)
+            parts.append(
+                f'<rect class="{bar.css}" x="{NAMES}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
+                f'<text class="c-tick" x="{NAMES + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
+            )
+        y += row.lines * 16 + 10
+    if mark is not None:  # first, so that texts lie on it
+        x = NAMES + mark * room
+        parts.insert(
+            0,
+            f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>',
+        )
+    return _svg(title, height, parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    from_ms: int
+    to_ms: int
+    top: float
+
+    def x(self, at_ms: int) -> float:
+        span = max(1, self.to_ms - self.from_ms)
+        return LEFT + (at_ms - self.from_ms) / span * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        return HEIGHT - BOTTOM - value / self.top * (HEIGHT - TOP - BOTTOM)
+
+
+def _runs(plot: Plot) -> list[list[tuple[int, int, int]]]:
+    """The points between gaps."""
+    runs: list[list[tuple[int, int, int]]] = [[]]
+    for point in plot.points:
+        if runs[-1] and point[0] - runs[-1][-1][0] > plot.span_ms:
+            runs.append([])
+        runs[-1].append(point)
+    return runs
+
+
+def _band(run: Sequence[tuple[int, int, int]], scale: _Scale, span_ms: int) -> str:
+    half = span_ms // 2
+    up = [f"{scale.x(at + half):.1f},{scale.y(maximum):.1f}" for at, _, maximum in run]
+    down = [f"{scale.x(at + half):.1f},{scale.y(mean):.1f}" for at, mean, _ in reversed(run)]
+    return f'<polygon class="c-band" points="{" ".join([*up, *down])}"/>'
+
+
+def _line(run: Sequence[tuple[int, int, int]], scale: _Scale, span_ms: int) -> str:
+    half = span_ms // 2
+    if len(run) == 1:
+        at, mean, _ = run[0]
+        return (
+            f'<circle class="c-dot" cx="{scale.x(at + half):.1f}" cy="{scale.y(mean):.1f}" r="2"/>'
+        )
+    points = " ".join(f"{scale.x(at + half):.1f},{scale.y(mean):.1f}" for at, mean, _ in run)
+    return f'<polyline class="c-line" points="{points}"/>'
+
+
+def _axes(scale: _Scale, top: int, tick_text: TickText) -> str:
+    parts: list[str] = []
+    for value in _ticks(top):
+        y = scale.y(value)
+        parts.append(
+            f'<line class="c-grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(tick_text(value))}</text>'
+        )
+    days = range(-(-scale.from_ms // DAY_MS) * DAY_MS, scale.to_ms, DAY_MS)
+    every = max(1, math.ceil(len(days) / 8))
+    for at in days[::every]:
+        x = scale.x(at)
+        parts.append(
+            f'<line class="c-grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+            f'<text class="c-tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_text(day_text(at))}</text>'
+        )
+    return "".join(parts)
+
+
+def _ticks(top: int) -> list[int]:
+    """Zero and up to four round numbers below the top."""
+    step = max(1, top // 4)
+    size: int = 10 ** max(0, len(str(step)) - 1)
+    step = next(size * n for n in (1, 2, 5, 10) if size * n >= step)
+    return list(range(0, top + 1, step))
+
+
+def _svg(title: str, height: float, parts: Sequence[str]) -> str:
+    words = _text(title)
+    return (
+        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {height:.0f}" aria-label="{words}">'
+        f"<title>{words}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _short(name: str, max_length: int = 36) -> str:
+    """Cut in the middle: names of one family differ at their ends."""
+    half = max_length // 2
+    return name if len(name) <= max_length else f"{name[:half]}…{name[half + 1 - max_length :]}"
+
+
+def _text(text: str) -> str:
+    return escape(escaped(text))

@@ -1,0 +1,58 @@
+"""A report of use as one JSON document: every row with all its columns, numbers as they are, versioned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Final
+
+from reconciler.evidence.render.report_text import headline
+from reconciler.render.json_documents.codec import Json, value_json
+from reconciler.usage.reports.usage import UsageReport
+from reconciler.usage.tags import Bucket
+
+KIND: Final = "kquota-use"
+FORMAT: Final = 1
+
+
+def report_document(report: UsageReport) -> dict[str, Json]:
+    """The whole report. Keys of rows are the columns of their tables, so names carry the units."""
+    return {
+        "kind": KIND,
+        "format": FORMAT,
+        "headline": headline(report),
+        **{field.name: json_of(getattr(report, field.name)) for field in fields(report)},
+    }
+
+
+def json_of(value: object) -> Json:
+    """Any value of rows: dataclasses by their fields, limits as Kafka stores them."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _row(value)
+    if isinstance(value, Mapping):
+        return {str(key): json_of(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [json_of(item) for item in value]
+    if isinstance(value, float):
+        return value_json(value)
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    raise TypeError(f"{type(value).__name__} has no JSON")
+
+
+def _row(value: object) -> dict[str, Json]:
+    """A value by its fields; a bucket's stand among those of its row, as in the tables."""
+    values_by_name: dict[str, Json] = {}
+    for field in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
+        inner = getattr(value, field.name)
+        if isinstance(inner, Bucket):
+            values_by_name |= {
+                "group_kind": inner.kind.value,
+                "user": inner.user,
+                "client_id": inner.client_id,
+                "ip": inner.ip,
+            }
+        else:
+            values_by_name[field.name] = json_of(inner)
+    return values_by_name

@@ -1,0 +1,279 @@
+"""A report of use as one HTML page without a script: sheets as tables, and charts of use, limits, headroom, capacity.
+
+Pure: template and style are handed in. The content security policy allows the one style and nothing else, so a page
+may be opened from a mail or a build's artifacts without trusting what it shows.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from reconciler.evidence.render.charts import (
+    Bar,
+    BarRow,
+    Level,
+    Plot,
+    bar_chart,
+    curve_chart,
+)
+from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, sheets
+from reconciler.evidence.render.report_text import headline
+from reconciler.evidence.render.units import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_ms,
+    share_text,
+    type_text,
+    units_text,
+)
+from reconciler.render.names import escaped
+from reconciler.render.units import PER_BROKER
+from reconciler.usage.impact.result_rows import ImpactRow
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.usage import (
+    CapacityRow,
+    UsageCurve,
+    UsageReport,
+    UsageRow,
+)
+from reconciler.usage.samples import MILLION
+
+TEMPLATE: Final = "use.html"
+STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
+"""Files of ``page/``, in order."""
+
+MOST_BARS: Final = 16
+MOST_CURVES: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsePageFiles:
+    """The parts of every page of use, as they stand in ``page/``.
+
+    Attributes:
+        template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``.
+        style: CSS.
+    """
+
+    template: str
+    style: str
+
+
+def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_version: str) -> str:
+    """The page.
+
+    Args:
+        report: What it shows.
+        files: The parts of every page.
+        made_ms: When, in milliseconds since the epoch.
+        tool_version: Of this program.
+    """
+    digest = base64.b64encode(hashlib.sha256(files.style.encode()).digest()).decode()
+    parts = {
+        "policy": (
+            f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        ),
+        "title": _text("Kafka quotas: recorded use"),
+        "style": files.style,
+        "body": _body(report, made_ms, tool_version),
+    }
+    text = files.template
+    pieces: list[str] = []
+    for name, part in parts.items():
+        before, _, text = text.partition("{{" + name + "}}")
+        pieces += [before, part]
+    return "".join([*pieces, text])
+
+
+def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
+    sections = [*_charts(report), *(_section(report_table) for report_table in sheets(report))]
+    notes = "".join(f"<li>{_text(note)}</li>" for note in report.notes)
+    links = "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title, _ in sections)
+    return (
+        f'<header><div class="head"><h1>Recorded use of Kafka quotas</h1><p class="small quiet">{_text(PER_BROKER)}</p>'
+        f'<div class="banner {_tone(report)}"><strong>{_text(headline(report))}</strong></div></div></header>'
+        f'<div class="frame"><nav id="sections" aria-label="Sections"><ul>{links}</ul></nav>'
+        f'<main id="main" tabindex="-1">'
+        + (f'<section><h2>Notes</h2><ul class="sentences">{notes}</ul></section>' if notes else "")
+        + "".join(f'<section id="{name}"><h2>{_text(title)}</h2>{inner}</section>' for name, title, inner in sections)
+        + f"</main></div><footer>Made {moment_text(made_ms)} by kquota {_text(tool_version)}. Times are UTC.</footer>"
+    )  # fmt: skip
+
+
+def _tone(report: UsageReport) -> str:
+    if any(evidence.stale for evidence in report.evidence):
+        return "warn"
+    simulation = report.simulation
+    if simulation is None:
+        return "plain"
+    if simulation.breaches:
+        return "bad"
+    return (
+        "warn" if simulation.verdicts.get(ImpactVerdict.WORSE) or not simulation.enough else "good"
+    )
+
+
+def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
+    """Charts as ``(anchor, title, HTML)``; parts without rows have none."""
+    chart_parts: list[tuple[str, str, str]] = []
+    if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
+        chart_parts.append(("before-after", "Throttled time now and then", _before_after(rows)))
+    if report.curves:
+        figures = "".join(map(_figure, report.curves[:MOST_CURVES]))
+        chart_parts.append(("curves", "Use against limits over time", figures))
+    limited = [row for row in report.usage if row.limit_units]
+    if limited:
+        chart_parts.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
+    budgeted = [row for row in report.capacity if row.budget_units]
+    if budgeted:
+        chart_parts.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
+    return chart_parts
+
+
+def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
+    return [row for row in rows if row.before_throttled_ms or row.after_throttled_ms][:MOST_BARS]
+
+
+def _before_after(rows: Sequence[ImpactRow]) -> str:
+    top = max(
+        per_day_ms(value, row.covered_ms) or 0
+        for row in rows
+        for value in (row.before_throttled_ms, row.after_throttled_ms)
+    )
+
+    has_several_clusters = _several(rows)
+
+    def bar(length_ms: int | None, row: ImpactRow, css: str, sign: str = "") -> Bar:
+        daily = per_day_ms(length_ms, row.covered_ms)
+        text = "not known" if daily is None else f"{sign}{length_text(daily)} a day"
+        return Bar(share=(daily or 0) / max(1, top), css=css, text=text)
+
+    bar_rows = [
+        BarRow(
+            name=bucket_text(row.bucket, any_name=row.any_name),
+            details=_bar_labels(row, has_several_clusters=has_several_clusters),
+            bars=[
+                bar(row.before_throttled_ms, row, "c-now"),
+                bar(row.after_throttled_ms, row, "c-then", BOUNDS[row.bound]),
+            ],
+        )
+        for row in rows
+    ]
+    legend = (
+        '<ul class="key"><li><span class="dot c-now-dot"></span>limit of today</li>'
+        '<li><span class="dot c-then-dot"></span>limit to come</li></ul>'
+    )
+    title = (
+        "Throttled time for each day of evidence, under the limit of today and the limit to come"
+    )
+    return legend + bar_chart(title, bar_rows)
+
+
+def _figure(curve: UsageCurve) -> str:
+    kind = curve.quota_type
+    name = f"{bucket_text(curve.bucket)} · {type_text(kind)} · broker {curve.broker_id}"
+    levels = [
+        Level(value=value, text=f"{word} {units_text(kind, value)}", css=css)
+        for value, word, css in (
+            (curve.before_units, "limit now", "c-limit"),
+            (curve.after_units, "limit then", "c-limit-then"),
+        )
+        if value is not None and (css == "c-limit" or value != curve.before_units)
+    ]
+    if not curve.points:
+        return f"<figure><figcaption>{_text(name)}</figcaption><p class='quiet'>nothing was recorded</p></figure>"
+    plot = Plot(
+        title=f"{name}: mean and largest rate",
+        points=curve.points,
+        span_ms=curve.span_ms,
+        levels=levels,
+        marked=curve.throttled,
+    )
+    chart = curve_chart(plot, lambda value: units_text(kind, value))
+    caption = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
+    return f"<figure><figcaption>{caption}</figcaption>{chart}</figure>"
+
+
+def _bar_labels(row: ImpactRow | UsageRow, *, has_several_clusters: bool) -> list[str]:
+    """What tells bars of one name apart: the type, the broker if any saw it, the cluster if there are several."""
+    parts = [type_text(row.quota_type), *([f"broker {row.broker_id}"] if row.broker_id else [])]
+    return [" · ".join(parts), *([row.cluster_id] if has_several_clusters else [])]
+
+
+def _several(rows: Sequence[ImpactRow] | Sequence[UsageRow]) -> bool:
+    return len({row.cluster_id for row in rows}) > 1
+
+
+def _headroom(rows: Sequence[UsageRow]) -> str:
+    def bars(row: UsageRow) -> list[Bar]:
+        limit = row.limit_units or 1
+        return [
+            Bar(share=value / limit * 0.8, css=css, text=f"{word} {share_text(value * MILLION // limit)}")
+            for value, css, word in ((row.p99_units, "c-now", "99 %:"), (row.max_rate_units, "c-most", "most:"))
+            if value is not None
+        ]  # fmt: skip
+
+    has_several_clusters = _several(rows)
+    bar_rows = [
+        BarRow(
+            name=bucket_text(row.bucket),
+            details=_bar_labels(row, has_several_clusters=has_several_clusters),
+            bars=bars(row),
+        )
+        for row in rows
+    ]
+    return bar_chart("Use as a share of the limit; the line is the limit", bar_rows, mark=0.8)
+
+
+def _capacity(rows: Sequence[CapacityRow]) -> str:
+    bar_rows = [
+        BarRow(
+            name=row.cluster_id,
+            details=[f"broker {row.broker_id} · {row.direction.value}"],
+            bars=[
+                Bar(share=ppm / MILLION * 0.5, css=css, text=f"{word} {share_text(ppm)}")
+                for ppm, css, word in (
+                    (row.committed_ppm, "c-plain", "committed"),
+                    (row.coincident_ppm, "c-now", "coincident"),
+                )
+                if ppm is not None
+            ],
+        )
+        for row in rows
+    ]
+    return bar_chart("Limits and use as a share of the budget of each broker; the line is the budget", bar_rows, mark=0.5)  # fmt: skip
+
+
+def _section(report_table: ReportTable) -> tuple[str, str, str]:
+    heads = "".join(
+        f'<th scope="col"{_css(report_table, at)}><span>{_text(heading)}</span></th>'
+        for at, heading in enumerate(report_table.heads)
+    )
+    rows = "".join(f"<tr>{_cells(report_table, row)}</tr>" for row in report_table.rows)
+    remainder = (
+        f'<p class="quiet small">{_text(report_table.more)}</p>' if report_table.more else ""
+    )
+    inner = (
+        f'<p class="quiet small">{_text(report_table.description)}</p><div class="window" tabindex="0" role="region" aria-label="{_text(report_table.title)}">'
+        f'<table><thead><tr>{heads}</tr></thead><tbody class="rows">{rows}</tbody></table></div>{remainder}'
+    )
+    return f"table-{report_table.name}", report_table.title, inner
+
+
+def _cells(report_table: ReportTable, row: Sequence[str]) -> str:
+    first = f'<th scope="row" class="entity">{_text(row[0])}</th>'
+    return first + "".join(
+        f"<td{_css(report_table, at)}>{_text(cell)}</td>" for at, cell in enumerate(row) if at
+    )
+
+
+def _css(report_table: ReportTable, at: int) -> str:
+    return ' class="number"' if at in report_table.numbers else ""
+
+
+def _text(text: str) -> str:
+    return escape(escaped(text))

@@ -1,0 +1,140 @@
+"""A report of use for terminals and for Markdown, both from the same sheets; and the one sentence that stands first."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.evidence.render.report_tables import ReportTable, sheets
+from reconciler.render.names import escaped, markdown, prose
+from reconciler.render.table import Cell, Style, table
+from reconciler.render.units import count
+from reconciler.usage.impact.result_rows import Simulation
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.usage import UsageReport
+
+PLAIN = Style()
+
+_HELD_BACK: Final = "may get worse (what was recorded was held back)"
+
+
+def headline(report: UsageReport) -> str:
+    """The one sentence for a report: what was found, or why nothing can be said."""
+    stale = [evidence for evidence in report.evidence if evidence.stale]
+    if report.evidence and len(stale) == len(report.evidence):
+        return f"no evidence counts: {stale[0].stale}"
+    if report.simulation is not None:
+        source_prefix = "the newest simulation in the lake: " if report.origins else ""
+        return source_prefix + _simulated(report.simulation)
+    sentences = [
+        count(len(rows) + report.left_out.get(name, 0), *nouns)
+        for rows, name, nouns in (
+            (report.recommendations, "recommendation", ("recommendation",)),
+            (report.usage, "usage_row", ("bucket in use", "buckets in use")),
+            (report.capacity, "capacity_row", ("budget of a broker", "budgets of brokers")),
+            (report.noisy, "noisy_row", ("excess over a fair share", "excesses over a fair share")),
+        )
+        if rows
+    ]
+    return ", ".join(sentences) or "nothing was recorded"
+
+
+def _simulated(simulation: Simulation) -> str:
+    """All rows are counted, shown or not."""
+    if not simulation.verdicts:
+        return "no limit that recorded use can speak of changes"
+    amounts = simulation.verdicts
+    words = [
+        (amounts.get(ImpactVerdict.WORSE, 0), "gets worse", "get worse"),
+        (amounts.get(ImpactVerdict.BETTER, 0), "gets better", "get better"),
+        (simulation.may_be_worse, _HELD_BACK, _HELD_BACK),
+        (amounts.get(ImpactVerdict.NOT_IDENTIFIABLE, 0), "cannot be told", "cannot be told"),
+        (amounts.get(ImpactVerdict.NO_DATA, 0), "has no data", "have no data"),
+    ]
+    counts = [
+        f"{amount:,} {singular if amount == 1 else many}"
+        for amount, singular, many in words
+        if amount
+    ]
+    refused_text = (
+        f"; the policy refuses {count(len(simulation.breaches), 'figure')}"
+        if simulation.breaches
+        else ""
+    )
+    rows = count(
+        len(simulation.rows) + simulation.left_out, "bucket on a broker", "buckets on brokers"
+    )
+    return f"{rows}: {', '.join(counts) or 'nothing changes for anybody'}{refused_text}"
+
+
+def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
+    """The report for a terminal; ends with a line break."""
+    return sheets_text(headline(report), report.notes, sheets(report), style=style)
+
+
+def sheets_text(
+    head: str, notes: Sequence[str], parts: Sequence[ReportTable], *, style: Style = PLAIN
+) -> str:
+    """Any sheets for a terminal, under one sentence and notes; ends with a line break."""
+    lines = [style.paint(escaped(head), "bold")]
+    lines += [f"note: {escaped(note)}" for note in notes]
+    for report_table in parts:
+        lines += [
+            "",
+            style.paint(report_table.title, "bold"),
+            report_table.description,
+            *_rows(report_table, style),
+        ]
+        if report_table.more:
+            lines.append(f"  {report_table.more}")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(report_table: ReportTable, style: Style) -> list[str]:
+    rows = [
+        [Cell(text=escaped(cell), right=at in report_table.numbers) for at, cell in enumerate(row)]
+        for row in report_table.rows
+    ]
+    return table(rows, heads=report_table.heads, style=style, indent="  ")
+
+
+def report_markdown(report: UsageReport, *, max_rows: int | None = None) -> str:
+    """The report as Markdown; of each table at most ``max_rows`` rows (``None`` = all that it holds), and how many there are more."""
+    return sheets_markdown(headline(report), report.notes, sheets(report), max_rows=max_rows)
+
+
+def sheets_markdown(
+    head: str, notes: Sequence[str], tables: Sequence[ReportTable], *, max_rows: int | None = None
+) -> str:
+    """Any sheets as Markdown, under one sentence and notes."""
+    parts = [f"**{prose(head)}**", *(f"> {prose(note)}" for note in notes)]
+    for report_table in tables:
+        parts += [
+            f"### {report_table.title}",
+            report_table.description,
+            _markdown_table(report_table, max_rows),
+        ]
+        left_out = (
+            report_table.left_out + len(report_table.rows) - len(report_table.rows[:max_rows])
+        )
+        if left_out:
+            parts.append(f"… and {count(left_out, 'more row')}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(report_table: ReportTable, max_rows: int | None) -> str:
+    ways = [
+        "---:" if at in report_table.numbers else "---" for at in range(len(report_table.heads))
+    ]
+    rows = [
+        _line(
+            [
+                markdown(cell) if at in report_table.names and cell else prose(cell)
+                for at, cell in enumerate(row)
+            ]
+        )
+        for row in report_table.rows[:max_rows]
+    ]
+    return "\n".join([_line(report_table.heads), _line(ways), *rows])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,233 @@
+"""A simulation in words: per tenant one sentence that says what its limit will do to what it used, and how sure that is."""
+
+from typing import Final
+
+from reconciler.evidence.render.units import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_text,
+    share_text,
+    type_text,
+    units_text,
+)
+from reconciler.render.names import quoted
+from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
+from reconciler.render.units import age, count
+from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
+from reconciler.usage.impact.result_rows import (
+    EvidenceNote,
+    ImpactRow,
+    Simulation,
+    TierBreach,
+)
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.impact.what_if import TenantImpact, tenants
+from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType
+from reconciler.usage.tables import read_entity
+from reconciler.usage.throttle_models import ThrottleModel
+
+_AT_LEAST: Final = {
+    FigureBound.EXACT: "",
+    FigureBound.AT_LEAST: "at least ",
+    FigureBound.AT_MOST: "at most ",
+}
+_DOES: Final = {
+    ThrottleModel.BACKLOG: "throttled",
+    ThrottleModel.TOKENS: "throttled",
+    ThrottleModel.REJECTED: "connections refused",
+    ThrottleModel.APPROXIMATE: "over the limit, which delays each request by up to a second,",
+}
+_DOES_NOT: Final = {
+    ThrottleModel.BACKLOG: "not throttled",
+    ThrottleModel.TOKENS: "not throttled",
+    ThrottleModel.REJECTED: "no connection refused",
+    ThrottleModel.APPROXIMATE: "not over the limit",
+}
+LOSERS: Final = frozenset({QuotaType.PRODUCE})
+"""Whose delays lose records: a producer gives a record up after ``delivery.timeout.ms``. A fetch or a request to a controller waits."""
+
+_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. Of a tighter one it can only be told that it throttles at least as much."
+_BLIND_SAYS: Final = {
+    ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be told: the change regroups clients that were recorded together, so no figure would be honest.",
+    ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could tell; it does not mean "no impact".',
+}
+MOST_COUNTS: Final = 6
+"""So many named states of the evidence are shown, the largest first; the JSON plan has all."""
+
+_MARKS: Final = {
+    ImpactVerdict.WORSE: "!",
+    ImpactVerdict.NOT_IDENTIFIABLE: "?",
+    ImpactVerdict.NO_DATA: "?",
+}
+
+
+def recorded_of(simulation: Simulation, *, at: float) -> RecordedUse:
+    """The section.
+
+    Args:
+        simulation: What was simulated.
+        at: When the plan was made, in seconds since the epoch: evidence is as old as then.
+    """
+    groups = tenants(simulation.rows)
+    return RecordedUse(
+        headline=_headline(groups, simulation),
+        evidence=tuple(_evidence(cluster_evidence, at) for cluster_evidence in simulation.evidence),
+        rows=tuple(_row(tenant) for tenant in groups),
+        left_out=simulation.left_out,
+        refusals=tuple(map(_refusal, simulation.breaches)),
+        notes=(*_blind_notes(groups), *simulation.notes),
+    )
+
+
+def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
+    if simulation.evidence and all(
+        cluster_evidence.stale for cluster_evidence in simulation.evidence
+    ):
+        return "nothing: no evidence counts, so whether anybody will be throttled is not known"
+    worse = [tenant for tenant in groups if tenant.worst.verdict is ImpactVerdict.WORSE]
+    late = sum(_loses(tenant.worst) for tenant in worse)
+    blind = sum(not tenant.worst.judged for tenant in groups)
+    parts = [f"{count(len(worse), 'client')} of {len(groups):,} will be worse off"] if worse else []
+    parts += [f"{count(late, 'client')} will lose records (delays above 120 s)"] if late else []
+    parts += [f"{blind:,} of {len(groups):,} cannot be judged"] if blind else []
+    if not parts:
+        return "nobody who is affected will be worse off"
+    remainder = (
+        f"; {count(simulation.left_out, 'row')} more only counted" if simulation.left_out else ""
+    )
+    return ", ".join(parts) + remainder
+
+
+def _loses(row: ImpactRow) -> bool:
+    return row.quota_type in LOSERS and bool(row.after_over_timeout_ms)
+
+
+def _evidence(cluster_evidence: EvidenceNote, at: float) -> str:
+    """``14 d until 2026-11-21 18:00 UTC (3 h old), ...``; why it does not count goes first."""
+    if not cluster_evidence.to_ms:
+        return f"no evidence of cluster {quoted(cluster_evidence.cluster_id)}: {cluster_evidence.stale}"
+    old = age(max(0.0, at - cluster_evidence.to_ms / 1000))
+    window = f"{length_text(cluster_evidence.to_ms - cluster_evidence.from_ms)} until {moment_text(cluster_evidence.to_ms)} ({old} old)"
+    facts = [
+        f"evidence of cluster {quoted(cluster_evidence.cluster_id)}: {window}",
+        f"read every {length_text(cluster_evidence.step_ms)}",
+        f"brokers answered in {share_text(cluster_evidence.coverage_ppm)} of it",
+    ]
+    counted_reasons = sorted(cluster_evidence.counts.items(), key=lambda pair: (-pair[1], pair[0]))[
+        :MOST_COUNTS
+    ]
+    if counted_reasons:
+        facts.append(
+            "counted: " + ", ".join(f"{name} {amount:,}" for name, amount in counted_reasons)
+        )
+    if cluster_evidence.source:
+        facts.append(cluster_evidence.source)
+    if cluster_evidence.stale:
+        facts.insert(0, f"does not count: {cluster_evidence.stale}")
+    return "; ".join((*facts, *cluster_evidence.partial))
+
+
+def _row(tenant: TenantImpact) -> UseRow:
+    row = tenant.worst
+    kind = row.quota_type
+    broker = "" if not row.broker_id else f"broker {row.broker_id}"
+    if tenant.brokers > 1:
+        broker += f"; throttled on {tenant.throttled} of {tenant.brokers}"
+    return UseRow(
+        bucket=bucket_text(row.bucket, any_name=row.any_name),
+        limit_name=type_text(kind),
+        before=_limit(kind, row.before_units),
+        after=_limit(kind, row.after_units),
+        description=_verdict_text(row),
+        broker=broker,
+        mark="?" if row.may_be_worse else _MARKS.get(row.verdict, ""),
+    )
+
+
+def _limit(kind: QuotaType, units: int | None) -> str:
+    return "no limit" if units is None else units_text(kind, units)
+
+
+def _verdict_text(row: ImpactRow) -> str:
+    match row.verdict:
+        case ImpactVerdict.NOT_IDENTIFIABLE:
+            return f"cannot be told: {row.why or 'the bound of its use is above the limit'}"
+        case ImpactVerdict.NO_DATA:
+            return f"no data: {row.why}"
+        case ImpactVerdict.SAFE_BY_BOUND:
+            return "not throttled, even if all that was recorded were its own"
+        case _:
+            return _figures(row)
+
+
+def _figures(row: ImpactRow) -> str:
+    if row.after_throttled_ms is None:
+        return "less throttled than now; by how much cannot be told from use that was held back"
+    if not row.after_throttled_ms and not row.before_throttled_ms:
+        return _without_figures(row)
+    sign = _AT_LEAST[row.bound]
+    sentence = f"{_DOES[row.model]} {sign}{per_day_text(row.after_throttled_ms, row.covered_ms)}"
+    now = per_day_text(row.before_throttled_ms, row.covered_ms) if row.before_throttled_ms else "never"  # fmt: skip
+    sentence += f" (now {now})"
+    if row.after_max_delay_ms:
+        sentence += f", worst delay {sign}{length_text(row.after_max_delay_ms)}"
+    if row.after_over_timeout_ms:
+        sentence += f"; {sign}{per_day_text(row.after_over_timeout_ms, row.covered_ms)} above 120 s"
+        sentence += ", where producers lose records" if _loses(row) else ""
+    return sentence + _observed(row)
+
+
+def _without_figures(row: ImpactRow) -> str:
+    """Of a client that the replay throttles neither today nor then. "Never" is said only where nothing speaks against it.
+
+    A client that its limit holds back all day records just less than the limit, and replayed under that limit or one
+    a little tighter it looks content.
+    """
+    does = _DOES[row.model].split(",")[0]
+    if row.after_units is None:
+        return f"never {does}" + (_observed(row, least_ms=0) if row.held_back_ms else ", as now")
+    if not row.held_back_ms:
+        never = row.bound is FigureBound.EXACT
+        return f"never {does}, as now" if never else f"{_DOES_NOT[row.model]} in what was recorded, which may be less than what was wanted"  # fmt: skip
+    observed = _observed(row, least_ms=0)
+    match move(row.before_units, row.after_units):
+        case LimitMove.TIGHTER:
+            return f"recorded use was held back: {does} at least as much as now{observed}"
+        case LimitMove.EQUAL:
+            return f"{does} as much as now{observed}"
+        case LimitMove.LOOSER:
+            return f"{_DOES_NOT[row.model]} in what was recorded{observed}"
+
+
+def _observed(row: ImpactRow, *, least_ms: int = 60_000) -> str:
+    """What the broker was seen to do goes beside what the model says of today, where they differ by so much a day."""
+    observed_ms = row.observed_throttled_ms
+    parts: list[str] = []
+    if observed_ms and observed_ms * DAY_MS > least_ms * row.covered_ms:
+        parts.append(f"seen throttled {per_day_text(observed_ms, row.covered_ms)}")
+    if row.censored_ms and row.covered_ms:
+        share = share_text(row.censored_ms * MILLION // row.covered_ms)
+        parts.append(f"held back in {share} of the time")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _refusal(tier_breach: TierBreach) -> ToleranceViolation:
+    row, breach = tier_breach.row, tier_breach.breach
+    broker = f" on broker {row.broker_id}" if row.broker_id else ""
+    return ToleranceViolation(
+        entity=read_entity(row.source_entity) if row.source_entity else None,
+        key=KEY_OF[row.quota_type],
+        message=f"{bucket_text(row.bucket, any_name=row.any_name)} ({type_text(row.quota_type)}, tier {quoted(tier_breach.tier)}):"
+        f" {breach.what} {length_text(breach.found_ms, unlike=breach.allowed_ms)}, allowed"
+        f" {length_text(breach.allowed_ms, unlike=breach.found_ms)}{broker}",
+    )
+
+
+def _blind_notes(groups: tuple[TenantImpact, ...]) -> tuple[str, ...]:
+    verdicts = {tenant.worst.verdict for tenant in groups}
+    held_back = (_AT_LEAST_SAYS,) if any(tenant.worst.may_be_worse for tenant in groups) else ()
+    return (
+        *(sentence for verdict, sentence in _BLIND_SAYS.items() if verdict in verdicts),
+        *held_back,
+    )

@@ -1,0 +1,145 @@
+"""Words for recorded use: buckets, rates and limits in units, lengths of time, shares. For every kind of output."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from reconciler.render.names import entity_text, quoted
+from reconciler.render.units import UNSET, quantity
+from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType, in_kafka_units
+from reconciler.usage.tables import read_entity
+from reconciler.usage.tags import Bucket, GroupKind
+
+_TYPES: Final[dict[QuotaType, str]] = {
+    QuotaType.PRODUCE: "produce",
+    QuotaType.FETCH: "fetch",
+    QuotaType.REQUEST: "request time",
+    QuotaType.CONTROLLER_MUTATION: "partition mutations",
+    QuotaType.IP: "connections",
+}
+_LENGTHS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def type_text(kind: QuotaType) -> str:
+    """What is limited, in words."""
+    return _TYPES[kind]
+
+
+def bucket_text(bucket: Bucket, *, any_name: bool = False) -> str:
+    """Who is counted together: ``user=alice,client-id=app``; names are quoted as everywhere.
+
+    Args:
+        bucket: The bucket.
+        any_name: Whether its empty names stand for any other name.
+    """
+    match bucket.kind:
+        case GroupKind.NONE:
+            return "clients without a client id"
+        case GroupKind.IP:
+            return f"ip={_name(bucket.ip, any_name)}"
+        case GroupKind.USER:
+            return f"user={_name(bucket.user, any_name)}"
+        case GroupKind.CLIENT:
+            return f"client-id={_name(bucket.client_id, any_name)}"
+        case GroupKind.PAIR:
+            return (
+                f"user={_name(bucket.user, any_name)},client-id={_name(bucket.client_id, any_name)}"
+            )
+
+
+def _name(name: str, any_name: bool) -> str:  # noqa: FBT001 - private, two call shapes
+    return "any other" if any_name and not name else quoted(name)
+
+
+def source_text(entity_json: str) -> str:
+    """An entity from its canonical JSON; "" is nobody's."""
+    return entity_text(read_entity(entity_json)) if entity_json else "no limit"
+
+
+def units_text(kind: QuotaType, units: int | None) -> str:
+    """A limit or a rate for people: ``10 MiB/s``, ``50 %``, ``5/s``; ``None`` = no limit."""
+    return quantity(KEY_OF[kind], None if units is None else in_kafka_units(kind, units))
+
+
+def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
+    """A length of time with two parts at most: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = not known.
+
+    Args:
+        length_ms: In milliseconds.
+        unlike: A length that is told beside it. Where two parts are the same of both and they differ, all are told:
+            ``1 min 900 ms`` beside ``1 min``.
+    """
+    if length_ms is None:
+        return UNSET
+    if unlike not in {None, length_ms} and length_text(length_ms) == length_text(unlike):
+        return _whole_length(length_ms)
+    if 0 < length_ms < 1_000:
+        return f"{length_ms} ms"
+    parts: list[str] = []
+    remainder = length_ms
+    for size, name in _LENGTHS:
+        amount, remainder = divmod(remainder, size)
+        if amount:
+            parts.append(f"{amount:,} {name}")
+        elif parts:
+            break  # "2 d 5 s" says more than is known
+        if len(parts) == 2:
+            break
+    return " ".join(parts) or "0 s"
+
+
+def _whole_length(length_ms: int) -> str:
+    parts: list[str] = []
+    remainder = length_ms
+    for size, name in (*_LENGTHS, (1, "ms")):
+        amount, remainder = divmod(remainder, size)
+        if amount:
+            parts.append(f"{amount:,} {name}")
+    return " ".join(parts)
+
+
+def per_day_ms(length_ms: int | None, covered_ms: int) -> int | None:
+    """A length of time for each day of evidence, rounded up; ``None`` where there is none."""
+    if length_ms is None or covered_ms <= 0:
+        return None
+    return -(-length_ms * DAY_MS // covered_ms)
+
+
+def per_day_text(length_ms: int | None, covered_ms: int) -> str:
+    """``12 min a day``."""
+    daily = per_day_ms(length_ms, covered_ms)
+    return UNSET if daily is None else f"{length_text(daily)} a day"
+
+
+def share_text(ppm: int | None) -> str:
+    """Millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that only the whole is ``100 %``."""
+    if ppm is None:
+        return UNSET
+    if ppm < 0:
+        return f"-{share_text(-ppm)}"
+    if 0 < ppm < 100:
+        return "< 0.01 %"
+    if abs(ppm - MILLION) < MILLION // 100:
+        rounded = (
+            ppm // 1_000 * 1_000
+        )  # near the whole a tenth of a per cent says whether anything is missing or too much
+    elif ppm >= MILLION // 10:
+        rounded = ppm // 10_000 * 10_000
+    else:
+        digit = 10 ** max(0, len(str(ppm)) - 2)
+        rounded = ppm // digit * digit
+    integer_part, fraction = divmod(rounded, 10_000)
+    return (
+        f"{integer_part}.{fraction:04}".rstrip("0").rstrip(".") + " %"
+        if fraction
+        else f"{integer_part} %"
+    )
+
+
+def moment_text(at_ms: int) -> str:
+    """``2026-11-21 18:30 UTC``."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def day_text(at_ms: int) -> str:
+    """``11-21``: a day of an axis."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%m-%d")

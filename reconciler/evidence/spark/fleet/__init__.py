@@ -1,0 +1,1 @@
+"""The plan and the history of a fleet as data frames."""

@@ -1,0 +1,63 @@
+"""What reports about a fleet need besides rows: sums by cluster, and which clusters were looked at and when."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.errors import UsageError
+from reconciler.evidence.spark.tables import bounded_rows, reader
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import SNAPSHOT
+
+MOST_CLUSTERS: Final = 10_000
+
+
+def sums(frame: DataFrame) -> dict[str, Mapping[str, Any]]:
+    """A row per cluster as values, by cluster id."""
+    rows = bounded_rows.rows(frame, MOST_CLUSTERS, "clusters")
+    return {row["cluster_id"]: row.asDict() for row in rows}
+
+
+def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
+    """How many rows of each cluster have which word in a column of few words."""
+    counts_by_cluster: dict[str, dict[str, int]] = {}
+    grouped = rows.groupBy("cluster_id", by).agg(fn.count(fn.lit(1)).alias("amount"))
+    for row in bounded_rows.rows(grouped, 20 * MOST_CLUSTERS, "sums"):
+        counts_by_cluster.setdefault(row["cluster_id"], {})[row[by]] = row["amount"]
+    return counts_by_cluster
+
+
+def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
+    """When each cluster was last looked at completely before the end of a window."""
+    before = snapshots.where(fn.col("complete") & (fn.col("observed_at_ms") < span.to_ms))
+    last = before.groupBy("cluster_id").agg(fn.max("observed_at_ms").alias("look_ms"))
+    return {name: row["look_ms"] for name, row in sums(last).items()}
+
+
+def looked_at(
+    looks_ms: Mapping[str, int], cluster_names: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The clusters that can be spoken of, and a sentence for each that cannot.
+
+    Raises:
+        UsageError: There is none.
+    """
+    names = tuple(sorted(looks_ms.keys() & set(cluster_names or looks_ms)))
+    if not names:
+        raise UsageError(
+            "the lake has no complete look at any of these clusters",
+            hint="kquota snapshot --taken-at --out prod.json, then kquota spark ingest --snapshot prod.json",
+        )
+    missing = sorted(set(cluster_names) - set(names))
+    return names, tuple(
+        f"{cluster_id}: no complete look in the lake, so nothing is said of it"
+        for cluster_id in missing
+    )
+
+
+def snapshots_of(spark: Any, lake: Lake, clusters: tuple[str, ...], span: TimeWindow) -> DataFrame:  # noqa: ANN401 - a session of either kind
+    """All looks up to the end of a window."""
+    return reader.frame(spark, lake, SNAPSHOT, clusters or None, to_day=span.last_day)

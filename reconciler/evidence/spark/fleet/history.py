@@ -1,0 +1,144 @@
+"""What became of each limit and who did it: one row per change, its cause from the audit log and from documents."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.limits.value_columns import normal
+from reconciler.evidence.spark.tables.schemas import conforming
+from reconciler.evidence.spark.usage.integer_columns import day
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import QUOTA_CHANGE
+
+PAIR: Final = ("cluster_id", "entity_json", "quota_key")
+
+BY_US: Final = "applied-by-us"
+EXTERNAL: Final = "drift-external"
+AHEAD: Final = "manifest-ahead"
+FLAPPING: Final = "flapping"
+FIRST: Final = "first-seen"
+
+FLAPS: Final = 3
+"""So many changes within 24 hours are no history but a fight."""
+
+SKEW_MS: Final = 60_000
+"""How far the clock of who wrote may be from the clock of who looked."""
+
+_WROTE: Final = ("APPLIED", "UNKNOWN")
+"""Outcomes after which a value may be there; UNKNOWN may have landed."""
+
+_INTENDED: Final = "INTENDED"
+"""Written before a change is sent: it may have landed, unless a later entry says what became of it."""
+
+
+def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
+    """One row per change of a limit, removals included: rows of ``quota_change``.
+
+    Whoever reads the rows in order has every look back: a limit is ``after`` from ``from_ms`` to ``to_ms``.
+
+    Args:
+        validity: ``quota_validity``.
+        log: ``apply_log``.
+    """
+    explained_steps = _with_audit_entry(_steps(validity), log)
+    along = Window.partitionBy(*PAIR).orderBy("from_ms")
+    is_first = fn.col("from_after_ms") == 0
+    # The first look at a cluster finds what was there before; nothing changed then.
+    change_number = fn.when(is_first, fn.lit(0)).otherwise(fn.lit(1))
+    near = fn.sum(change_number).over(along.rangeBetween(-(DAY_MS - 1), 0))
+    flaps = fn.max(fn.col("near")).over(along.rangeBetween(0, DAY_MS - 1)) >= FLAPS
+    cause = (
+        fn.when(is_first, fn.lit(FIRST))
+        .when(flaps, fn.lit(FLAPPING))
+        .when(fn.col("written").isNotNull(), fn.lit(BY_US))
+        .otherwise(fn.lit(EXTERNAL))
+    )
+    causes = explained_steps.withColumn("near", near).withColumn("cause", cause)
+    return conforming(
+        causes.select(
+            *PAIR, "from_ms", "from_after_ms", "to_ms", "before", "after", "cause",
+            fn.coalesce("written.commit", fn.lit("")).alias("commit"),
+            fn.coalesce("written.writer", fn.lit("")).alias("writer"),
+            day(fn.col("from_ms")).alias("day"),
+        ),
+        QUOTA_CHANGE,
+    )  # fmt: skip
+
+
+def ahead(validity: DataFrame, desired: DataFrame, looks: DataFrame) -> DataFrame:
+    """What documents ask for and the last look did not find: rows of ``quota_change`` that are no changes yet.
+
+    Args:
+        validity: ``quota_validity``.
+        desired: ``desired_entry``; pairs that two documents claim are passed over.
+        looks: ``cluster_id`` and ``look_ms``, the last complete look of each cluster.
+    """
+    claims = (
+        desired.where("not halted")
+        .groupBy(*PAIR)
+        .agg(fn.max("value").alias("after"), fn.max("document").alias("writer"), fn.count(fn.lit(1)).alias("claims"))
+        .where("claims = 1")
+    )  # fmt: skip
+    live = validity.where(fn.col("valid_to_ms").isNull()).select(*PAIR, fn.col("value").alias("before"))  # fmt: skip
+    pending_changes = claims.join(live, list(PAIR), "left").join(
+        fn.broadcast(looks), ["cluster_id"]
+    )
+    differs = ~fn.coalesce(_normal("before") == _normal("after"), fn.lit(0) == 1)
+    return conforming(
+        pending_changes.where(differs).select(
+            *PAIR, fn.col("look_ms").alias("from_ms"), fn.col("look_ms").alias("from_after_ms"),
+            fn.lit(None).cast("bigint").alias("to_ms"), "before", "after", fn.lit(AHEAD).alias("cause"),
+            fn.lit("").alias("commit"), "writer", day(fn.col("look_ms")).alias("day"),
+        ),
+        QUOTA_CHANGE,
+    )  # fmt: skip
+
+
+def _steps(validity: DataFrame) -> DataFrame:
+    """From spans to changes: each span begins with one, and ends with one where no other span begins."""
+    along = Window.partitionBy(*PAIR).orderBy("valid_from_ms")
+    last_to, last_value = (fn.lag(name).over(along) for name in ("valid_to_ms", "value"))
+    next_from = fn.lead("valid_from_ms").over(along)
+    none = fn.lit(None).cast("double")
+    begins = fn.struct(
+        fn.col("valid_from_ms").alias("from_ms"), fn.col("valid_from_after_ms").alias("from_after_ms"),
+        fn.col("valid_to_ms").alias("to_ms"),
+        fn.when(last_to == fn.col("valid_from_ms"), last_value).alias("before"), fn.col("value").alias("after"),
+    )  # fmt: skip
+    goes = fn.struct(
+        fn.col("valid_to_ms").alias("from_ms"), fn.col("valid_to_after_ms").alias("from_after_ms"),
+        next_from.alias("to_ms"), fn.col("value").alias("before"), none.alias("after"),
+    )  # fmt: skip
+    removed = fn.col("valid_to_ms").isNotNull() & fn.coalesce(next_from > fn.col("valid_to_ms"), fn.lit(1) == 1)  # fmt: skip
+    rows = fn.array_compact(fn.array(begins, fn.when(removed, goes)))
+    # A window may not stand inside the generator itself.
+    gathered = validity.select(*PAIR, rows.alias("steps"))
+    return gathered.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
+
+
+def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
+    """With ``written``: the last entry of the audit log that explains the change; null = nobody of us did it."""
+    along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
+    next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
+    counts = fn.col("outcome").isin(*_WROTE) | (
+        (fn.col("outcome") == _INTENDED) & next_outcome.isin(*_WROTE, _INTENDED)
+    )
+    our_writes = (
+        log.withColumn("counts", counts)
+        .where("counts")
+        .select(*PAIR, fn.col("applied_at_ms"), fn.col("after").alias("wrote"), "commit", "writer")
+    )
+    met = steps.join(our_writes, list(PAIR)).where(
+        (fn.col("applied_at_ms") > fn.col("from_after_ms") - SKEW_MS)
+        & (fn.col("applied_at_ms") <= fn.col("from_ms") + SKEW_MS)
+        & _normal("after").eqNullSafe(_normal("wrote"))
+    )
+    latest = met.groupBy(*PAIR, "from_ms").agg(
+        fn.max(fn.struct("applied_at_ms", "commit", "writer")).alias("written")
+    )
+    return steps.join(latest, [*PAIR, "from_ms"], "left")
+
+
+def _normal(name: str) -> Column:
+    return normal(fn.col("quota_key"), fn.col(name))

@@ -1,0 +1,33 @@
+"""The table of jobs: name -> module and summary. A job's module has a :class:`~reconciler.evidence.spark.runtime.job.Job` called ``JOB``."""
+
+import importlib
+from typing import Any, Final
+
+from reconciler.errors import UsageError
+from reconciler.evidence.spark.runtime.job import Job
+
+SUMMARIES: Final[dict[str, str]] = {
+    "rollup": "Five-minute sums and daily histograms of what changed.",
+    "usage": "Use against limits: percentiles, throttled, near their limit, unused.",
+    "capacity": "Budgets of brokers, what is promised and served at one time, excess over fair shares.",
+    "simulate": "What changes of limits would have done to recorded use.",
+    "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
+    "report": "One page: use, capacity, and the newest what-if and recommendations.",
+    "resolve": "Which limit each client gets, and which limits hold for nobody.",
+    "plan": "What would change on all clusters, as kquota plan says of one.",
+    "history": "What changed, when, and whether we did it.",
+}
+"""In the order of the work; ``name`` lives in ``reconciler.evidence.spark.jobs.name``."""
+
+
+def load_job(name: str) -> Job[Any]:
+    """A job, its module imported now.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    if name not in SUMMARIES:
+        raise UsageError(f"there is no job {name!r}", hint=f"there are {', '.join(SUMMARIES)}")
+    job = importlib.import_module(f"reconciler.evidence.spark.jobs.{name}").JOB
+    assert isinstance(job, Job), name  # noqa: S101 - the table is ours
+    return job

@@ -1,0 +1,229 @@
+"""The job ``capacity``: budgets of brokers, what is promised and served at one time, and who goes beyond a fair share."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.errors import UsageError
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.limits.effective_limits import BUCKET
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables.latest_snapshots import (
+    MOST_CLUSTERS,
+    last_looks,
+)
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import broker_load, facts, report_rows
+from reconciler.evidence.spark.usage.limit_usage import SERIES
+from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
+from reconciler.evidence.spark.usage.wide_sums import tried
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.lake import Lake
+from reconciler.ports import Progress
+from reconciler.usage.reports.capacity import HEADROOM_PPM
+from reconciler.usage.reports.usage import (
+    CapacityRow,
+    NoisyRow,
+    TrafficDirection,
+    UsageReport,
+)
+from reconciler.usage.samples import MAX_GAP_MS, Cadence
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    CAPACITY_ROW,
+    NOISY_ROW,
+    USAGE_5M,
+    USAGE_SAMPLE,
+)
+
+HOT: Final = 500
+"""Hot intervals of each cluster that fair shares are worked out for."""
+
+_Told: TypeAlias = tuple[
+    tuple[tuple[CapacityRow, ...], int], tuple[tuple[NoisyRow, ...], int], dict[str, int]
+]
+"""The first rows of both tables, each with how many more there are; and hot intervals left out, by cluster."""
+
+FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacitySettings:
+    """What to look at, and what brokers can carry; a capacity that is not of its form cannot be built."""
+
+    from_ms: int = job_option("begin of the window", metavar="MS")
+    to_ms: int = job_option("end of the window, not included", metavar="MS")
+    capacity: tuple[str, ...] = job_option(
+        "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated", default=(), metavar=FORM
+    )  # fmt: skip
+    replication_factor: int | None = job_option(
+        "stands for replication where it was not recorded", default=None, metavar="N"
+    )
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = job_option("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+
+    def __post_init__(self) -> None:
+        _ = capacity_rows(self.capacity, self.replication_factor)
+
+
+def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
+    """Rows of :data:`reconciler.evidence.spark.usage.broker_load.CAPACITIES` from arguments.
+
+    Raises:
+        UsageError: One is not of :data:`FORM`, or a factor is below one.
+    """
+    if factor is not None and factor < 1:
+        raise UsageError("--replication-factor is at least 1")
+    capacities: list[tuple[object, ...]] = []
+    for text in options:
+        cluster, equals, numbers = text.rpartition("=")
+        parts = numbers.split(":")
+        try:
+            values = [None if part == "-" else int(part) for part in parts[:2]]
+            headroom = int(parts[2]) if len(parts) == 3 else HEADROOM_PPM
+        except ValueError:
+            values, headroom = [], 0
+        known_values = [value for value in values if value is not None]
+        if not cluster or not equals or len(values) != 2 or len(parts) > 3 or not 0 < headroom <= 1_000_000 or min(known_values, default=1) < 1:  # fmt: skip
+            raise UsageError(
+                f"--capacity {text}: not of the form {FORM}",
+                hint="for example --capacity 'abc=125000000:-:800000'",
+            )
+        for way, value in zip(
+            (TrafficDirection.INGRESS, TrafficDirection.EGRESS), values, strict=True
+        ):
+            capacities.append((cluster, str(way), value, headroom, factor))
+    return capacities
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: CapacitySettings, progress: Progress
+) -> UsageReport:
+    """Work out both tables, keep all rows and tell the first.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    clusters = settings.cluster or None
+    capacities = spark.createDataFrame(
+        capacity_rows(settings.capacity, settings.replication_factor), broker_load.CAPACITIES
+    )
+    _ = rollup.run(
+        spark,
+        lake,
+        rollup.RollupSettings(
+            cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day
+        ),
+        progress,
+    )
+    looks = last_looks(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, span, looks)
+    samples, brokers, five_minutes = (
+        reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
+        for table, name in ((USAGE_SAMPLE, "ts_ms"), (BROKER_SAMPLE, "ts_ms"), (USAGE_5M, "bucket_ms"))
+    )  # fmt: skip
+    entries = limits_seen(spark, lake, looks)
+    limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
+    gaps = spark.createDataFrame(
+        [
+            (cluster_id, cadence.max_gap_ms)
+            for cluster_id, cadence in _paces(lake, settings, span).items()
+        ],
+        "cluster_id string, max_gap_ms bigint",
+    )
+    samples_with_gaps = samples.join(fn.broadcast(gaps), "cluster_id", "left")
+    longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
+    # A broker may have been read although no bucket was: its rows are told, so they are kept.
+    answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
+    names = sorted(
+        {note.cluster_id for note in notes} | {manifest.unit.cluster_id for manifest in answered}
+    )
+
+    def attempt(*, wide: bool) -> _Told:
+        progress("served at each moment", 0, 0)
+        served = broker_load.moments(samples_with_gaps, limits, brokers, longest, wide=wide)
+        at = broker_load.budgeted(served, capacities).cache()
+        capacity_frame = broker_load.capacity(
+            at, limits, five_minutes.select(*SERIES), span.last_day
+        ).cache()
+        over = broker_load.beyond(five_minutes, at, INTERVAL_MS).cache()
+        noisy = broker_load.noisy(
+            broker_load.hot(five_minutes, over, HOT), limits, span.last_day
+        ).cache()
+        try:
+            _ = result_writer.commit_results(
+                lake, capacity_frame, CAPACITY_ROW, names, span=span, progress=progress
+            )
+            progress("fair shares", 0, 0)
+            omitted_rows = bounded_rows.rows(
+                broker_load.left_out(over, HOT), MOST_CLUSTERS, "clusters"
+            )
+            _ = result_writer.commit_results(
+                lake, noisy, NOISY_ROW, names, span=span, progress=progress
+            )
+            return (
+                report_rows.capacity_rows(capacity_frame, settings.most),
+                report_rows.noisy_rows(noisy, settings.most),
+                {row["cluster_id"]: row["intervals"] for row in omitted_rows},
+            )
+        finally:
+            for frame in (at, capacity_frame, over, noisy):
+                _ = frame.unpersist()
+
+    try:
+        (capacity, more_capacity), (excess, more_excess), uncounted_by_cluster = tried(
+            attempt, progress
+        )
+    finally:
+        _ = limits.unpersist()
+    remaining_rows = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
+    return UsageReport(
+        evidence=notes,
+        capacity=capacity,
+        noisy=excess,
+        left_out={name: amount for name, amount in remaining_rows.items() if amount},
+        notes=(*_notes(names, settings), *_left_out(uncounted_by_cluster)),
+    )
+
+
+def _inside(span: TimeWindow, name: str) -> Column:
+    return (fn.col(name) >= span.from_ms) & (fn.col(name) < span.to_ms)
+
+
+def _paces(lake: Lake, settings: CapacitySettings, span: TimeWindow) -> dict[str, Cadence]:
+    return scrape_interval.of(
+        lake.manifests(USAGE_SAMPLE, settings.cluster or None, **facts.days(span))
+    )
+
+
+def _notes(names: Iterable[str], settings: CapacitySettings) -> tuple[str, ...]:
+    declared_brokers = {option.rpartition("=")[0] for option in settings.capacity}
+    return tuple(
+        f"{cluster_id}: no capacity is configured (spec.brokerCapacity), so there is no budget"
+        for cluster_id in names
+        if cluster_id not in declared_brokers
+    )
+
+
+def _left_out(intervals: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        f"{cluster_id}: fair shares are those of the {HOT} intervals furthest beyond the budget; {amount} more are left out"
+        for cluster_id, amount in sorted(intervals.items())
+    )
+
+
+JOB: Final = Job(
+    name="capacity",
+    summary="Budgets of brokers, what is promised and served at one time, excess over fair shares.",
+    settings=CapacitySettings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000 --capacity abc=125000000:125000000",
+)

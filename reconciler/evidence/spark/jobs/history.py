@@ -1,0 +1,105 @@
+"""The job ``history``: what became of each limit and who did it; makes ``quota_change``."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.fleet import cluster_sums, history
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import limit_validity, reader, result_writer
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import report_rows
+from reconciler.evidence.store.lake import Lake
+from reconciler.ports import Progress
+from reconciler.usage.reports.fleet import (
+    ClusterTotals,
+    FleetReport,
+    LimitChangeRow,
+)
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """Which changes."""
+
+    from_ms: int = job_option("changes since this moment", metavar="MS")
+    to_ms: int = job_option("changes until this moment", metavar="MS")
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = job_option("rows to tell; all are kept", default=200, metavar="N")
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: HistorySettings, progress: Progress
+) -> FleetReport:
+    """Read every look up to the end, keep the changes of the window, tell the newest.
+
+    Looks before the window are read, too: a change is known by the look before it, and "first seen" by there being none.
+
+    Raises:
+        UsageError: There is no complete look at any cluster, or the window is empty.
+        LakeError: The lake cannot be read or written.
+    """
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
+    looks = cluster_sums.snapshot_times(snapshots, span)
+    names, notes = cluster_sums.looked_at(looks, settings.cluster)
+    progress("reading looks", 0, 0)
+    before = fn.col("observed_at_ms") < span.to_ms
+    entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
+    validity_periods = limit_validity.quota_validity(
+        entries.where(before), snapshots.where(before)
+    ).cache()
+    log = reader.frame(spark, lake, APPLY_LOG, names, to_day=span.last_day)
+    changed = history.changes(validity_periods, log).where(
+        (fn.col("from_ms") >= span.from_ms) & (fn.col("from_ms") < span.to_ms)
+    )
+    last = spark.createDataFrame(
+        [(cluster_id, looks[cluster_id]) for cluster_id in names],
+        "cluster_id string, look_ms bigint",
+    )
+    ahead = history.ahead(validity_periods, _desired(spark, lake, names, span), last)
+    # Kept by the end of the window, whose result it is.
+    rows = changed.unionByName(ahead).withColumn("day", fn.lit(span.last_day)).cache()
+    _ = result_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
+    causes = cluster_sums.count_by_cluster(rows, "cause")
+    newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
+    shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, settings.most)
+    for frame in (rows, validity_periods):
+        _ = frame.unpersist()
+    return FleetReport(
+        about="history",
+        clusters=tuple(
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=looks[cluster_id],
+                counts=dict(sorted(causes.get(cluster_id, {}).items())),
+            )
+            for cluster_id in names
+        ),
+        changed=shown_changes,
+        left_out={QUOTA_CHANGE.name: remaining_rows} if remaining_rows else {},
+        notes=notes,
+    )
+
+
+def _desired(
+    spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow
+) -> DataFrame:
+    """What documents asked for at the end of the window, as ``kquota spark plan`` kept it; nothing where it never ran."""
+    newest = {manifest.unit.cluster_id: manifest for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)}  # fmt: skip
+    return reader.of(spark, lake, DESIRED_ENTRY, newest.values())
+
+
+JOB: Final = Job(
+    name="history",
+    summary="What changed, when, and whether we did it.",
+    settings=HistorySettings,
+    run=run,
+    example=f"--from-ms {1_796_209_600_000 - 7 * DAY_MS} --to-ms 1796209600000",
+)

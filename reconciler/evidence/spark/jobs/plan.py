@@ -1,0 +1,352 @@
+"""The job ``plan``: what would change on all clusters, as the core would plan it; makes ``plan_row`` and ``plan_conflict``."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.errors import LakeError, UsageError
+from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
+from reconciler.evidence.spark.fleet.plan_inputs import (
+    ORDERS,
+    ClusterPlanInput,
+    PlanFrames,
+    order_row,
+    sides,
+)
+from reconciler.evidence.spark.runtime.job import Job, JobFunction, job_option
+from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables.latest_snapshots import last_looks
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import report_rows
+from reconciler.evidence.store.lake import Lake
+from reconciler.manifest.project.file import parse
+from reconciler.ports import Progress
+from reconciler.quota.planner.guards import (
+    Guards,
+    nothing_declared,
+    too_many_removals,
+)
+from reconciler.quota.policy import Rules
+from reconciler.usage.reports.fleet import (
+    ClusterTotals,
+    ConflictRow,
+    FleetReport,
+    PlannedRow,
+)
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import (
+    DESIRED_DOCUMENT,
+    DESIRED_ENTRY,
+    OWNED_ENTRY,
+    PLAN_CONFLICT,
+    PLAN_ROW,
+    Table,
+)
+
+MOST_PATTERNS: Final = 100_000
+"""Far more than there can be of one fleet; each costs the core a comparison of one pair."""
+
+OLDEST_DAYS: Final = 400
+"""How far back a look may lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSettings:
+    """What to plan."""
+
+    to_ms: int = job_option("limits as of this moment", metavar="MS")
+    project: str = job_option("project file: clusters, policies, guards", metavar="FILE")
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanConstraints:
+    """What one cluster's plan may do.
+
+    Attributes:
+        rules: Policy, drift mode, scope and the rest.
+        guards: Those that count are asked.
+    """
+
+    rules: Rules
+    guards: Guards
+
+
+def run(spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress) -> FleetReport:
+    """Plan from the sides that ``kquota spark plan`` or others keep in the lake, by rules of a project file.
+
+    Raises:
+        UsageError: The project file cannot be read, or names no cluster of the lake.
+        ManifestErrors: It is wrong.
+        LakeError: The lake cannot be read or written, or has no side for a cluster.
+    """
+    try:
+        text = Path(settings.project).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{settings.project} cannot be read: {error}") from error
+    ordered: dict[str, PlanConstraints] = {}
+    for cluster in parse(text, settings.project).clusters:
+        cluster_id = cluster.cluster.expected_cluster_id
+        if cluster_id is not None and (not settings.cluster or cluster_id in settings.cluster):
+            ordered[cluster_id] = PlanConstraints(
+                rules=cluster.cluster.rules(complete=True, removals_known=True),
+                guards=cluster.cluster.guards,
+            )
+    view = _ObservedFleet(spark, lake, tuple(ordered), settings.to_ms)
+    days = {name: _last_document_day(lake, name, view.span) for name in view.names}
+    return _planned(view, _from_lake(view, ordered, days), ordered, settings.most, progress)
+
+
+def of_fleet(
+    fleet: Mapping[str, ClusterPlanInput], guards: Mapping[str, Guards]
+) -> JobFunction[PlanSettings]:
+    """The same job from sides that were read already; of its settings only the moment and ``most`` count."""
+
+    def work(
+        spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress
+    ) -> FleetReport:
+        return planned(
+            spark,
+            lake,
+            fleet,
+            guards,
+            to_ms=settings.to_ms,
+            max_rows=settings.most,
+            progress=progress,
+        )
+
+    return work
+
+
+def planned(
+    spark: SparkSession,
+    lake: Lake,
+    fleet: Mapping[str, ClusterPlanInput],
+    guards: Mapping[str, Guards],
+    *,
+    to_ms: int,
+    max_rows: int,
+    progress: Progress,
+) -> FleetReport:
+    """Plan from sides that were read here, which are kept in the lake, too.
+
+    Args:
+        spark: The session.
+        lake: Where looks are, and results go.
+        fleet: By cluster id.
+        guards: By cluster id.
+        to_ms: Limits as of this moment.
+        max_rows: Rows of each kind to tell.
+        progress: Told of each phase.
+
+    Raises:
+        UsageError: There is no complete look at any of the clusters.
+        LakeError: The lake cannot be read or written.
+    """
+    view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
+    progress("reading sides", 0, 0)
+    frames = sides(
+        spark,
+        view.live(),
+        {cluster_id: fleet[cluster_id] for cluster_id in view.names},
+        now=to_ms / 1000,
+    )
+    for frame, table in (
+        (frames.desired, DESIRED_ENTRY), (frames.documents, DESIRED_DOCUMENT), (frames.owned, OWNED_ENTRY),
+    ):  # fmt: skip
+        day_rows = frame.withColumn("day", fn.lit(view.span.last_day))
+        _ = result_writer.commit_results(
+            lake, day_rows, table, view.names, span=view.span, progress=progress
+        )
+    ordered = {
+        cluster_id: PlanConstraints(
+            rules=fleet[cluster_id].rules, guards=guards.get(cluster_id, Guards())
+        )
+        for cluster_id in fleet
+    }
+    return _planned(view, frames, ordered, max_rows, progress)
+
+
+class _ObservedFleet:
+    """The clusters that can be planned: those of which the lake has a complete look."""
+
+    def __init__(
+        self, spark: SparkSession, lake: Lake, clusters: tuple[str, ...], to_ms: int
+    ) -> None:
+        if not clusters:
+            raise UsageError(
+                "no cluster to plan for", hint="clusters of a project need expectedClusterId"
+            )
+        self.spark, self.lake = spark, lake
+        self.span = TimeWindow(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
+        self.seen = last_looks(spark, lake, clusters, to_ms)
+        self.looks = {name: snapshot.observed_at_ms for name, snapshot in self.seen.items()}
+        self.names, self.notes = cluster_sums.looked_at(self.looks, clusters)
+
+    def live(self) -> DataFrame:
+        """The limits of the last complete looks."""
+        return limits_seen(
+            self.spark, self.lake, {cluster_id: self.seen[cluster_id] for cluster_id in self.names}
+        )
+
+
+def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date:
+    """The last day for which documents of a cluster are in the lake."""
+    manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
+    if not manifests:
+        raise LakeError(
+            f"nobody kept the documents of {cluster_id}, so everything of ours would look undeclared",
+            hint="kquota spark plan reads manifests and records, and keeps them",
+        )
+    return max(manifest.unit.day for manifest in manifests)
+
+
+def _from_lake(
+    view: _ObservedFleet, ordered: Mapping[str, PlanConstraints], days: Mapping[str, dt.date]
+) -> PlanFrames:
+    def side(table: Table) -> DataFrame:
+        units = [
+            unit
+            for name, day in days.items()
+            for unit in view.lake.manifests(table, [name], day, day)
+        ]
+        return reader.of(view.spark, view.lake, table, units)
+
+    now = view.span.to_ms / 1000
+    orders = [
+        order_row(cluster_id, ordered[cluster_id].rules, view.span.last_day, now=now)
+        for cluster_id in view.names
+    ]
+    return PlanFrames(
+        live=view.live(),
+        desired=side(DESIRED_ENTRY),
+        documents=side(DESIRED_DOCUMENT),
+        owned=side(OWNED_ENTRY),
+        orders=view.spark.createDataFrame(orders, ORDERS),
+    )
+
+
+def _planned(
+    view: _ObservedFleet,
+    frames: PlanFrames,
+    ordered: Mapping[str, PlanConstraints],
+    max_rows: int,
+    progress: Progress,
+) -> FleetReport:
+    progress("comparing", 0, 0)
+    day = fn.lit(view.span.last_day)
+    frames = PlanFrames(
+        live=frames.live, desired=frames.desired, documents=frames.documents, owned=frames.owned,
+        orders=frames.orders.withColumn("day", day),
+    )  # fmt: skip
+    different = plan.differences(frames).cache()
+    _ = different.count()  # from here on Spark knows how small it is
+    laid = plan.laid_out(different, frames).cache()
+    _ = laid.count()
+    described_pairs = plan.described(laid, frames).cache()
+    occurring = bounded_rows.rows(
+        plan.patterns(described_pairs), MOST_PATTERNS, "patterns of pairs"
+    )
+    progress("asking the core", 0, 0)
+    decided = plan.decided(
+        described_pairs, plan.verdicts(described_pairs, (row["pattern"] for row in occurring))
+    )
+    decided = decided.cache()
+    rows = plan.rows(decided).cache()
+    doubted = plan.conflicts(different, frames).withColumn("day", day).cache()
+    for frame, table in ((rows, PLAN_ROW), (doubted, PLAN_CONFLICT)):
+        _ = result_writer.commit_results(
+            view.lake, frame, table, view.names, span=view.span, progress=progress
+        )
+    sums = _sums(frames, different, decided)
+    report = _build_report(view, ordered, sums, rows=rows, doubted=doubted, max_rows=max_rows)
+    for frame in (rows, doubted, decided, described_pairs, laid, different):
+        _ = frame.unpersist()
+    return report
+
+
+def _sums(
+    frames: PlanFrames, different: DataFrame, decided: DataFrame
+) -> dict[str, dict[str, int]]:
+    """Numbers of each cluster, those of the verdicts by their words."""
+    totals = cluster_sums.sums(plan_totals.totals(frames, different, decided))
+    totals_by_cluster = {
+        name: {total: int(row[total]) for total in plan_totals.TOTALS}
+        for name, row in totals.items()
+    }
+    max_groups = 200 * cluster_sums.MOST_CLUSTERS
+    for row in bounded_rows.rows(plan_totals.verdict_counts(decided), max_groups, "sums"):
+        word = f"{row['cause']} {row['action']}{' (ignored)' if row['ignored'] else ''}"
+        totals_by_cluster[row["cluster_id"]][word] = row["pairs"]
+    return totals_by_cluster
+
+
+def _build_report(
+    view: _ObservedFleet,
+    ordered: Mapping[str, PlanConstraints],
+    sums: Mapping[str, Mapping[str, int]],
+    *,
+    rows: DataFrame,
+    doubted: DataFrame,
+    max_rows: int,
+) -> FleetReport:
+    order = ("cluster_id", "level", "entity_json", "quota_key")
+    planned_rows, remaining_rows = report_rows.first(rows, PlannedRow, order, max_rows)
+    conflicts, more_conflicts = report_rows.first(
+        doubted, ConflictRow, ("cluster_id", "entity_json", "quota_key", "path", "line"), max_rows
+    )
+    remaining_by_table = {PLAN_ROW.name: remaining_rows, PLAN_CONFLICT.name: more_conflicts}
+    return FleetReport(
+        about="plan",
+        clusters=tuple(
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=view.looks[cluster_id],
+                counts=sums[cluster_id],
+                violations=violations(sums[cluster_id], ordered[cluster_id].guards),
+            )
+            for cluster_id in view.names
+        ),
+        planned=planned_rows,
+        conflicts=conflicts,
+        left_out={name: amount for name, amount in remaining_by_table.items() if amount},
+        notes=view.notes,
+    )
+
+
+def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
+    """What the guards that count say, in the core's own sentences; others need every client's limit (``kquota plan``)."""
+    owned = sums["owned_pairs"]
+    guard_violations = [
+        *nothing_declared(sums["documents"], sums["desired_pairs"], owned, guards),
+        *too_many_removals(sums["removals"], owned, guards),
+    ]
+    sentences = [
+        f"{violation.message}; {violation.allow_with} allows it" for violation in guard_violations
+    ]
+    if guards.protect_defaults and sums["on_defaults"]:
+        sentences.append(
+            f"{sums['on_defaults']} changes on default entities reach clients that nobody named;"
+            " guards.protectDefaults: false allows it"
+        )
+    if sums["conflicts"]:
+        sentences.append(f"{sums['conflicts']} pairs are claimed by several documents")
+    return tuple(sentences)
+
+
+JOB: Final = Job(
+    name="plan",
+    summary="What would change on all clusters, as kquota plan says of one.",
+    settings=PlanSettings,
+    run=run,
+    example="--to-ms 1796209600000 --project kquota.yaml",
+)

@@ -1,0 +1,416 @@
+"""The job ``recommend``: a limit for every bucket that was recorded, with its evidence; makes ``recommendation``. Applies nothing."""
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from reconciler.errors import LakeConflict, UsageError
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
+from reconciler.evidence.spark.usage import (
+    impact_query,
+    recommendation,
+    sample_windows,
+)
+from reconciler.evidence.spark.usage.candidate_plans import inputs_of, text_of
+from reconciler.evidence.spark.usage.impact_query import BUCKET, bucket_of_row
+from reconciler.evidence.spark.usage.recommendation import (
+    BUMPED,
+    CASES,
+    PINNED,
+    SizingParameters,
+)
+from reconciler.evidence.spark.usage.wide_sums import tried
+from reconciler.evidence.store import recorded_window
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import day_of, state_of
+from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.manifest.project.file import parse
+from reconciler.manifest.project.simulation_policy import policy_of
+from reconciler.ports import Progress
+from reconciler.quota.entity import Entity
+from reconciler.usage.impact.result_rows import RecommendationRow
+from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
+from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
+from reconciler.usage.reports.usage import TrafficDirection, UsageReport
+from reconciler.usage.samples import (
+    DAY_MS,
+    KEY_OF,
+    QuotaType,
+    ValueState,
+    limit_state,
+    limit_units,
+)
+from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, entity_text
+from reconciler.usage.tags import book, limit_of
+
+DAYS: Final = 30
+"""The window unless another is asked for: three weeks to size by, one to prove it."""
+
+MOST_BROADCAST: Final = 200_000
+"""More buckets times spans of time than this are joined by a shuffle: each has an array of limits to try."""
+
+MOST_CHANGES: Final = 100_000
+"""So many changes may come to the driver, to be written as documents."""
+
+NO_LABELS: Final = (
+    "labels of documents (tiers, sizing: pinned) were not read: tiers are those of the project file alone and nothing is"
+    " pinned; kquota spark recommend reads both"
+)
+"""Told by spark-submit, where there are no documents."""
+
+_DIRECTION: Final = {
+    QuotaType.PRODUCE: TrafficDirection.INGRESS,
+    QuotaType.FETCH: TrafficDirection.EGRESS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationRequest:
+    """A job, understood.
+
+    Attributes:
+        clusters: Which clusters.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included; the last week is held out.
+        policy: The tiers, by which limits are sized.
+        pinned: Cluster id and entity whose limits are only reported.
+        most: So many rows are shown.
+        documents: Whether every change is wanted, to be written as a document; else only what is shown.
+        source: The lake, without secrets.
+        now_ms: Now.
+    """
+
+    clusters: tuple[str, ...]
+    from_ms: int
+    to_ms: int
+    policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
+    pinned: frozenset[tuple[str, Entity]] = frozenset()
+    most: int = 200
+    documents: bool = False
+    source: str = ""
+    now_ms: int = 0
+
+    @property
+    def sizing(self) -> SizingParameters:
+        """Window and tiers as the transform wants them."""
+        tiers = {
+            f"{rule.name}:{kind}": rule.sized(kind)
+            for rule in (*self.policy.rules, self.policy.usual)
+            for kind in QuotaType
+        }
+        return SizingParameters(from_ms=self.from_ms, to_ms=self.to_ms, tiers=tiers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationResult:
+    """What came of it.
+
+    Attributes:
+        report: Evidence and the most telling rows.
+        changes: Every change that may be proposed, by cluster and bucket: what documents are made of. Empty where none
+            were asked for.
+    """
+
+    report: UsageReport
+    changes: tuple[RecommendationRow, ...]
+
+
+def advised(
+    spark: SparkSession, lake: Lake, settings: RecommendationRequest, progress: Progress
+) -> RecommendationResult:
+    """Size every bucket, commit all rows, and tell the most telling.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+        LakeConflict: Another run committed the same day of the same cluster meanwhile.
+    """
+    work = settings
+    progress("looking at the lake", 0, 0)
+    recorded_windows = [
+        recorded_window.opened(lake, cluster_id, work.from_ms, work.to_ms)
+        for cluster_id in work.clusters
+    ]
+    notes = sample_windows.evidence(
+        spark, lake, recorded_windows, source=work.source, now_ms=work.now_ms
+    )
+    counting = [window for window in recorded_windows if not window.reason]
+    if not counting:
+        return RecommendationResult(report=UsageReport(evidence=notes), changes=())
+    samples = sample_windows.samples(spark, lake, counting)
+    cases = _cases(spark, lake, samples, counting, work).persist()
+    try:
+        commit_result = _committed(lake, samples, cases, counting, work, progress=progress)
+        if commit_result.conflicts:
+            raise LakeConflict(
+                f"another run wrote {RECOMMENDATION.name} of {work.sizing.day} meanwhile",
+                hint="run it again",
+            )
+        return _build_result(
+            reader.of(spark, lake, RECOMMENDATION, commit_result.manifests), notes, work
+        )
+    finally:
+        cases.unpersist()
+
+
+def _cases(
+    spark: SparkSession,
+    lake: Lake,
+    samples: DataFrame,
+    windows: Sequence[RecordedWindow],
+    work: RecommendationRequest,
+) -> DataFrame:
+    """What is to be sized: distinct buckets with limit, tier and marks."""
+    fact_rows = [
+        row
+        for window in windows
+        for row in impact_query.cluster_facts(
+            window.cluster_id, window.cadence, states={impact_query.BEFORE: window.state}
+        )
+    ]
+    facts = impact_query.bucket_facts(samples).unionByName(
+        spark.createDataFrame(fact_rows, impact_query.FACTS)
+    )
+    budgets = {window.cluster_id: _budgets(lake, window) for window in windows}
+    sizing_cases = facts.groupBy("cluster_id").applyInArrow(
+        _sizable(work.policy, work.pinned, budgets), CASES
+    )
+    clusters = [window.cluster_id for window in windows]
+    bumped = _bumped(spark, lake, clusters, work)
+    key = ["cluster_id", "quota_type", *BUCKET]
+    # A proposal that nobody merged raised nothing, and is made again.
+    is_adopted = fn.col("current_units") >= fn.col("raised_units")
+    marks = fn.when(is_adopted, fn.array_append("marks", fn.lit(BUMPED)))
+    return (
+        sizing_cases.join(bumped, key, "left")
+        .withColumn("marks", marks.otherwise(fn.col("marks")))
+        .select(*CASES.names)
+    )
+
+
+def _bumped(
+    spark: SparkSession, lake: Lake, clusters: Sequence[str], work: RecommendationRequest
+) -> DataFrame:
+    """Buckets that earlier runs on this window proposed to raise for censored demand, and to what at least: ``raised_units``."""
+    yesterday = work.sizing.day - dt.timedelta(days=1)
+    rows = reader.frame(
+        spark, lake, RECOMMENDATION, clusters, from_day=day_of(work.from_ms), to_day=yesterday
+    )
+    raised = fn.array_contains("rules", str(SizingRule.BUMP)) & (
+        fn.col("advice") == str(Advice.CHANGE)
+    )
+    key = ("cluster_id", "quota_type", *BUCKET)
+    return rows.where(raised).groupBy(*key).agg(fn.min("target_units").alias("raised_units"))
+
+
+def _budgets(lake: Lake, window: RecordedWindow) -> dict[str, int]:
+    """What the weakest broker can give clients, by direction, as the last capacity report of the window says."""
+    days = lake.manifests(
+        CAPACITY_ROW, [window.cluster_id], day_of(window.from_ms), day_of(window.to_ms - 1)
+    )
+    budgets: dict[str, int] = {}
+    for row in lake.read(days[-1:], ["direction", "budget_units"], table=CAPACITY_ROW).to_pylist():
+        if row["budget_units"] is not None:
+            known_budget = budgets.get(row["direction"], row["budget_units"])
+            budgets[row["direction"]] = min(known_budget, row["budget_units"])
+    return budgets
+
+
+def _sizable(
+    policy: WhatIfPolicy,
+    pinned: frozenset[tuple[str, Entity]],
+    budgets: Mapping[str, Mapping[str, int]],
+) -> Callable[[pa.Table], pa.Table]:
+    """The grouped call: one cluster's facts -> its cases, by the core's own rules."""
+
+    def cases(facts: pa.Table) -> pa.Table:
+        rows = facts.to_pylist()
+        cluster_id: str = rows[0]["cluster_id"]
+        pace = {
+            row["quota_key"]: int(row["value"]) for row in rows if row["role"] == impact_query.PACE
+        }
+        schema = to_arrow_schema(CASES)
+        if not pace:
+            return pa.Table.from_pylist([], schema=schema)
+        before = [row for row in rows if row["role"] == impact_query.BEFORE]
+        state = state_of(pa.Table.from_pylist(before, schema=facts.schema))
+        books = {kind: book(state, key) for kind, key in KEY_OF.items()}
+        observed_buckets = {
+            (QuotaType(row["quota_type"]), bucket_of_row(row))
+            for row in rows
+            if row["role"] == impact_query.SEEN
+        }
+        case_rows: list[dict[str, Any]] = []
+        for kind, bucket in sorted(observed_buckets):
+            bucket_entity = own_entity(bucket)
+            if bucket_entity is None:
+                continue  # nothing can limit clients without any name
+            effective_limit = limit_of(books[kind], bucket)
+            current = effective_limit[1] if effective_limit else None
+            if current is not None and limit_state(kind, current) is ValueState.INVALID:
+                current = None
+            case_rows.append(
+                {
+                    "cluster_id": cluster_id,
+                    "quota_type": str(kind),
+                    "n": len(case_rows),
+                    "group_kind": str(bucket.kind),
+                    "user": bucket.user,
+                    "client_id": bucket.client_id,
+                    "ip": bucket.ip,
+                    "source_entity": entity_text(effective_limit[0] if effective_limit else None),
+                    "tier": policy.tier_of(cluster_id, bucket).name,
+                    "current_units": limit_units(kind, current),
+                    "budget_units": budgets.get(cluster_id, {}).get(_DIRECTION.get(kind, "")),
+                    "marks": [PINNED] if (cluster_id, bucket_entity) in pinned else [],
+                    "max_gap_ms": pace["gap"],
+                }
+            )
+        return pa.Table.from_pylist(case_rows, schema=schema)
+
+    return cases
+
+
+def fits(cases: DataFrame, sizing: SizingParameters) -> bool:
+    """Whether what is joined to samples fits every executor: limits to try are of each case and span."""
+    return cases.count() * sizing.spans <= MOST_BROADCAST
+
+
+def _committed(
+    lake: Lake,
+    samples: DataFrame,
+    cases: DataFrame,
+    windows: Sequence[RecordedWindow],
+    work: RecommendationRequest,
+    *,
+    progress: Progress,
+) -> unit_writer.CommitResult:
+    """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
+    progress("buckets to size", 0, 0)
+    broadcast = fits(cases, work.sizing)
+    generations: list[unit_writer.NextGeneration] = []
+    for window in windows:
+        unit = Unit(table=RECOMMENDATION, cluster_id=window.cluster_id, day=work.sizing.day)
+        generations.append(
+            unit_writer.NextGeneration(
+                unit=unit, after=lake.manifest(unit), inputs=inputs_of(window)
+            )
+        )
+
+    def attempt(*, wide: bool) -> unit_writer.CommitResult:
+        cached_frames: list[DataFrame] = []
+
+        def keep(frame: DataFrame) -> DataFrame:
+            cached_frames.append(frame.persist())
+            return cached_frames[-1]
+
+        try:
+            rows = recommendation.recommendations(
+                samples, cases, replace(work.sizing, wide=wide), keep=keep, broadcast=broadcast
+            )
+            return unit_writer.committed(lake, rows, generations, progress)
+        finally:
+            for frame in cached_frames:
+                frame.unpersist()
+
+    return tried(attempt, progress)
+
+
+_FIRST: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
+
+
+def _build_result(
+    rows: DataFrame, notes: tuple[Any, ...], work: RecommendationRequest
+) -> RecommendationResult:
+    order = fn.array_position(
+        fn.array(*(fn.lit(str(advice)) for advice in _FIRST)), fn.col("advice")
+    )
+    change_amount = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
+    first = rows.orderBy(order, fn.desc(change_amount), *RECOMMENDATION.key).limit(work.most)
+    shown_rows = [
+        recommendation_row(row.asDict()) for row in bounded_rows.rows(first, work.most, "rows")
+    ]
+    change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
+    # No bound on what is only counted: a fleet may need more changes than anybody writes documents of.
+    changes = bounded_rows.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
+    remaining_count = rows.count() - len(shown_rows)
+    report = UsageReport(
+        evidence=notes,
+        recommendations=tuple(shown_rows),
+        left_out={RECOMMENDATION.name: remaining_count} if remaining_count else {},
+        notes=("nothing is applied: documents are for people to read and to merge",),
+    )
+    return RecommendationResult(
+        report=report, changes=tuple(recommendation_row(row.asDict()) for row in changes)
+    )
+
+
+def recommendation_row(row: dict[str, Any]) -> RecommendationRow:
+    """A row of ``recommendation`` as the value that renderers know."""
+    values_by_column = {
+        name: row[name] for name in RECOMMENDATION.names if name not in (*BUCKET, "day")
+    }
+    return RecommendationRow(
+        **values_by_column
+        | {
+            "quota_type": QuotaType(row["quota_type"]),
+            "bucket": bucket_of_row(row),
+            "advice": Advice(row["advice"]),
+            "rules": tuple(SizingRule(rule) for rule in row["rules"]),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendSettings:
+    """What to size, as words."""
+
+    cluster: tuple[str, ...] = job_option("this cluster id; may be repeated", metavar="ID")
+    project: str | None = job_option("project file with the tiers", default=None, metavar="FILE")
+    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
+    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
+    most: int = job_option("so many rows are shown", default=200, metavar="N")
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: RecommendSettings, progress: Progress
+) -> UsageReport:
+    """The job of spark-submit. Of documents it knows nothing (:data:`NO_LABELS`).
+
+    Raises:
+        UsageError: The project file cannot be read.
+    """
+    policy = WhatIfPolicy()
+    if settings.project is not None:
+        policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
+    if not settings.cluster:
+        raise UsageError("no cluster was named", hint="--cluster ID")
+    to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
+    work = RecommendationRequest(
+        clusters=tuple(sorted(set(settings.cluster))),
+        from_ms=to_ms - settings.days * DAY_MS,
+        to_ms=to_ms,
+        policy=policy,
+        most=settings.most,
+        source=lake.store.redacted_address,
+        now_ms=lake.now_ms,
+    )
+    report = advised(spark, lake, work, progress).report
+    return replace(report, notes=(*report.notes, NO_LABELS))
+
+
+JOB: Final = Job(
+    name="recommend",
+    summary="A limit for every bucket, with its evidence; nothing is applied.",
+    settings=RecommendSettings,
+    run=run,
+    example="--cluster ID --to-day 2026-11-30",
+)

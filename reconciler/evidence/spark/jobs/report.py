@@ -1,0 +1,232 @@
+"""The job ``report``: one report of a window: use, capacity, and the newest what-if and recommendations that the lake holds."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.jobs import capacity, usage
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import reader
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.ports import Progress
+from reconciler.render.units import count
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
+from reconciler.usage.reports.usage import ResultOrigin, UsageCurve, UsageReport
+from reconciler.usage.tables import IMPACT_ROW, RECOMMENDATION, USAGE_5M, Table
+
+MOST_CURVES: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSettings:
+    """What to look at; as for ``usage`` and ``capacity``."""
+
+    from_ms: int = job_option("begin of the window", metavar="MS")
+    to_ms: int = job_option("end of the window, not included", metavar="MS")
+    capacity: tuple[str, ...] = job_option(
+        "bytes/s that a broker of a cluster can take and give; may be repeated", default=(), metavar=capacity.FORM
+    )  # fmt: skip
+    replication_factor: int | None = job_option(
+        "stands for replication where it was not recorded", default=None, metavar="N"
+    )
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = job_option("rows of each table to tell", default=100, metavar="N")
+    curves: int = job_option("curves", default=12, metavar="N")
+
+    def __post_init__(self) -> None:
+        _ = capacity.capacity_rows(self.capacity, self.replication_factor)
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: ReportSettings, progress: Progress
+) -> UsageReport:
+    """Run both jobs and add what ``simulate`` and ``recommend`` left in the lake.
+
+    Raises:
+        UsageError: A capacity is not of its form.
+        LakeError: The lake cannot be read or written.
+    """
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    window = {"from_ms": settings.from_ms, "to_ms": settings.to_ms, "most": settings.most}
+    used = usage.run(
+        spark, lake, usage.UsageSettings(**window, cluster=settings.cluster, curves=settings.curves), progress
+    )  # fmt: skip
+    carried = capacity.run(
+        spark,
+        lake,
+        capacity.CapacitySettings(
+            **window,
+            cluster=settings.cluster,
+            capacity=settings.capacity,
+            replication_factor=settings.replication_factor,
+        ),
+        progress,
+    )
+    progress("what-if and recommendations", 0, 0)
+    left_out = {**used.left_out, **carried.left_out}
+    newest = {table: _newest(lake, table, settings, span) for table in (IMPACT_ROW, RECOMMENDATION)}
+    simulation = _simulation(
+        reader.of(spark, lake, IMPACT_ROW, newest[IMPACT_ROW]), used.evidence, settings.most
+    )
+    impacts = simulation.rows if simulation else ()
+    advice, further = report_rows.recommendation_rows(
+        reader.of(spark, lake, RECOMMENDATION, newest[RECOMMENDATION]), settings.most
+    )
+    origins = _origins(newest, span)
+    left_out |= {
+        name: amount
+        for name, amount in (
+            (RECOMMENDATION.name, further),
+            ("origins", max(0, len(origins) - settings.most)),
+        )
+        if amount
+    }
+    drawn = _curves(spark, lake, settings, span, impacts)
+    drawn_series = {
+        (curve.cluster_id, curve.quota_type, curve.bucket, curve.broker_id) for curve in drawn
+    }
+    remaining_curves = tuple(
+        curve
+        for curve in used.curves
+        if (curve.cluster_id, curve.quota_type, curve.bucket, curve.broker_id) not in drawn_series
+    )
+    return replace(
+        used,
+        simulation=simulation,
+        origins=origins[: settings.most],
+        recommendations=advice,
+        capacity=carried.capacity,
+        noisy=carried.noisy,
+        curves=(*drawn, *remaining_curves)[:MOST_CURVES],
+        left_out=left_out,
+        notes=(*used.notes, *carried.notes, *_other_windows(origins)),
+    )  # fmt: skip
+
+
+def _simulation(
+    rows: DataFrame, evidence: tuple[EvidenceNote, ...], max_rows: int
+) -> Simulation | None:
+    """What the newest simulations say; what a policy refuses of them is not kept in the lake."""
+    shown_rows, remaining_count = report_rows.impact_rows(rows, max_rows)
+    if not shown_rows:
+        return None
+    verdict_counts = report_rows.tally(rows)
+    return Simulation(
+        evidence=evidence,
+        rows=shown_rows,
+        left_out=remaining_count,
+        left_blind=verdict_counts.blind - sum(not impact_row.judged for impact_row in shown_rows),
+        verdicts=verdict_counts.verdicts,
+    )
+
+
+def _origins(
+    newest: Mapping[Table, Sequence[Manifest]], span: TimeWindow
+) -> tuple[ResultOrigin, ...]:
+    """Where results come from that have rows; those of another window first."""
+    origins = [
+        _origin(manifest, span)
+        for manifests in newest.values()
+        for manifest in manifests
+        if manifest.rows
+    ]  # fmt: skip
+    return tuple(
+        sorted(
+            origins, key=lambda origin: (not origin.other_window, origin.cluster_id, origin.table)
+        )
+    )
+
+
+def _origin(manifest: Manifest, span: TimeWindow) -> ResultOrigin:
+    begin, end = (_moment(manifest.inputs.get(name, "")) for name in ("from_ms", "to_ms"))
+    has_window = begin is not None and end is not None and begin < end
+    its = TimeWindow(from_ms=begin or 0, to_ms=end or 1) if has_window else None
+    return ResultOrigin(
+        table=manifest.unit.table.name,
+        cluster_id=manifest.unit.cluster_id,
+        from_ms=begin,
+        to_ms=end,
+        snapshot_id=manifest.inputs.get("snapshot_id", ""),
+        made_ms=manifest.created_ms,
+        other_window=its is None
+        or (its.first_day, its.last_day) != (span.first_day, span.last_day),
+    )
+
+
+def _moment(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+_RESULTS: Final = {IMPACT_ROW.name: "what-if", RECOMMENDATION.name: "recommendations"}
+
+
+def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
+    """What is told of another window than the rest of the report."""
+    amounts = Counter(origin.table for origin in origins if origin.other_window)
+    return [
+        f"the {word} of {count(amounts[name], 'cluster')} in this report speaks of another window than the rest"
+        for name, word in _RESULTS.items()
+        if amounts[name]
+    ]
+
+
+def _newest(
+    lake: Lake, table: Table, settings: ReportSettings, span: TimeWindow
+) -> tuple[Manifest, ...]:
+    """The newest result of each cluster that is not about a later window; it may be of a much earlier one."""
+    manifests_by_cluster: dict[str, Manifest] = {}
+    for manifest in lake.manifests(table, settings.cluster or None, to_day=span.last_day):
+        before = manifests_by_cluster.get(manifest.unit.cluster_id)
+        if before is None or before.unit.day < manifest.unit.day:
+            manifests_by_cluster[manifest.unit.cluster_id] = manifest
+    return tuple(manifests_by_cluster[cluster_id] for cluster_id in sorted(manifests_by_cluster))
+
+
+def _curves(
+    spark: SparkSession,
+    lake: Lake,
+    settings: ReportSettings,
+    span: TimeWindow,
+    rows: Sequence[ImpactRow],
+) -> tuple[UsageCurve, ...]:
+    """Curves of the buckets that a change moves most, each with both limits."""
+    drawn_rows = [
+        impact_row for impact_row in rows if impact_row.broker_id and not impact_row.any_name
+    ][: settings.curves]
+    if not drawn_rows:
+        return ()
+    limits: report_rows.Limits = {
+        (impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.broker_id): (impact_row.before_units, impact_row.after_units)
+        for impact_row in drawn_rows
+    }  # fmt: skip
+    five_minutes = reader.frame(
+        spark,
+        lake,
+        USAGE_5M,
+        sorted({impact_row.cluster_id for impact_row in drawn_rows}),
+        **facts.days(span),
+    )
+    length = usage.span_of(span)
+    in_window = (fn.col("bucket_ms") >= span.from_ms) & (fn.col("bucket_ms") < span.to_ms)
+    spans = limit_usage.curves(
+        five_minutes.where(in_window), usage.series_frame(spark, limits), length
+    )
+    return report_rows.curves(spans, limits, length, usage.MOST_POINTS * len(limits))
+
+
+JOB: Final = Job(
+    name="report",
+    summary="One page: use, capacity, and the newest what-if and recommendations.",
+    settings=ReportSettings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000",
+)

@@ -1,0 +1,226 @@
+"""The job ``resolve``: which limit each client (or bucket) gets, and which limits hold for nobody; makes ``effective_quota`` and ``dead_quota``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.fleet import cluster_sums
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.limits import clients, effective_limits
+from reconciler.evidence.spark.limits.effective_limits import CLIENT
+from reconciler.evidence.spark.limits.unused_limits import (
+    ObservedClients,
+    dated,
+    dead,
+)
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables.latest_snapshots import (
+    MOST_CLUSTERS,
+    last_looks,
+)
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.schemas import conforming
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import report_rows
+from reconciler.evidence.store.lake import Lake
+from reconciler.ports import Progress
+from reconciler.quota.precedence import Principal
+from reconciler.usage.reports.fleet import (
+    ClusterTotals,
+    EffectiveRow,
+    FleetReport,
+    UnusedLimitRow,
+)
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M, USAGE_HIST_D
+
+LOOK_BACK_DAYS: Final = 35
+"""Clients of a monthly job have to have been there once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveSettings:
+    """Whom to ask about."""
+
+    to_ms: int = job_option("limits as of this moment, and end of the look-back", metavar="MS")
+    days: int = job_option("length of the look-back", default=LOOK_BACK_DAYS, metavar="N")
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    principals: str | None = job_option(
+        "a CSV of clients (cluster_id, user, client_id, ip); without it, the tags of recorded use",
+        default=None,
+        metavar="URI",
+    )
+    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
+
+
+NO_LIST: Final = (
+    "no list of clients was given: what is told is of the tags that use was recorded under, and a limit that closer"
+    " ones may hide is told as no_data"
+)
+
+Listed = Callable[[SparkSession, tuple[str, ...]], DataFrame]
+"""Makes the clients of some clusters."""
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: ResolveSettings, progress: Progress
+) -> FleetReport:
+    """The job as words ask for it."""
+    path = settings.principals
+    listed: Listed | None = None
+    if path is not None:
+
+        def listed(session: SparkSession, names: tuple[str, ...]) -> DataFrame:
+            return clients.of_file(session, path, names)
+
+    return resolved(spark, lake, settings, listed, progress)
+
+
+def of_principals(principals: tuple[Principal, ...]) -> Listed:
+    """Clients that were read already, in every cluster."""
+    return lambda spark, names: clients.of_list(spark, principals, names)
+
+
+def resolved(
+    spark: SparkSession,
+    lake: Lake,
+    settings: ResolveSettings,
+    client_list: Listed | None,
+    progress: Progress,
+) -> FleetReport:
+    """Resolve, keep all rows, tell the first.
+
+    Raises:
+        UsageError: There is no complete look at any cluster, or the list cannot be used.
+        LakeError: The lake cannot be read or written.
+    """
+    span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
+    last = last_looks(spark, lake, settings.cluster or None, span.to_ms)
+    looks = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
+    names, notes = cluster_sums.looked_at(looks, settings.cluster)
+    limits = limits_seen(spark, lake, {name: last[name] for name in names}).cache()
+    five_minutes = _five(spark, lake, names, span, progress)
+    progress("resolving", 0, 0)
+    day = fn.lit(span.last_day)
+    buckets = clients.tags_seen(five_minutes)
+    if client_list is not None:
+        listed_clients = client_list(spark, names).cache()
+        client_limits = effective_limits.principals(listed_clients.withColumn("day", day), limits)
+        observed_clients = listed_clients.withColumn("last_seen_ms", fn.lit(None).cast("bigint"))
+    else:
+        listed_clients, observed_clients = buckets.cache(), None
+        client_limits = of_tags(listed_clients, limits, day)
+        notes += (NO_LIST,)
+        buckets = listed_clients
+    unused_limits = dead(
+        limits,
+        ObservedClients(clients=observed_clients, buckets=buckets, measured=clients.types_heard(five_minutes), since_ms=span.from_ms),
+    )  # fmt: skip
+    effective, begun = client_limits.cache(), unused_limits.withColumn("day", day).cache()
+    unheld = _dated(spark, lake, begun, limits, span).cache()
+    for frame, table in ((effective, EFFECTIVE_QUOTA), (unheld, DEAD_QUOTA)):
+        _ = result_writer.commit_results(lake, frame, table, names, span=span, progress=progress)
+    report = _build_report(
+        effective,
+        unheld,
+        {cluster_id: looks[cluster_id] for cluster_id in names},
+        notes,
+        max_rows=settings.most,
+    )
+    for frame in (effective, unheld, begun, listed_clients, limits):
+        _ = frame.unpersist()
+    return report
+
+
+def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
+    """``effective_quota`` of tags: what a bucket is held to."""
+    bucket_limits = effective_limits.tags(buckets, limits).withColumn(
+        "quota_key", effective_limits.key_of(fn.col("quota_type"))
+    )
+    return conforming(bucket_limits.withColumn("day", day), EFFECTIVE_QUOTA)  # type: ignore[arg-type]  # a column
+
+
+def _five(
+    spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow, progress: Progress
+) -> DataFrame:
+    """Five minutes of the look-back; days that are not rolled up yet are, so that each is read once."""
+    _ = rollup.run(
+        spark,
+        lake,
+        rollup.RollupSettings(cluster=names, from_day=span.first_day, to_day=span.last_day),
+        progress,
+    )
+    return reader.frame(
+        spark, lake, USAGE_5M, names, from_day=span.first_day, to_day=span.last_day
+    ).where(fn.col("bucket_ms") < span.to_ms)
+
+
+def _dated(
+    spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: TimeWindow
+) -> DataFrame:
+    """With the last day of use of limits that nobody was held by in the look-back.
+
+    Histograms of days are kept longest (25 months) and say whether anything was used at all. They are read of clusters
+    that have such limits, and of each day only its tags, which are grouped before they are exchanged.
+    """
+    asked_of = unheld.where(fn.col("last_effective_ms").isNull()).select("cluster_id").distinct()
+    names = [row["cluster_id"] for row in bounded_rows.rows(asked_of, MOST_CLUSTERS, "clusters")]
+    if not names:
+        return unheld
+    days = reader.frame(spark, lake, USAGE_HIST_D, names, to_day=span.last_day)
+    return dated(unheld, clients.tags_used(days), limits)
+
+
+def _build_report(
+    effective: DataFrame,
+    unheld: DataFrame,
+    looks: dict[str, int],
+    notes: tuple[str, ...],
+    *,
+    max_rows: int,
+) -> FleetReport:
+    reasons = cluster_sums.count_by_cluster(unheld, "reason")
+    limited = effective.groupBy("cluster_id").agg(
+        fn.count(fn.lit(1)).alias("resolved"), fn.count("level").alias("limited")
+    )
+    sums = cluster_sums.sums(limited)
+    rows, remaining_rows = report_rows.first(
+        effective, EffectiveRow, (*CLIENT, "quota_key"), max_rows
+    )
+    unused_rows, more_gone = report_rows.first(
+        unheld, UnusedLimitRow, ("cluster_id", "reason", "entity_json", "quota_key"), max_rows
+    )
+    remaining_by_table = {EFFECTIVE_QUOTA.name: remaining_rows, DEAD_QUOTA.name: more_gone}
+    return FleetReport(
+        about="resolve",
+        clusters=tuple(
+            ClusterTotals(
+                cluster_id=cluster_id,
+                look_ms=looks[cluster_id],
+                counts={
+                    **{name: int(sums.get(cluster_id, {}).get(name, 0)) for name in ("resolved", "limited")},
+                    **dict(sorted(reasons.get(cluster_id, {}).items())),
+                },
+            )
+            for cluster_id in looks
+        ),
+        effective=rows,
+        dead=unused_rows,
+        left_out={name: amount for name, amount in remaining_by_table.items() if amount},
+        notes=notes,
+    )  # fmt: skip
+
+
+JOB: Final = Job(
+    name="resolve",
+    summary="Which limit each client gets, and which limits hold for nobody.",
+    settings=ResolveSettings,
+    run=run,
+    example="--to-ms 1796209600000 --principals s3://metrics/clients.csv",
+)

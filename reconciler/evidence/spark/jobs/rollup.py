@@ -1,0 +1,182 @@
+"""The job ``rollup``: makes ``usage_5m`` and ``usage_hist_d`` of days whose samples changed, and only of those."""
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.errors import LakeConflict
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import reader, unit_writer
+from reconciler.evidence.spark.usage import rollup
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.ports import Progress
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
+
+TRIES: Final = 5
+"""So often units that another writer committed first are looked at again."""
+
+AT_ONCE: Final = 400
+"""Units of one run of Spark: its files are measured one by one, and what is committed stays if a later run dies."""
+
+_MADE: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
+    (USAGE_5M, rollup.usage_5m),
+    (USAGE_HIST_D, rollup.usage_hist_d),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollupSettings:
+    """What to roll up."""
+
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    from_day: dt.date | None = job_option("first day", default=None, metavar="DAY")
+    to_day: dt.date | None = job_option("last day, included", default=None, metavar="DAY")
+    rebuild: bool = job_option("make all units anew, changed or not", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRollup:
+    """What was done for one table.
+
+    Attributes:
+        table: Its name.
+        units: Days of clusters that were made.
+        rows: Their rows.
+        unchanged: Days of clusters that were up to date.
+        again: Days that another writer committed first, and that were looked at again.
+    """
+
+    table: str
+    units: int = 0
+    rows: int = 0
+    unchanged: int = 0
+    again: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollupReport:
+    """What was done."""
+
+    tables: tuple[TableRollup, ...]
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: RollupSettings, progress: Progress
+) -> RollupReport:
+    """Make what is missing or out of date.
+
+    Raises:
+        LakeConflict: Another writer was quicker :data:`TRIES` times.
+        LakeError: The lake cannot be read or written.
+    """
+    return RollupReport(
+        tables=tuple(
+            _table(spark, lake, settings, progress, rollup_definition=rollup_definition)
+            for rollup_definition in _MADE
+        )
+    )
+
+
+def _table(
+    spark: SparkSession,
+    lake: Lake,
+    settings: RollupSettings,
+    progress: Progress,
+    *,
+    rollup_definition: tuple[Table, Callable[[DataFrame], DataFrame]],
+) -> TableRollup:
+    table, make = rollup_definition
+    samples = _manifests_by_day(lake, USAGE_SAMPLE, settings)
+    manifests_by_day = _manifests_by_day(lake, table, settings)
+    generations = stale(samples.values(), manifests_by_day, table, anew=settings.rebuild)
+    table_rollup = TableRollup(table=table.name, unchanged=len(samples) - len(generations))
+    for _ in range(TRIES):
+        conflicts: list[Unit] = []
+        for first in range(0, len(generations), AT_ONCE):
+            part = generations[first : first + AT_ONCE]
+            from_ = [samples[_key(generation.unit)] for generation in part]
+            result = unit_writer.committed(
+                lake, make(reader.of(spark, lake, USAGE_SAMPLE, from_)), part, progress
+            )
+            table_rollup = replace(
+                table_rollup,
+                units=table_rollup.units + len(result.manifests),
+                rows=table_rollup.rows + result.rows,
+            )
+            conflicts += result.conflicts
+        if not conflicts:
+            return table_rollup
+        table_rollup = replace(table_rollup, again=table_rollup.again + len(conflicts))
+        # The other writer may have had the same samples: then its rows are ours, and nothing is left to do.
+        conflicting_keys = set(map(_key, conflicts))
+        samples = {
+            key: manifest
+            for key, manifest in _manifests_by_day(lake, USAGE_SAMPLE, settings).items()
+            if key in conflicting_keys
+        }
+        generations = stale(samples.values(), _manifests_by_day(lake, table, settings), table)
+        if not generations:
+            return table_rollup
+    raise LakeConflict(
+        f"others were quicker {TRIES} times with {table.name}",
+        hint="one rollup at a time is enough; run it again",
+    )
+
+
+def _manifests_by_day(
+    lake: Lake, table: Table, settings: RollupSettings
+) -> dict[tuple[str, dt.date], Manifest]:
+    manifests = lake.manifests(table, settings.cluster or None, settings.from_day, settings.to_day)
+    return {_key(manifest.unit): manifest for manifest in manifests}
+
+
+def stale(
+    samples: Iterable[Manifest],
+    manifests_by_day: "dict[tuple[str, dt.date], Manifest]",
+    table: Table,
+    *,
+    anew: bool = False,
+) -> list[unit_writer.NextGeneration]:
+    """The units of a table that samples changed under, or that are not there; ``anew`` = all."""
+    generations: list[unit_writer.NextGeneration] = []
+    for manifest in samples:
+        inputs = {USAGE_SAMPLE.name: generation_digest(manifest), "rule": rollup.RULE}
+        before = manifests_by_day.get(_key(manifest.unit))
+        if anew or before is None or dict(before.inputs) != inputs:
+            generations.append(
+                unit_writer.NextGeneration(
+                    unit=Unit(
+                        table=table, cluster_id=manifest.unit.cluster_id, day=manifest.unit.day
+                    ),
+                    after=before,
+                    inputs=inputs,
+                    partial=manifest.partial,
+                )
+            )
+    return generations
+
+
+def generation_digest(samples: Manifest) -> str:
+    """A generation by its number and its files: a lake that was emptied and filled again counts from one, too."""
+    content = "".join(file.sha256 for file in samples.files)
+    return f"{samples.generation} {hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+
+def _key(unit: Unit) -> tuple[str, dt.date]:
+    return unit.cluster_id, unit.day
+
+
+JOB: Final = Job(
+    name="rollup",
+    summary="Five-minute sums and daily histograms of what changed.",
+    settings=RollupSettings,
+    run=run,
+    example="--from-day 2026-11-01 --to-day 2026-11-14",
+)

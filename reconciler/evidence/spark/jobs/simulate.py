@@ -1,0 +1,207 @@
+"""The job ``simulate``: what changes of limits would have done to the recorded use of many clusters; makes ``impact_row``."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.errors import LakeConflict, UsageError
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import reader, unit_writer
+from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
+from reconciler.evidence.spark.usage import sample_windows as windows_
+from reconciler.evidence.spark.usage.candidate_plans import (
+    CandidateLimits,
+    SimulationRequest,
+    inputs_of,
+    read,
+    text_of,
+)
+from reconciler.evidence.spark.usage.wide_sums import tried
+from reconciler.evidence.store import recorded_window
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.recorded_window import RecordedWindow
+from reconciler.manifest.project.file import parse
+from reconciler.manifest.project.simulation_policy import policy_of
+from reconciler.ports import Progress
+from reconciler.usage.impact.result_rows import Simulation
+from reconciler.usage.impact.tier_policy import WhatIfPolicy
+from reconciler.usage.impact.what_if import MOST_ROWS
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import IMPACT_ROW
+
+DAYS: Final = 14
+"""The window unless another is asked for."""
+
+MOST_BROADCAST: Final = 500_000
+"""More series to read than this are joined by a shuffle: every executor would have to hold them."""
+
+NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those of the project file alone; kquota spark simulate reads both"
+"""Told by spark-submit, where there are plans and snapshots and no documents."""
+
+
+def simulated(
+    spark: SparkSession, lake: Lake, settings: SimulationRequest, progress: Progress
+) -> Simulation:
+    """Simulate, commit all rows, and tell the worst.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+        LakeConflict: Another run committed the same day of the same cluster meanwhile.
+    """
+    work = settings
+    progress("looking at the lake", 0, 0)
+    windows = [
+        recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
+        for candidate in work.candidates
+    ]
+    notes = windows_.evidence(spark, lake, windows, source=work.source, now_ms=work.now_ms)
+    counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].reason]
+    if not counting:
+        return Simulation(evidence=notes, rows=())
+    samples = windows_.samples(spark, lake, [window for _, window in counting])
+    rows = impact_query.bucket_facts(samples).unionByName(
+        spark.createDataFrame(
+            [row for pair in counting for row in _facts(*pair)], impact_query.FACTS
+        )
+    )
+    asked_rows = impact_query.questions(rows).persist()
+    try:
+        progress("what the change asks for", 0, 0)
+        broadcast = fits(asked_rows)
+        before = {window.cluster_id: _next(lake, window, work) for _, window in counting}
+        commit_result = _committed(
+            lake, samples, asked_rows, work, before, broadcast=broadcast, progress=progress
+        )
+        if commit_result.conflicts:
+            raise LakeConflict(
+                f"another run wrote {IMPACT_ROW.name} of {work.day} meanwhile", hint="run it again"
+            )
+        progress("what is worst", 0, 0)
+        impact_rows = reader.of(spark, lake, IMPACT_ROW, commit_result.manifests).persist()
+        try:
+            return impact_summary.simulation(
+                impact_rows, asked_rows, notes, work.policy, max_rows=work.most
+            )
+        finally:
+            impact_rows.unpersist()
+    finally:
+        asked_rows.unpersist()
+
+
+def fits(questions: DataFrame) -> bool:
+    """Whether what is read of samples fits every executor: one row that is asked for may stand for thousands of old buckets."""
+    return simulation.parts_of(questions).count() <= MOST_BROADCAST
+
+
+def _committed(
+    lake: Lake,
+    samples: DataFrame,
+    questions: DataFrame,
+    work: SimulationRequest,
+    generations_by_cluster: Mapping[str, unit_writer.NextGeneration],
+    *,
+    broadcast: bool,
+    progress: Progress,
+) -> unit_writer.CommitResult:
+    """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
+
+    def attempt(*, wide: bool) -> unit_writer.CommitResult:
+        impact_rows = simulation.impacts(
+            samples,
+            questions,
+            work.day,
+            min_delay_ms=work.min_delay_ms,
+            wide=wide,
+            broadcast=broadcast,
+        )
+        return unit_writer.committed(lake, impact_rows, generations_by_cluster.values(), progress)
+
+    return tried(attempt, progress)
+
+
+def _facts(candidate: CandidateLimits, window: RecordedWindow) -> list[impact_query.FactRow]:
+    return impact_query.cluster_facts(
+        window.cluster_id,
+        window.cadence,
+        callback=candidate.callback,
+        states={
+            impact_query.BEFORE: window.state,
+            impact_query.AFTER: candidate.after(window.state),
+        },
+        recorded=window.limits.recorded(window.cluster_id),
+    )
+
+
+def _next(
+    lake: Lake, window: RecordedWindow, work: SimulationRequest
+) -> unit_writer.NextGeneration:
+    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=work.day)
+    return unit_writer.NextGeneration(
+        unit=unit,
+        after=lake.manifest(unit),
+        inputs=inputs_of(window),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateSettings:
+    """What to simulate, as words."""
+
+    plan: tuple[str, ...] = job_option(
+        "a plan saved by kquota plan --out; may be repeated", default=(), metavar="FILE"
+    )
+    after: tuple[str, ...] = job_option(
+        "a snapshot of the limits to come; may be repeated", default=(), metavar="FILE"
+    )
+    project: str | None = job_option(
+        "project file with the what-if policy", default=None, metavar="FILE"
+    )
+    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
+    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
+    most: int = job_option(
+        "rows to show, of whole tenants; all are kept in the lake", default=MOST_ROWS, metavar="N"
+    )
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: SimulateSettings, progress: Progress
+) -> Simulation:
+    """The job of spark-submit: files are read where it begins. Of documents it knows nothing (:data:`NO_LABELS`).
+
+    Raises:
+        UsageError: There is nothing to simulate, or a file cannot be read.
+    """
+    candidates = read(
+        [Path(path) for path in settings.plan], [Path(path) for path in settings.after]
+    )
+    if not candidates:
+        raise UsageError("there is nothing to simulate", hint="give --plan or --after")
+    policy = WhatIfPolicy()
+    if settings.project is not None:
+        policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
+    to_ms = ((settings.to_day - dt.date(1970, 1, 1)).days + 1) * DAY_MS
+    work = SimulationRequest(
+        candidates=candidates,
+        from_ms=to_ms - settings.days * DAY_MS,
+        to_ms=to_ms,
+        policy=policy,
+        most=settings.most,
+        source=lake.store.redacted_address,
+        now_ms=lake.now_ms,
+    )
+    simulation_result = simulated(spark, lake, work, progress)
+    return replace(simulation_result, notes=(*simulation_result.notes, NO_LABELS))
+
+
+JOB: Final = Job(
+    name="simulate",
+    summary="What changes of limits would have done to recorded use.",
+    settings=SimulateSettings,
+    run=run,
+    example="--plan prod.json --to-day 2026-11-14",
+)

@@ -1,0 +1,140 @@
+"""The job ``usage``: use against limits in a window of whole days, with curves of what stands out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.limits.effective_limits import BUCKET
+from reconciler.evidence.spark.runtime.job import Job, job_option
+from reconciler.evidence.spark.tables import reader, result_writer
+from reconciler.evidence.spark.tables.latest_snapshots import last_looks
+from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_seen
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
+from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
+from reconciler.evidence.store.lake import Lake
+from reconciler.ports import Progress
+from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
+
+MOST_POINTS: Final = 400
+"""Of a curve: more cannot be told apart in a picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSettings:
+    """What to look at."""
+
+    from_ms: int = job_option("begin of the window; its whole day counts", metavar="MS")
+    to_ms: int = job_option("end of the window; its whole day counts", metavar="MS")
+    cluster: tuple[str, ...] = job_option(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = job_option("rows to tell; all are kept in the lake", default=200, metavar="N")
+    curves: int = job_option("curves of what is told first", default=12, metavar="N")
+
+
+def run(
+    spark: SparkSession, lake: Lake, settings: UsageSettings, progress: Progress
+) -> UsageReport:
+    """Bring the rollups up to date, profile every bucket on every broker, keep all rows and tell the first.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
+    clusters = settings.cluster or None
+    _ = rollup.run(
+        spark,
+        lake,
+        rollup.RollupSettings(
+            cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day
+        ),
+        progress,
+    )
+    progress("limits in force", 0, 0)
+    # Profiles are of whole days, but what has not happened yet is no gap.
+    seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
+    looks = last_looks(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, seen_span, looks)
+    five_minutes = reader.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
+    hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
+    entries = limits_seen(spark, lake, looks).cache()
+    limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)
+    usage_frame = limit_usage.use(five_minutes, hist, limits, span.last_day)
+    unused = limit_usage.unused(
+        usage_frame, facts.named_limits(entries), five_minutes, span.last_day
+    )
+    rows = usage_frame.unionByName(unused).cache()
+    progress("profiles", 0, 0)
+    # Of a cluster with limits and without samples, too, rows are told: that nobody used them.
+    names = sorted(looks.keys() | {note.cluster_id for note in notes})
+    _ = result_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
+    first, left_out = report_rows.usage_rows(rows, settings.most)
+    report = UsageReport(
+        evidence=notes,
+        usage=first,
+        curves=curves(spark, five_minutes, first, span, settings.curves),
+        left_out={USAGE_ROW.name: left_out} if left_out else {},
+    )
+    _ = rows.unpersist()
+    _ = entries.unpersist()
+    return report
+
+
+def curves(
+    spark: SparkSession,
+    five_minutes: DataFrame,
+    rows: Sequence[UsageRow],
+    span: TimeWindow,
+    max_rows: int,
+) -> tuple[UsageCurve, ...]:
+    """Curves of the first rows that a broker saw.
+
+    Args:
+        spark: The session.
+        five_minutes: ``usage_5m`` of the window.
+        rows: What is report_rows.
+        span: The window.
+        max_rows: How many curves.
+    """
+    drawn_rows = [usage_row for usage_row in rows if usage_row.broker_id][:max_rows]
+    if not drawn_rows:
+        return ()
+    limits: report_rows.Limits = {
+        (usage_row.cluster_id, usage_row.quota_type, usage_row.bucket, usage_row.broker_id): (
+            usage_row.limit_units,
+            usage_row.limit_units,
+        )
+        for usage_row in drawn_rows
+    }
+    return report_rows.curves(
+        limit_usage.curves(five_minutes, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
+    )  # fmt: skip
+
+
+def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
+    """The series that curves are wanted of, as a frame."""
+    names = [
+        (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker)
+        for cluster, kind, bucket, broker in limits
+    ]
+    return spark.createDataFrame(names, ", ".join(f"{name} string" for name in limit_usage.SERIES))
+
+
+def span_of(span: TimeWindow) -> int:
+    """The length of a point of a curve: five minutes, or as many of them as keep a curve below :data:`MOST_POINTS` points."""
+    window_ms = span.to_ms - span.from_ms
+    return -(-window_ms // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
+
+
+JOB: Final = Job(
+    name="usage",
+    summary="Use against limits: percentiles, throttled, near their limit, unused.",
+    settings=UsageSettings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000",
+)

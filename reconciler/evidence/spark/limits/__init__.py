@@ -1,0 +1,1 @@
+"""Limits as data frames: entities, precedence, effective and unused limits."""

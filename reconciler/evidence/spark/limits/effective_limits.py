@@ -1,0 +1,175 @@
+"""Which limit holds: for clients (all keys, ten levels) and for the tags of buckets, natively and for whole fleets.
+
+Equal, row by row, to ``quota.precedence.resolve`` and ``usage.tags.limit_of``. Limits are those of one look per
+cluster (:mod:`reconciler.evidence.spark.tables.latest_snapshots`).
+"""
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.limits.precedence_levels import (
+    CLIENT_SIDES,
+    IP_SIDES,
+    LevelGroup,
+    column,
+    laid_out,
+    levelled,
+)
+from reconciler.evidence.spark.tables.schemas import conforming
+from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.usage.samples import KEY_OF
+from reconciler.usage.tables import EFFECTIVE_QUOTA
+from reconciler.usage.tags import GroupKind
+
+CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
+"""What names a client; absent names are ""."""
+
+BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", "ip")
+"""What names a bucket."""
+
+_OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
+_OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
+LEVELS_OF_KIND: Final = {
+    GroupKind.USER: (3, 6),
+    GroupKind.CLIENT: (7, 8),
+    GroupKind.PAIR: (1, 2, 4, 5),
+    GroupKind.IP: (9, 10),
+}
+"""Which levels such tags can stand for (``usage.tags.entities_of``)."""
+
+_NEEDS_USER: Final = frozenset({4, 5, 6})
+_NEEDS_CLIENT_ID: Final = frozenset({2, 5, 8})
+_NEEDS_IP: Final = frozenset({10})
+"""Defaults hold only for who has such a name at all: an empty client id matches no level that has one."""
+
+
+def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
+    """Which limit each client gets, per key: rows of ``effective_quota``.
+
+    Keys of users and client ids are answered where a user or a client id is given, the connection rate where an ip is.
+
+    Args:
+        clients: :data:`CLIENT` and ``day``, each client once.
+        limits: ``quota_entry`` of one look per cluster; two values for one pair end the job.
+    """
+    clients_with_limits = beside(clients, limits)
+    rows = [
+        fn.when(
+            can_have_limit(key),
+            fn.struct(fn.lit(key).alias("quota_key"), winner(key).alias("found")),
+        )
+        for key in (*_OF_CLIENTS, *_OF_IPS)
+    ]
+    # One row per client becomes one per key at the very end, behind all joins.
+    effective_rows = clients_with_limits.select(
+        *CLIENT, "day", fn.explode(fn.array_compact(fn.array(*rows))).alias("row")
+    )
+    return conforming(
+        effective_rows.select(
+            *CLIENT,
+            "day",
+            "row.quota_key",
+            "row.found.value",
+            "row.found.quota_units",
+            "row.found.level",
+            fn.coalesce("row.found.source_entity", fn.lit("")).alias("source_entity"),
+        ),
+        EFFECTIVE_QUOTA,
+    )
+
+
+def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
+    """The buckets with the limit that they are held to (``usage.tags.limit_of``).
+
+    Args:
+        buckets: :data:`BUCKET`, each bucket once; further columns stay.
+        limits: ``quota_entry`` of one look per cluster.
+
+    Returns:
+        The columns of ``buckets`` with ``value``, ``quota_units``, ``value_state``, ``level`` (null = no limit) and
+        ``source_entity`` ("" = none).
+    """
+    level_frames = levelled(limits)
+    bucket_columns = buckets.columns
+    keyed_buckets = buckets.withColumn("quota_key", key_of(fn.col("quota_type")))
+    for side in (*CLIENT_SIDES, *IP_SIDES):
+        keyed_buckets = _beside(
+            keyed_buckets, laid_out(level_frames, side, ()), side, ("cluster_id", "quota_key")
+        )
+    effective_limit: Column | None = None
+    for kind, levels in LEVELS_OF_KIND.items():
+        first = fn.coalesce(*(fn.col(column(number)) for number in levels))
+        is_kind = fn.col("group_kind") == str(kind)
+        effective_limit = (
+            fn.when(is_kind, first)
+            if effective_limit is None
+            else effective_limit.when(is_kind, first)
+        )
+    return (
+        keyed_buckets.withColumn(
+            "held", effective_limit if effective_limit is not None else fn.lit(None)
+        )
+        .select(*(fn.col(f"`{name}`") for name in bucket_columns), "held.*")
+        .withColumn("source_entity", fn.coalesce("source_entity", fn.lit("")))
+    )
+
+
+def beside(clients: DataFrame, limits: DataFrame) -> DataFrame:
+    """The clients with one column per level and key; four joins for users and client ids, two for addresses."""
+    level_frames = levelled(limits)
+    clients_with_limits = clients
+    for side in CLIENT_SIDES:
+        clients_with_limits = _beside(
+            clients_with_limits, laid_out(level_frames, side, _OF_CLIENTS), side, ("cluster_id",)
+        )
+    for side in IP_SIDES:
+        clients_with_limits = _beside(
+            clients_with_limits, laid_out(level_frames, side, _OF_IPS), side, ("cluster_id",)
+        )
+    return clients_with_limits
+
+
+def ladder(key: str) -> tuple[Column, ...]:
+    """What :func:`beside` found for a key, closest first; null where a level is absent or cannot hold for the client."""
+    sides = IP_SIDES if key in _OF_IPS else CLIENT_SIDES
+    return tuple(
+        fn.when(_may_hold(number), fn.col(column(number, key)))
+        for number in sorted(number for side in sides for number in side.levels)
+    )
+
+
+def winner(key: str) -> Column:
+    """The limit that holds for a key, null = none."""
+    return fn.coalesce(*ladder(key))
+
+
+def can_have_limit(key: str) -> Column:
+    """Whether the client is one that can have limits of the key."""
+    if key in _OF_IPS:
+        return fn.col("ip") != ""
+    return (fn.col("user") != "") | (fn.col("client_id") != "")
+
+
+def key_of(quota_type: Column) -> Column:
+    """``samples.KEY_OF`` as a column."""
+    cases = [(str(kind), str(key)) for kind, key in KEY_OF.items()]
+    return fn.coalesce(*(fn.when(quota_type == kind, fn.lit(key)) for kind, key in cases))
+
+
+def _may_hold(number: int) -> Column:
+    needs = [fn.lit(number) == number]
+    if number in _NEEDS_USER:
+        needs.append(fn.col("user") != "")
+    if number in _NEEDS_CLIENT_ID:
+        needs.append(fn.col("client_id") != "")
+    if number in _NEEDS_IP:
+        needs.append(fn.col("ip") != "")
+    return reduce(Column.__and__, needs)
+
+
+def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
+    """Everybody keeps one row: what is laid beside has each name once. Without a name to look up it is a few rows."""
+    return frame.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")

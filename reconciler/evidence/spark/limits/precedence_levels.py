@@ -1,0 +1,104 @@
+"""Limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
+
+A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes:
+1 by user and client id; 2 and 3 by the user; 4 and 7 by the client id; 5, 6 and 8 by nothing; 9 by the address; 10 by
+nothing. So four tables answer for eight levels, each with one row per name and one column per level: a join can
+neither multiply rows nor has a candidate to be exploded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.limits.entities import level
+from reconciler.quota.keys import COLUMNS
+
+TWICE: Final = "a limit stands twice"
+"""Begins the error of a job that was given two values for one pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelGroup:
+    """Levels that are looked up by the same names.
+
+    Attributes:
+        names: The columns that a client has to share with the limit, besides its cluster.
+        levels: Which levels, closest first.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[int, ...]
+
+
+CLIENT_SIDES: Final = (
+    LevelGroup(names=("user", "client_id"), levels=(1,)),
+    LevelGroup(names=("user",), levels=(2, 3)),
+    LevelGroup(names=("client_id",), levels=(4, 7)),
+    LevelGroup(names=(), levels=(5, 6, 8)),
+)
+IP_SIDES: Final = (LevelGroup(names=("ip",), levels=(9,)), LevelGroup(names=(), levels=(10,)))
+
+
+def shaped(entries: DataFrame) -> DataFrame:
+    """The limits that Kafka's managers know, with ``level`` and ``nameless``; foreign types and foreign keys are gone.
+
+    An entity with an empty name is live in some clusters and holds for nobody: no client is ever looked up by it.
+    """
+    slots = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
+    nameless = reduce(
+        Column.__or__, [(fn.col(kind) == "named") & (fn.col(name) == "") for kind, name in slots]
+    )
+    return (
+        entries.where(fn.col("quota_key").isin([str(key) for key in COLUMNS]))
+        .withColumn("level", level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind")))
+        .withColumn("nameless", nameless)
+        .where(fn.col("level").isNotNull())
+    )
+
+
+def levelled(entries: DataFrame) -> DataFrame:
+    """The limits that a client can be held to, with their ``level``."""
+    return shaped(entries).where("not nameless")
+
+
+def laid_out(limits: DataFrame, side: LevelGroup, keys: Sequence[str]) -> DataFrame:
+    """One row per cluster and name, one column per level and key, each a struct or null.
+
+    Args:
+        limits: :func:`levelled`; two rows for one pair end the job with :data:`TWICE`.
+        side: Which levels.
+        keys: Quota keys that become columns (:func:`column`); empty = the key is one of the names instead.
+    """
+    limit_struct = fn.struct(
+        "value", "quota_units", "value_state", fn.col("entity_json").alias("source_entity"), "level"
+    )
+    columns: list[Column] = []
+    for number in side.levels:
+        for key in keys or ("",):
+            fits = fn.col("level") == number
+            if key:
+                fits = fits & (fn.col("quota_key") == key)
+            columns.append(_only(fits, limit_struct).alias(column(number, key)))
+    by = ["cluster_id", *side.names] if keys else ["cluster_id", "quota_key", *side.names]
+    limits_of_levels = limits.where(fn.col("level").isin(list(side.levels)))
+    if keys:
+        limits_of_levels = limits_of_levels.where(fn.col("quota_key").isin(list(keys)))
+    return limits_of_levels.groupBy(*by).agg(columns[0], *columns[1:])
+
+
+def column(number: int, key: str = "") -> str:
+    """The name of the column of a level, for one key where there are several."""
+    return f"level_{number}_{key}" if key else f"level_{number}"
+
+
+def _only(fits: Column, limit_struct: Column) -> Column:
+    """The one row that fits; more than one is an error and not a choice."""
+    which = fn.when(fits, limit_struct)
+    text = fn.concat(
+        fn.lit(f"{TWICE}: "), fn.max(fn.when(fits, fn.concat_ws(" ", "cluster_id", "entity_json", "quota_key"))),
+    )  # fmt: skip
+    return fn.when(fn.count(which) > 1, fn.raise_error(text)).otherwise(fn.max(which))

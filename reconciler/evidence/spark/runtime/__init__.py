@@ -1,0 +1,1 @@
+"""How jobs run: sessions, the JVM, progress and errors."""

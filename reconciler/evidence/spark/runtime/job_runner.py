@@ -1,0 +1,119 @@
+"""One run of one job: a lake, a session, progress, and errors of Spark in words for people."""
+
+import dataclasses
+import datetime as dt
+import enum
+import re
+import time
+import uuid
+from typing import Any, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
+from pyspark.errors import PySparkException
+
+from reconciler.errors import KquotaError, SparkError
+from reconciler.evidence.spark.runtime import jvm, progress, session
+from reconciler.evidence.spark.runtime.job import Job
+from reconciler.evidence.store.files.object_store import opened as store_opened
+from reconciler.evidence.store.lake import Lake
+
+_SHOWN: Final = 800
+_PY4J: Final = "An error occurred while calling"
+_CAUSE: Final = "Caused by: "
+_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
+
+
+class MachineClock:
+    """Implements :class:`reconciler.ports.Clock`: this file starts jobs and so picks the real one."""
+
+    __slots__ = ()
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+        return time.time()  # noqa: TID251 - this is the clock that others take
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Not for jobs: they wait for nothing but Spark."""
+        raise AssertionError(seconds)
+
+
+def run(
+    job: Job[Any], lake: str, session_settings: session.SessionSettings, settings: object
+) -> Any:  # noqa: ANN401 - the job's result
+    """Run a job with a session of its own, which has ended when this returns.
+
+    Args:
+        job: Which.
+        lake: Its address.
+        session_settings: What session.
+        settings: Of the type that the job names.
+
+    Raises:
+        ConfigError: There is no session to be had.
+        LakeError: The lake cannot be read or written.
+        SparkError: Spark gave up.
+    """
+    clock = MachineClock()
+    opened = Lake(store_opened(lake), clock=clock, run_id=uuid.uuid4().hex)
+    lines = progress.ProgressWriter(clock)
+    lines("starting Spark", 0, 0)
+    with (
+        session.opened(session_settings, lambda line: lines(line, 0, 0)) as spark,
+        progress.watched(spark, lines),
+    ):
+        lines(job.name, 0, 0)
+        try:
+            result = job.run(spark, opened, settings, lines)
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise spark_error(
+                error, job.name
+            ) from error  # while the JVM lives, which is asked for the words
+    lines("done", 0, 0)
+    return result
+
+
+def spark_error(error: Exception, operation: str) -> KquotaError:
+    """Spark's error as one sentence: what it says first, and the cause that it names last; no Java stack."""
+    try:
+        # A Connect client has the server's message, a classic one the JVM's with the stack behind it.
+        text = (error.getMessage() if isinstance(error, PySparkException) else None) or str(error)
+    except (OSError, Py4JError):
+        text = ""
+    if not text or isinstance(error, ConnectionError) or jvm.is_lost():
+        return SparkError(
+            f"{operation}: the JVM of Spark ended while it worked",
+            hint="it may have had too little memory: try --memory 4g; units that were committed stay",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith(_PY4J):
+        lines = [_CLASS.sub("", lines[1].removeprefix(": ")), *lines[2:]] if lines[1:] else lines
+    first = lines[0] if lines else type(error).__name__
+    causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
+    if causes:
+        first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"
+    return SparkError(
+        f"{operation}: {first[:_SHOWN]}",
+        hint="units are committed whole, so nothing half-made is visible; mend the cause and run it again",
+    )
+
+
+def document(result: object) -> Any:  # noqa: ANN401 - JSON
+    """A result as plain values for JSON."""
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        return {
+            result_field.name: document(getattr(result, result_field.name))
+            for result_field in dataclasses.fields(result)
+        }
+    if isinstance(result, enum.Enum):
+        return result.value
+    if isinstance(result, dt.date):
+        return result.isoformat()
+    if isinstance(result, dict):
+        return {str(key): document(value) for key, value in result.items()}
+    if isinstance(result, (list, tuple, set, frozenset)):
+        return [document(element) for element in result]
+    return result

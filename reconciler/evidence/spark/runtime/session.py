@@ -1,0 +1,223 @@
+"""Sessions: local and tuned, on a cluster as that is set up, or through Spark Connect; and how they end.
+
+Settings are made for ``local`` masters only. Under spark-submit, on a cluster and behind a Connect server the
+operator of that place decides, and nothing is set here.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from reconciler.errors import ConfigError, SparkError
+from reconciler.evidence.spark.runtime import class_archive, jvm
+from reconciler.evidence.spark.runtime.masters import (
+    is_connect,
+    local_cores,
+    submitted,
+)
+from reconciler.evidence.spark.runtime.package_shipment import shipped
+
+ANSWER_SECONDS: Final = 15
+"""So long a Connect server may take until it answers at all."""
+
+ANSI: Final = "spark.sql.ansi.enabled"
+
+_NAME: Final = "kquota"
+_LOOPBACK: Final = "127.0.0.1"
+QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""With C1 alone a JVM keeps 48 MB for compiled code instead of 240. A few large jobs fill that, and then it ends itself."""
+LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """Where jobs run.
+
+    Attributes:
+        master: A Spark master (``local[2]``, ``spark://host:7077``, ``k8s://…``, ``yarn``); ``None`` = what spark-submit
+            or ``SPARK_REMOTE`` says, else all cores of this machine.
+        remote: ``sc://host:port`` of a Spark Connect server; then there is no master.
+        memory: Heap of the JVM that is started here, such as ``2g``; ``None`` = Spark's default of 1g.
+        archive: Whether a local JVM starts from a class-data archive, which is made at the first start.
+        brief: For runs of seconds: the JVM compiles less, which starts faster and computes slower. Local only.
+    """
+
+    master: str | None = None
+    remote: str | None = None
+    memory: str | None = None
+    archive: bool = True
+    brief: bool = False
+
+    def __post_init__(self) -> None:
+        if self.master and self.remote:
+            raise ConfigError(
+                "a session has a master or a remote address, not both",
+                key="remote",
+                hint="--remote names a Spark Connect server, which has its own master",
+            )
+        if self.remote and not self.remote.startswith("sc://"):
+            raise ConfigError(
+                f"{self.remote} is not the address of a Spark Connect server",
+                key="remote",
+                hint="such an address begins with sc://, like sc://spark.example.com:15002",
+            )
+        if self.memory and not re.fullmatch(r"[1-9]\d*[kmgt]b?", self.memory, re.IGNORECASE):
+            raise ConfigError(
+                f"{self.memory} is not an amount of memory", key="memory", hint="write 900m or 4g"
+            )
+        if self.remote and self.memory:
+            raise ConfigError(
+                "the memory of a Connect server is set where it is started", key="memory"
+            )
+
+
+def silent(line: str) -> None:
+    """Takes lines for nobody."""
+
+
+def local_settings(cores: int) -> dict[str, str]:
+    """What a session of one machine is given; nothing else is.
+
+    Two hundred partitions, Spark's default, would be two hundred tasks of milliseconds each.
+    """
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.default.parallelism": str(max(2, cores)),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+    }
+
+
+def java_options(*, brief: bool) -> str:
+    """Options of a local JVM, without its archive. Users see no log lines below errors: Spark warns of harmless things."""
+    quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    return f"{QUICK} {quiet}" if brief else quiet
+
+
+def started(settings: SessionSettings, tell: Callable[[str], None] = silent) -> SparkSession:
+    """A session. Only one kind per process: PySpark cannot hold a classic and a Connect session at once.
+
+    Args:
+        settings: Where it runs.
+        tell: Takes a line before work that a user would wonder about.
+
+    Raises:
+        ConfigError: Java is missing or too old, or the settings do not fit where this runs.
+        SparkError: No session can be had there.
+    """
+    if submitted():
+        if settings != SessionSettings(archive=settings.archive, brief=settings.brief):
+            raise ConfigError(
+                "spark-submit has chosen where this runs",
+                key="master",
+                hint="give --master, --remote and --driver-memory to spark-submit, before the main file",
+            )
+        return SparkSession.builder.getOrCreate()
+    remote = settings.remote or (None if settings.master else os.environ.get("SPARK_REMOTE"))
+    try:
+        return _connected(remote) if remote else _classic(settings, tell)
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise SparkError(
+            f"no session at {remote or settings.master or 'local[*]'}: {str(error).splitlines()[0]}",
+            hint="check the address, and that the server runs" if remote or settings.master else "",
+        ) from error
+
+
+def _connected(remote: str) -> SparkSession:
+    """A session of a Connect server. PySpark would try for ten minutes to reach one that is not there."""
+    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only Connect needs these
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+
+    with DefaultChannelBuilder(remote).toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise TimeoutError(f"nobody answered for {ANSWER_SECONDS} s") from None
+    # Not ``getOrCreate``: a session that another part of the program uses keeps its settings.
+    return SparkSession.builder.remote(remote).create()
+
+
+def _classic(settings: SessionSettings, tell: Callable[[str], None]) -> SparkSession:
+    # Else workers may start another interpreter than this one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    version = jvm.java_version()
+    master = settings.master or "local[*]"
+    spark_options = {"spark.app.name": _NAME, "spark.master": master}
+    if settings.memory:
+        # Read when the JVM starts; later it would do nothing.
+        spark_options["spark.driver.memory"] = settings.memory
+    cores = local_cores(master)
+    if cores is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+        spark_options |= local_settings(cores)
+        options = java_options(brief=settings.brief)
+        archive_path = (
+            class_archive.ready(version, tell, LOG4J.as_uri()) if settings.archive else None
+        )
+        if archive_path is not None:
+            options += f" {class_archive.USE.format(path=archive_path)}"
+        spark_options["spark.driver.extraJavaOptions"] = options
+    jvm.start(spark_options)
+    builder = SparkSession.builder
+    for key, value in spark_options.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def needs_ansi(spark: SparkSession) -> None:
+    """Jobs run in ANSI mode only: without it sums that leave their type wrap, and no error says so.
+
+    It is Spark's default since 4.0, and on clusters and Connect servers we set nothing; so it is asked for.
+
+    Raises:
+        ConfigError: It is off.
+    """
+    if str(spark.conf.get(ANSI)).lower() != "true":
+        raise ConfigError(
+            f"{ANSI} is off there, so sums that are too large would wrap without an error",
+            key=ANSI,
+            hint=f"leave it at Spark's default or set it where Spark is set up: --conf {ANSI}=true of spark-submit or of the"
+            " Connect server, and no SPARK_ANSI_SQL_MODE=false",
+        )
+
+
+def stopped(spark: SparkSession) -> None:
+    """End a session, and with it the JVM that was started for it."""
+    # A JVM that died cannot be told to stop; whoever waits for it was told already.
+    with contextlib.suppress(jvm.LOST, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of PySpark, about just this
+        spark.stop()
+    if not is_connect(spark):
+        jvm.end()
+
+
+@contextlib.contextmanager
+def opened(
+    settings: SessionSettings, tell: Callable[[str], None] = silent
+) -> Iterator[SparkSession]:
+    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`.
+
+    Raises:
+        ConfigError: As there, or it has no ANSI mode.
+        SparkError: As there.
+    """
+    spark = started(settings, tell)
+    try:
+        needs_ansi(spark)
+        with shipped(spark):
+            yield spark
+    finally:
+        stopped(spark)

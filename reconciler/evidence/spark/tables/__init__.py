@@ -1,0 +1,1 @@
+"""Tables of the store as data frames: schemas, readers, writers and time windows."""

@@ -1,0 +1,94 @@
+"""The last complete look at each cluster before a moment, and its limits: only days that may hold it are read."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.tables import bounded_rows, reader
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
+
+MOST_CLUSTERS: Final = 100_000
+
+_FASTER: Final = 8
+"""Days with looks that are read at once grow by this: one, eight, sixty-four."""
+
+
+class LatestSnapshot(NamedTuple):
+    """A complete look at a cluster."""
+
+    observed_at_ms: int
+    snapshot_id: str
+    day: dt.date
+
+
+def last_looks(
+    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, to_ms: int
+) -> dict[str, LatestSnapshot]:
+    """The last complete look at each cluster before a moment, by cluster id, sorted.
+
+    Looks are kept for 25 months. They are read from the newest day backwards, as ``lake.looks`` does: of a cluster that is
+    looked at every day, one day.
+
+    Args:
+        spark: The session.
+        lake: Where looks are.
+        clusters: Of these; of all by default.
+        to_ms: The moment.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    remaining_by_cluster: defaultdict[str, list[Manifest]] = defaultdict(list)
+    last_day = dt.datetime.fromtimestamp(max(to_ms - 1, 0) / 1000, dt.UTC).date()
+    for manifest in lake.manifests(SNAPSHOT, clusters, to_day=last_day):
+        remaining_by_cluster[manifest.unit.cluster_id].append(manifest)  # ascending by day
+    snapshots_by_cluster: dict[str, LatestSnapshot] = {}
+    days = 1
+    while remaining_by_cluster:
+        newest = [unit for units in remaining_by_cluster.values() for unit in units[-days:]]
+        snapshots_by_cluster |= _last(reader.of(spark, lake, SNAPSHOT, newest), to_ms)
+        undecided = {
+            cluster_id: units[:-days]
+            for cluster_id, units in remaining_by_cluster.items()
+            if cluster_id not in snapshots_by_cluster
+        }
+        remaining_by_cluster = defaultdict(
+            list, {cluster_id: units for cluster_id, units in undecided.items() if units}
+        )
+        days *= _FASTER
+    return dict(sorted(snapshots_by_cluster.items()))
+
+
+def _last(looks: DataFrame, to_ms: int) -> dict[str, LatestSnapshot]:
+    complete_snapshots = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < to_ms))
+    last = complete_snapshots.groupBy("cluster_id").agg(
+        fn.max(fn.struct("observed_at_ms", "snapshot_id", "day")).alias("last")
+    )
+    rows = bounded_rows.rows(last, MOST_CLUSTERS, "clusters")
+    return {row["cluster_id"]: LatestSnapshot(*row["last"]) for row in rows}
+
+
+def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LatestSnapshot]) -> DataFrame:
+    """The limits that these looks saw: rows of ``quota_entry``, from the one day of each cluster.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    if not looks:
+        return reader.of(spark, lake, QUOTA_ENTRY, ())
+    days = [snapshot.day for snapshot in looks.values()]
+    units = lake.manifests(QUOTA_ENTRY, looks, min(days), max(days))
+    entries = reader.of(
+        spark, lake, QUOTA_ENTRY, [manifest for manifest in units if manifest.unit.day == looks[manifest.unit.cluster_id].day]
+    )  # fmt: skip
+    snapshot_keys = spark.createDataFrame(
+        [(name, snapshot.snapshot_id) for name, snapshot in looks.items()],
+        "cluster_id string, snapshot_id string",
+    )
+    return entries.join(fn.broadcast(snapshot_keys), ["cluster_id", "snapshot_id"], "left_semi")

@@ -1,0 +1,59 @@
+"""Rows of a result into the lake: one unit per cluster, by the last day of the window; the newest result of a day stands."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from reconciler.errors import LakeConflict
+from reconciler.evidence.spark.tables import unit_writer
+from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.ports import Progress
+from reconciler.usage.tables import Table
+
+TRIES: Final = 5
+
+
+def commit_results(
+    lake: Lake,
+    frame: DataFrame,
+    table: Table,
+    clusters: Iterable[str],
+    *,
+    span: TimeWindow,
+    progress: Progress,
+    inputs: Mapping[str, str] | None = None,
+) -> int:
+    """Commit the rows of a result for each cluster; a cluster without rows gets an empty unit, which is a result, too.
+
+    Returns:
+        How many rows were committed.
+
+    Raises:
+        LakeConflict: Others were quicker :data:`TRIES` times.
+        LakeError: The lake cannot be read or written.
+    """
+    result_inputs = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms), **(inputs or {})}
+    units = [
+        Unit(table=table, cluster_id=cluster_id, day=span.last_day)
+        for cluster_id in sorted(set(clusters))
+    ]
+    total = 0
+    for _ in range(TRIES):
+        generations = [
+            unit_writer.NextGeneration(unit=unit, after=lake.manifest(unit), inputs=result_inputs)
+            for unit in units
+        ]
+        names = [unit.cluster_id for unit in units]
+        commit_result = unit_writer.committed(
+            lake, frame.where(frame.cluster_id.isin(names)), generations, progress
+        )
+        total += commit_result.rows
+        if not commit_result.conflicts:
+            return total
+        units = list(
+            commit_result.conflicts
+        )  # a result does not depend on what stood there: it replaces that
+    raise LakeConflict(f"others were quicker {TRIES} times with {table.name}")

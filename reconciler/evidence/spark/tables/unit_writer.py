@@ -1,0 +1,160 @@
+"""Frames into a lake: Spark writes a folder that nobody reads, then each unit is committed by itself.
+
+A job that dies at any point leaves every unit as it was, or whole and new; its folder goes with ``kquota spark expire``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.errors import LakeConflict, LakeError
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.spark.tables import schemas
+from reconciler.evidence.store.files.parquet_files import ROW_GROUP
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
+from reconciler.ports import Progress
+from reconciler.usage.tables import Table
+
+_CLUSTER: Final = "unit_cluster"
+_DAY: Final = "unit_day"
+_PART: Final = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextGeneration:
+    """What shall come after a generation of a unit.
+
+    Attributes:
+        unit: Which unit.
+        after: Its newest generation when the work began; ``None`` = there was none.
+        inputs: What the rows are made from, by name.
+        counts: Named states of what went in.
+        partial: What is missing of them, in sentences.
+    """
+
+    unit: Unit
+    after: Manifest | None
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    partial: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """What became of units.
+
+    Attributes:
+        manifests: Their new generations.
+        conflicts: Units that somebody else committed meanwhile: look at them anew.
+    """
+
+    manifests: tuple[Manifest, ...] = ()
+    conflicts: tuple[Unit, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows were committed."""
+        return sum(manifest.rows for manifest in self.manifests)
+
+
+def write_frame(
+    lake: Lake, frame: DataFrame, table: Table
+) -> dict[tuple[str, str], tuple[UnitFile, ...]]:
+    """Write the rows of a table into a new folder, one file for each unit, and measure the files.
+
+    Args:
+        lake: Where. Nothing in it changes: no manifest names the files yet.
+        frame: The rows; :func:`~reconciler.evidence.spark.tables.schemas.conforming` is applied.
+        table: Which table.
+
+    Returns:
+        The files by cluster id and day (ISO).
+
+    Raises:
+        LakeError: The store refuses, or a file is not whole.
+    """
+    folder = f"{table.name}/{lake.new_name()}"
+    # Folders are named after copies: a file must hold its cluster and day itself, and Spark leaves out what folders name.
+    keyed = schemas.conforming(frame, table).select(
+        "*", fn.col("cluster_id").alias(_CLUSTER), fn.col("day").cast("string").alias(_DAY)
+    )
+    (
+        keyed.repartition(_CLUSTER, _DAY)
+        .sortWithinPartitions(_CLUSTER, _DAY, *table.key)
+        .write.partitionBy(_CLUSTER, _DAY)
+        .option("compression", "zstd")
+        .option("parquet.block.row.count.limit", str(ROW_GROUP))
+        .mode("error")
+        .parquet(lake.store.uri(folder))
+    )
+    files_by_unit: dict[tuple[str, str], tuple[UnitFile, ...]] = {}
+    for path, _ in sorted(lake.store.paths(folder)):
+        if path.endswith(_PART):
+            key = _unit_of(path.removeprefix(f"{folder}/"))
+            files_by_unit[key] = (*files_by_unit.get(key, ()), lake.measure_file(path))
+    return files_by_unit
+
+
+def _unit_of(path: str) -> tuple[str, str]:
+    """Cluster and day of ``unit_cluster=…/unit_day=…/part…``; Spark escapes as in an address."""
+    cluster, day, _ = path.split("/", 2)
+    return unquote(cluster.removeprefix(f"{_CLUSTER}=")), unquote(day.removeprefix(f"{_DAY}="))
+
+
+def committed(
+    lake: Lake,
+    frame: DataFrame,
+    generations: Iterable[NextGeneration],
+    progress: Progress = silent,
+) -> CommitResult:
+    """Make a frame the content of units of one table. Units without rows are committed empty.
+
+    Two writers: the one who is late loses the unit, and is told; what it wrote for it is removed.
+
+    Args:
+        lake: Where.
+        frame: All rows of these units, and no others.
+        generations: The units, of one table.
+        progress: Told of each.
+
+    Raises:
+        LakeError: There are rows of other units, or the store refuses.
+    """
+    units = tuple(generations)
+    tables = {generation.unit.table.name: generation.unit.table for generation in units}
+    if not units:
+        return CommitResult()
+    if len(tables) != 1:
+        raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be written as one table")
+    (table,) = tables.values()
+    progress(f"writing {table.name}", 0, len(units))
+    files = write_frame(lake, frame, table)
+    strange = files.keys() - {_key(generation.unit) for generation in units}
+    if strange:
+        cluster, day = min(strange)
+        raise LakeError(f"there are rows of {table.name} for {cluster} on {day}, where none belong")
+    manifests: list[Manifest] = []
+    conflicts: list[Unit] = []
+    for number, generation in enumerate(units, 1):
+        unit_files = files.get(_key(generation.unit), ())
+        try:
+            manifests.append(
+                lake.commit_files(
+                    generation.unit, unit_files, generation.after,
+                    counts=generation.counts, inputs=generation.inputs, partial=generation.partial,
+                )
+            )  # fmt: skip
+        except LakeConflict:
+            conflicts.append(generation.unit)
+            lake.store.delete(file.path for file in unit_files)
+        progress(f"writing {table.name}", number, len(units))
+    return CommitResult(manifests=tuple(manifests), conflicts=tuple(conflicts))
+
+
+def _key(unit: Unit) -> tuple[str, str]:
+    return unit.cluster_id, unit.day.isoformat()

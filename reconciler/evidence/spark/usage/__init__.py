@@ -1,0 +1,1 @@
+"""Recorded use as data frames: rollups, simulation, recommendation, broker load and report rows."""

@@ -1,0 +1,187 @@
+"""Limits to come of one cluster or many: read from plans and snapshots, and simulated by the core where there is little to read.
+
+Nothing here needs PySpark.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from reconciler.errors import UsageError
+from reconciler.evidence.store import recorded_window
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.quota.planner.plan import Plan, apply_to
+from reconciler.quota.state import QuotaState
+from reconciler.render.json_documents.plan_reader import read_plan
+from reconciler.render.json_documents.state import read_state
+from reconciler.usage.impact.query import ImpactQuery
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
+from reconciler.usage.impact.tier_policy import WhatIfPolicy
+from reconciler.usage.impact.what_if import MOST_ROWS, summarize
+from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.throttle_models import MIN_DELAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateLimits:
+    """Limits to come of one cluster: a whole state, or a plan on top of what the lake says is there.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        state: Everything that will be set; ``None`` where there is a plan.
+        plan: What will change; ``None`` where there is a state.
+        callback: A custom quota callback of its brokers.
+    """
+
+    cluster_id: str
+    state: QuotaState | None = None
+    plan: Plan | None = None
+    callback: str | None = None
+
+    def after(self, before: QuotaState) -> QuotaState:
+        """The limits to come, given those of today."""
+        if self.state is not None:
+            return self.state
+        return before if self.plan is None else apply_to(before, self.plan.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationRequest:
+    """A job, understood.
+
+    Attributes:
+        candidates: One per cluster.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+        policy: What is refused.
+        min_delay_ms: A shorter delay is no throttling.
+        most: Whole tenants are shown up to so many rows, at least one.
+        source: The lake, without secrets.
+        now_ms: Now.
+    """
+
+    candidates: tuple[CandidateLimits, ...]
+    from_ms: int
+    to_ms: int
+    policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
+    min_delay_ms: int = MIN_DELAY_MS
+    most: int = MOST_ROWS
+    source: str = ""
+    now_ms: int = 0
+
+    @property
+    def day(self) -> dt.date:
+        """The last day of the window: results are kept by it."""
+        return day_of(self.to_ms - 1)
+
+
+def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[CandidateLimits, ...]:
+    """Saved plans and snapshots of limits to come, sorted by cluster.
+
+    Raises:
+        UsageError: A file cannot be read, says no cluster, or two speak of one.
+        ConfigError: A file is damaged.
+        StalePlan: A plan is of another version.
+    """
+    candidates_by_cluster: dict[str, CandidateLimits] = {}
+    for path in plans:
+        plan = read_plan(text_of(path), location=str(path)).plan
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=plan.cluster_id, plan=plan), path)
+    for path in snapshots:
+        cluster_id, _, state = read_state(text_of(path), location=str(path))
+        _add(candidates_by_cluster, CandidateLimits(cluster_id=cluster_id, state=state), path)
+    return tuple(candidates_by_cluster[cluster_id] for cluster_id in sorted(candidates_by_cluster))
+
+
+def _add(
+    candidates_by_cluster: dict[str, CandidateLimits], candidate: CandidateLimits, path: Path
+) -> None:
+    if not candidate.cluster_id:
+        raise UsageError(f"{path} does not say of which cluster it is")
+    if candidate.cluster_id in candidates_by_cluster:
+        raise UsageError(
+            f"{path} speaks of {candidate.cluster_id}, of which another file speaks, too"
+        )
+    candidates_by_cluster[candidate.cluster_id] = candidate
+
+
+def text_of(path: Path) -> str:
+    """A file as text.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
+    """The same simulation as the job of Spark, without it: for what fits one machine's memory.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+        QuotaValueError: Samples are twice there or out of range.
+    """
+    notes: list[EvidenceNote] = []
+    questions: list[ImpactQuery] = []
+    rows: list[ImpactRow] = []
+    for candidate in work.candidates:
+        window = recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
+        notes.append(
+            window.note(work.source, work.now_ms, recorded_window.coverage_ppm(lake, window))
+        )
+        if window.reason:
+            continue
+        after = candidate.after(window.state)
+        question, samples = recorded_window.asked_of(lake, window, after, candidate.callback)
+        impact_rows = recorded_window.impacts(question, samples, window.cadence, work.min_delay_ms)
+        _keep(lake, work.day, window, impact_rows)
+        questions.append(question)
+        rows += impact_rows
+    return summarize(rows, notes, work.policy, questions=questions, max_rows=work.most)
+
+
+def _keep(
+    lake: Lake, day: dt.date, window: recorded_window.RecordedWindow, rows: Sequence[ImpactRow]
+) -> Manifest:
+    """All rows, into the lake."""
+    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
+    table = arrow_tables.schema(IMPACT_ROW)
+    table_rows = pa.Table.from_pylist(
+        [columns_of(impact_row) | {"day": day} for impact_row in rows], schema=table
+    )
+    return lake.update(unit, lambda _: UnitContent(rows=table_rows, inputs=inputs_of(window)))
+
+
+def inputs_of(window: recorded_window.RecordedWindow) -> dict[str, str]:
+    """What rows of a window are made from."""
+    return {
+        "from_ms": str(window.from_ms),
+        "to_ms": str(window.to_ms),
+        "snapshot_id": window.limits.snapshot.snapshot_id if window.limits.snapshot else "",
+    }
+
+
+def columns_of(row: ImpactRow) -> dict[str, object]:
+    """A row as the columns of ``impact_row``, without the day."""
+    bucket = row.bucket
+    of_bucket = {
+        "group_kind": str(bucket.kind),
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+    }
+    values_by_column = {
+        name: getattr(row, name)
+        for name in IMPACT_ROW.names
+        if name != "day" and name not in of_bucket
+    }
+    return values_by_column | of_bucket

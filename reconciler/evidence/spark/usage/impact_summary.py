@@ -1,0 +1,187 @@
+"""What people are shown of very many rows: the worst tenants, whole, and counts of the rest. Only these reach the driver."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from reconciler.evidence.spark.tables import bounded_rows
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage.impact_query import (
+    ASKED,
+    BUCKET,
+    FLIPPED,
+    NOTE,
+    UNEXPLAINED,
+    bucket_of_row,
+)
+from reconciler.evidence.spark.usage.report_rows import severity, tally, value_of
+from reconciler.usage.impact.query import ImpactQuery
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
+from reconciler.usage.impact.tier_policy import (
+    ELASTIC,
+    ElasticHandling,
+    WhatIfPolicy,
+)
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.impact.what_if import (
+    CONSUMERS,
+    MOST_NAMES,
+    MOST_ROWS,
+    QueryWarnings,
+    summarize,
+)
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import IMPACT_ROW
+
+TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
+
+
+MOST_SHOWN: Final = 100_000
+"""Rows of whole tenants that may come to the driver."""
+
+
+def impact_row(row: dict[str, Any]) -> ImpactRow:
+    """A row of ``impact_row`` as the value that renderers know."""
+    return value_of(row, ImpactRow)
+
+
+def _refusing(
+    policy: WhatIfPolicy,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The tenants of rows that a policy refuses, as the core says."""
+
+    def refused(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(_TENANT)
+        for batch in batches:
+            rows = [
+                {name: row[name] for name in TENANT}
+                for row in batch.to_pylist()
+                if summarize([impact_row(row)], (), policy).breaches
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    return refused
+
+
+_TENANT: Final = StructType(
+    [struct_field for struct_field in struct(IMPACT_ROW).fields if struct_field.name in TENANT]
+)
+
+
+def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, max_rows: int) -> DataFrame:
+    """All rows of the tenants that people are shown: those that the policy refuses, then the worst.
+
+    Args:
+        rows: Of ``impact_row``; kept.
+        policy: The tiers.
+        max_rows: How many tenants.
+    """
+    worse = rows.where(fn.col("verdict") == str(ImpactVerdict.WORSE))
+    refused_tenants = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
+    bad = fn.struct(
+        severity().alias("severity"),
+        fn.coalesce(fn.col("after_throttled_ms"), fn.lit(0)).alias("throttled"),
+        fn.coalesce(fn.col("after_max_delay_ms"), fn.lit(0)).alias("delay"),
+    )
+    ranked = rows.groupBy(*TENANT).agg(fn.max(bad).alias("worst"))
+    first = (
+        ranked.join(refused_tenants.withColumn("refused", fn.expr("true")), list(TENANT), "left")
+        .orderBy(fn.coalesce("refused", fn.expr("false")).desc(), fn.desc("worst"), *TENANT)
+        .limit(max_rows)
+        .select(*TENANT)
+    )
+    return rows.join(fn.broadcast(first), list(TENANT), "left_semi")
+
+
+def simulation(
+    rows: DataFrame,
+    questions: DataFrame,
+    evidence: tuple[EvidenceNote, ...],
+    policy: WhatIfPolicy,
+    *,
+    notes: tuple[str, ...] = (),
+    max_rows: int = MOST_ROWS,
+) -> Simulation:
+    """The report: at most ``max_rows`` tenants, and counts of the rest.
+
+    Args:
+        rows: Of ``impact_row``; kept.
+        questions: What was asked, for what was noticed on the way; kept.
+        evidence: One per cluster.
+        policy: The tiers.
+        notes: More sentences.
+        max_rows: How many tenants, and about how many rows.
+    """
+    if policy.elastic is ElasticHandling.IGNORE:
+        elastic = fn.col("quota_type").isin(*map(str, ELASTIC))
+        ignored = rows.where(elastic).select(*TENANT).distinct().count()
+        notes = (*notes, f"{ignored:,} {CONSUMERS}") if ignored else notes
+        rows = rows.where(~elastic)
+    shown_rows = [
+        impact_row(row.asDict())
+        for row in bounded_rows.rows(
+            worst_tenants(rows, policy, max_rows), MOST_SHOWN, "rows of the worst tenants"
+        )
+    ]
+    verdict_counts = tally(rows)
+    question_facts = questions.where(fn.col("item") != ASKED)
+    amounts = {
+        row["item"]: row["count"]
+        for row in bounded_rows.rows(question_facts.groupBy("item").count(), 3, "counts")
+    }
+    summary = summarize(
+        shown_rows,
+        evidence,
+        policy,
+        questions=[_question(question_facts)],
+        notes=(*notes, *_more(amounts.get(NOTE, 0))),
+        noticed=QueryWarnings(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
+        max_rows=max_rows,
+    )
+    return replace(
+        summary,
+        left_out=verdict_counts.rows - len(summary.rows),
+        left_blind=verdict_counts.blind - sum(not impact_row.judged for impact_row in summary.rows),
+        verdicts=verdict_counts.verdicts,
+    )
+
+
+def _question(question_facts: DataFrame) -> ImpactQuery:
+    """What was noticed, of all clusters; so many of each as are shown."""
+    items = {}
+    for item in (FLIPPED, UNEXPLAINED):
+        rows = (
+            question_facts.where(fn.col("item") == item)
+            .orderBy("cluster_id", "n")
+            .limit(MOST_NAMES)
+        )
+        items[item] = tuple(
+            (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
+            for row in bounded_rows.rows(rows, MOST_NAMES, "buckets")
+        )
+    texts = (
+        question_facts.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
+    )
+    return ImpactQuery(
+        cluster_id="",
+        requests=(),
+        flipped=items[FLIPPED],
+        unexplained=items[UNEXPLAINED],
+        notes=tuple(
+            f"{row['cluster_id']}: {row['why']}"
+            for row in bounded_rows.rows(texts, MOST_NAMES, "sentences")
+        ),
+    )
+
+
+def _more(sentences: int) -> tuple[str, ...]:
+    """How many sentences there are, where they are more than are told."""
+    if sentences <= MOST_NAMES:
+        return ()
+    return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are told",)

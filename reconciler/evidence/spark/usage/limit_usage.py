@@ -1,0 +1,159 @@
+"""Use against limits: percentiles from daily histograms, sums from five minutes, one word for each bucket on each broker.
+
+The definitions are :mod:`reconciler.usage.reports.profiles` and :mod:`reconciler.usage.histogram`.
+"""
+
+import datetime as dt
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.limits.effective_limits import BUCKET
+from reconciler.evidence.spark.tables.schemas import conforming
+from reconciler.evidence.spark.usage import integer_columns
+from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.samples import MILLION
+from reconciler.usage.tables import USAGE_ROW
+
+SERIES: Final = (*BUCKET, "broker_id")
+_PERCENTILES: Final = {"p50_units": 500_000, "p95_units": 950_000, "p99_units": 990_000}
+
+
+def percentiles(hist: DataFrame) -> DataFrame:
+    """Rates that were not exceeded in so much of the time: one row per bucket and broker.
+
+    Args:
+        hist: Rows of ``usage_hist_d``, of any days.
+
+    Returns:
+        The columns of :data:`SERIES` and ``p50_units``, ``p95_units``, ``p99_units``.
+    """
+    merged = hist.groupBy(*SERIES, "bucket").agg(fn.sum("n_dt_ms").alias("n"))
+    series_window = Window.partitionBy(*SERIES)
+    rising = series_window.orderBy("bucket").rowsBetween(
+        Window.unboundedPreceding, Window.currentRow
+    )
+    passed = merged.withColumn("passed", fn.sum("n").over(rising)).withColumn(
+        "whole", fn.sum("n").over(series_window.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
+    )  # fmt: skip
+    return passed.groupBy(*SERIES).agg(
+        *(integer_columns.largest_in(_first(ppm)).alias(name) for name, ppm in _PERCENTILES.items())
+    )
+
+
+def _first(ppm: int) -> Column:
+    """The first histogram bucket up to which so much of the time lies."""
+    reached = fn.col("passed") * fn.lit(MILLION) >= fn.lit(ppm) * fn.col("whole")
+    return fn.min(fn.when(reached, fn.col("bucket")))
+
+
+def sums(five_minutes: DataFrame) -> DataFrame:
+    """What adds up over a window: one row per bucket and broker.
+
+    Args:
+        five_minutes: Rows of ``usage_5m``.
+    """
+    return five_minutes.groupBy(*SERIES).agg(
+        fn.sum("sum_dt_ms").alias("covered_ms"),
+        fn.max("max_rate_units").alias("max_rate_units"),
+        fn.sum("throttled_ms").alias("throttled_ms"),  # null only if all are
+        fn.sum("censored_ms").alias("censored_ms"),
+    )
+
+
+def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
+    """Rows of ``usage_row`` for everything that was seen.
+
+    Args:
+        five_minutes: ``usage_5m`` of the window.
+        hist: ``usage_hist_d`` of the window.
+        limits: The columns of :data:`BUCKET`, ``limit_units`` (null = unlimited) and ``source_entity`` ("" = nobody's),
+            one row for each bucket that has a limit.
+        day: The last day of the window, by which results are kept.
+    """
+    usage_rows = (
+        sums(five_minutes)
+        .join(percentiles(hist), list(SERIES), "left")
+        .join(limits.select(*BUCKET, "limit_units", "source_entity"), list(BUCKET), "left")
+        .withColumn("source_entity", fn.coalesce(fn.col("source_entity"), fn.lit("")))
+    )
+    return conforming(
+        usage_rows.withColumn("state", state()).withColumn("day", fn.lit(day)), USAGE_ROW
+    )
+
+
+def unused(
+    observed: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date
+) -> DataFrame:
+    """Rows of ``usage_row`` for limits of named buckets that nobody used: ``unused``, or ``no_data`` where nothing is counted.
+
+    Args:
+        observed: Rows of :func:`use`.
+        declared: Buckets that a limit names whole: the columns of :data:`BUCKET`, ``limit_units``, ``source_entity``.
+        measured: ``cluster_id`` and ``quota_type`` that brokers counted at all.
+        day: As in :func:`use`.
+    """
+    observed_buckets = observed.select(*BUCKET).distinct()
+    unused_limits = (
+        measured.select("cluster_id", "quota_type").distinct().withColumn("_counted", fn.lit(1))
+    )
+    missing = declared.join(observed_buckets, list(BUCKET), "left_anti").join(
+        unused_limits, ["cluster_id", "quota_type"], "left"
+    )
+    none, zero = fn.lit(None).cast("bigint"), fn.lit(0).cast("bigint")
+    word = fn.when(fn.col("_counted") == 1, fn.lit(str(UsageState.UNUSED))).otherwise(fn.lit(str(UsageState.NO_DATA)))  # fmt: skip
+    return conforming(
+        missing.select(
+            *BUCKET,
+            fn.lit("").alias("broker_id"),
+            "limit_units",
+            "source_entity",
+            zero.alias("covered_ms"),
+            *(none.alias(name) for name in _PERCENTILES),
+            zero.alias("max_rate_units"),
+            none.alias("throttled_ms"),
+            zero.alias("censored_ms"),
+            word.alias("state"),
+            fn.lit(day).alias("day"),
+        ),
+        USAGE_ROW,
+    )
+
+
+def state() -> Column:
+    """``profiles.state_of`` where the broker counts, by the first that holds."""
+    max_rate, limit = fn.col("max_rate_units"), fn.col("limit_units")
+    return (
+        fn.when(max_rate == 0, fn.lit(str(UsageState.UNUSED)))
+        .when(fn.coalesce(fn.col("throttled_ms"), fn.lit(0)) > 0, fn.lit(str(UsageState.THROTTLED)))
+        .when(limit.isNull(), fn.lit(str(UsageState.USED)))
+        .when(max_rate * 10 >= limit * 9, fn.lit(str(UsageState.NEAR_LIMIT)))
+        .when(max_rate * 10 <= limit, fn.lit(str(UsageState.IDLE)))
+        .otherwise(fn.lit(str(UsageState.USED)))
+    )
+
+
+def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> DataFrame:
+    """Use over time of some buckets, in equal spans: what charts are drawn from.
+
+    Args:
+        five_minutes: ``usage_5m`` of the window.
+        drawn_series: The columns of :data:`SERIES`: a few dozen rows.
+        span_ms: Length of a span; a multiple of five minutes.
+
+    Returns:
+        The columns of :data:`SERIES`, ``span_ms`` (its begin), ``mean_units``, ``max_rate_units``, ``throttled_ms``.
+    """
+    begin = integer_columns.div_down(fn.col("bucket_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
+    drawn_rows = five_minutes.join(
+        fn.broadcast(drawn_series.select(*SERIES).distinct()), list(SERIES), "left_semi"
+    )
+    return drawn_rows.groupBy(*SERIES, begin.alias("begin_ms")).agg(
+        # Units of five minutes fit easily; a thousand times as many of a long span may not.
+        integer_columns.quotient(
+            fn.sum(fn.col("sum_units").cast("decimal(28,0)")) * fn.lit(1000), fn.sum("sum_dt_ms")
+        ).cast("bigint").alias("mean_units"),
+        fn.max("max_rate_units").alias("max_rate_units"),
+        fn.coalesce(fn.sum("throttled_ms"), fn.lit(0).cast("bigint")).alias("throttled_ms"),
+    )  # fmt: skip

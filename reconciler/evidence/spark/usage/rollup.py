@@ -1,0 +1,63 @@
+"""Five minutes and days of use: sums and histograms of samples, each unit from the samples of its own day.
+
+``usage_5m`` equals :func:`reconciler.usage.throttle_models.arrivals` summed over five minutes, ``usage_hist_d`` equals
+:func:`reconciler.usage.histogram.histogram` of a day.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.tables import schemas
+from reconciler.evidence.spark.usage import integer_columns
+from reconciler.usage.samples import Censored
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
+
+INTERVAL_MS: Final = 300_000
+
+RULE: Final = "1"
+"""Goes up whenever the same samples would give other rows: then all units are made anew."""
+
+_SERIES: Final = (
+    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id", "day",
+)  # fmt: skip
+
+
+def interval(ts_ms: Column) -> Column:
+    """The five minutes that a sample is counted in: those in which it was read."""
+    return integer_columns.div_down(ts_ms, fn.lit(INTERVAL_MS)) * fn.lit(INTERVAL_MS).cast("bigint")
+
+
+def usage_5m(samples: DataFrame) -> DataFrame:
+    """``usage_sample`` -> ``usage_5m``."""
+    lasted = fn.col("dt_ms").cast("bigint")
+    throttled = fn.coalesce(fn.col("throttle_ms") > 0, fn.expr("false"))
+    nothing = fn.lit(0).cast("bigint")
+    return schemas.conforming(
+        samples.groupBy(*_SERIES, interval(fn.col("ts_ms")).alias("bucket_ms")).agg(
+            fn.count("*").alias("n"),
+            fn.sum(lasted).alias("sum_dt_ms"),
+            fn.sum(integer_columns.arrived(fn.col("rate_units"), lasted)).alias("sum_units"),
+            fn.max("rate_units").alias("max_rate_units"),
+            fn.count_if(throttled).alias("throttled_samples"),
+            # Null where no sample says whether it was: a sum passes over null, and is null where all are.
+            fn.sum(
+                fn.when(throttled, lasted).when(fn.col("throttle_ms").isNotNull(), nothing)
+            ).alias("throttled_ms"),
+            fn.sum(
+                fn.when(fn.col("censored") == str(Censored.YES), lasted).otherwise(nothing)
+            ).alias("censored_ms"),
+        ),
+        USAGE_5M,
+    )
+
+
+def usage_hist_d(samples: DataFrame) -> DataFrame:
+    """``usage_sample`` -> ``usage_hist_d``."""
+    return schemas.conforming(
+        samples.groupBy(
+            *_SERIES, integer_columns.bucket_index(fn.col("rate_units")).alias("bucket")
+        ).agg(fn.sum(fn.col("dt_ms").cast("bigint")).alias("n_dt_ms")),
+        USAGE_HIST_D,
+    )

@@ -1,0 +1,1 @@
+"""Files of the store: addresses, object stores, local disks, Parquet files and Arrow tables."""

@@ -1,0 +1,122 @@
+"""Tables as Arrow knows them: the schema of each, and rows brought into it or refused by file and column."""
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import LakeDamaged
+from reconciler.usage.tables import SCHEMA_VERSION, Column, ColumnKind, Table
+
+TYPES: Final[dict[ColumnKind, pa.DataType]] = {
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.LONG: pa.int64(),
+    ColumnKind.INT: pa.int32(),
+    ColumnKind.DOUBLE: pa.float64(),
+    ColumnKind.TRUTH: pa.bool_(),
+    ColumnKind.DAY: pa.date32(),
+    ColumnKind.TEXTS: pa.list_(pa.field("element", pa.string(), nullable=False)),
+}
+
+VERSION_KEY: Final = b"kquota.schema_version"
+TABLE_KEY: Final = b"kquota.table"
+
+ASK_FOR_WHOLE: Final = "run ingest --rebuild (samples), or the job that makes it, for this day"
+
+
+def schema(table: Table) -> pa.Schema:
+    """The columns of a table in order, with exact nullability; name and schema version stand in the metadata."""
+    return pa.schema(
+        [
+            pa.field(column.name, TYPES[column.kind], nullable=column.null)
+            for column in table.columns
+        ],
+        metadata={TABLE_KEY: table.name.encode(), VERSION_KEY: str(SCHEMA_VERSION).encode()},
+    )
+
+
+def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
+    """The same rows with exactly the columns of a table.
+
+    Nullable columns that are missing become null: a table of the version before has none of those that came since.
+    Other spellings of one type (dictionaries, large and view texts) are taken; other types never are.
+
+    Args:
+        table: Which table.
+        rows: Its rows.
+        path: Where they come from, for errors.
+
+    Raises:
+        LakeDamaged: A column is missing, unknown, of another type, or null where it may not be.
+    """
+    check_columns(table, rows.schema, path)
+    columns = [_column(column, rows, path) for column in table.columns]
+    return pa.table(columns, schema=schema(table))
+
+
+def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> None:
+    """Whether rows of this schema can be rows of a table.
+
+    Raises:
+        LakeDamaged: A column is missing, unknown, twice there, or of another type.
+    """
+    columns_by_name = {column.name: column for column in table.columns}
+    names = list(actual_schema.names)
+    for name in names:
+        if name not in columns_by_name:
+            raise LakeDamaged(
+                f"{table.name} has no column {name!r}",
+                path=path,
+                hint="a newer version may have written it: upgrade kquota",
+            )
+        if names.count(name) > 1:
+            raise LakeDamaged(f"the column {name!r} of {table.name} is there twice", path=path)
+    for column in table.columns:
+        if column.name not in names:
+            if not column.null:
+                raise LakeDamaged(
+                    f"the column {column.name!r} of {table.name} is missing",
+                    path=path,
+                    hint=ASK_FOR_WHOLE,
+                )
+        elif not _is_same(actual_schema.field(column.name).type, TYPES[column.kind]):
+            raise LakeDamaged(
+                f"the column {column.name!r} of {table.name} is {actual_schema.field(column.name).type},"
+                f" not {TYPES[column.kind]}",
+                path=path,
+                hint=ASK_FOR_WHOLE,
+            )
+
+
+def _column(column: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
+    expected_type = TYPES[column.kind]
+    if column.name not in rows.schema.names:
+        return pa.chunked_array([pa.nulls(rows.num_rows, expected_type)], type=expected_type)
+    values = rows.column(column.name)
+    holes = values.null_count
+    if pa.types.is_dictionary(values.type) and not holes:
+        holes = pc.sum(pc.is_null(values)).as_py() or 0  # a null may also stand in the dictionary
+    if holes and not column.null:
+        raise LakeDamaged(
+            f"{holes} of {rows.num_rows} values in the column {column.name!r} are null, which none may be",
+            path=path,
+            hint=ASK_FOR_WHOLE,
+        )
+    if values.type.equals(expected_type):
+        return values
+    if pa.types.is_dictionary(values.type) and not values.type.value_type.equals(expected_type):
+        values = values.cast(values.type.value_type)
+    return values.cast(expected_type)
+
+
+def _is_same(actual: pa.DataType, expected: pa.DataType) -> bool:
+    if bool(actual.equals(expected)):
+        return True
+    if pa.types.is_string(expected):
+        inner = actual.value_type if pa.types.is_dictionary(actual) else actual
+        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+        return any(is_kind(inner) for is_kind in kinds)
+    if pa.types.is_list(expected):
+        is_list = bool(pa.types.is_list(actual) or pa.types.is_large_list(actual))
+        return is_list and _is_same(actual.value_type, expected.value_type)
+    return False

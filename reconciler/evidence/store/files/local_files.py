@@ -1,0 +1,129 @@
+"""Files on disks: written beside, synced, then linked or renamed to their name, so that no half of one is ever seen.
+
+The object store's own writer for disks syncs nothing, and what it leaves behind when it is killed is in no listing.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import LakeConflict, LakeError
+
+BESIDE: Final = ".new"
+"""Ending of files that are being written; whoever died leaves one, and ``expire`` removes it a day later."""
+
+
+def write(path: Path, content: bytes, *, create: bool) -> None:
+    """Makes a file, whole and durable, and the folders above it.
+
+    Args:
+        path: Where.
+        content: What.
+        create: Whether there must not be one yet; else it is replaced.
+
+    Raises:
+        LakeConflict: There is one (``create``).
+        LakeError: The disk refuses.
+    """
+    temporary_path = path.with_name(f".{path.name}.{secrets.token_hex(6)}{BESIDE}")
+    try:
+        _write_beside(temporary_path, content)
+        try:
+            if create:
+                os.link(
+                    temporary_path, path
+                )  # the one way to name a file that fails if the name is taken
+            else:
+                _ = temporary_path.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary_path.unlink()
+        _sync(path.parent)
+    except FileExistsError as error:
+        if not create or not path.exists():
+            raise storage_error(path, error) from error
+        raise LakeConflict("it exists already", path=str(path)) from error
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def remove(path: Path, root: Path) -> None:
+    """Removes a file, and the folders below ``root`` that are empty then; one that is not there is fine.
+
+    Raises:
+        LakeError: The disk refuses.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    with contextlib.suppress(OSError):  # the first that is not empty ends it
+        for folder in path.parents:
+            if folder == root or not folder.is_relative_to(root):
+                return
+            folder.rmdir()
+
+
+def _write_beside(temporary_path: Path, content: bytes) -> None:
+    """Writes the file that will be named, again if somebody swept its empty folder away meanwhile."""
+    for last in (False, False, True):
+        _make_folders(temporary_path.parent)
+        try:
+            return _write_synced(temporary_path, content)
+        except FileNotFoundError:
+            if last:
+                raise
+    raise AssertionError(temporary_path)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _ = file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _make_folders(folder: Path) -> None:
+    missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
+    for missing_folder in reversed(missing):
+        missing_folder.mkdir(exist_ok=True)
+        _sync(missing_folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_HINTS: Final[dict[int, str]] = {
+    errno.EACCES: "check who owns the folder, and whether this user may write to it",
+    errno.EPERM: "this user may not do that here, or the file system has no hard links",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota of this user is used up",
+    errno.ENOTDIR: "something above it is a file and not a folder",
+    errno.ENOTSUP: "this file system has no hard links, without which two writers cannot be told apart",
+    errno.ENOENT: "somebody removed the folder meanwhile",
+    errno.ENAMETOOLONG: "the name is too long for this file system",
+}
+
+
+def storage_error(path: Path, error: OSError) -> LakeError:
+    """What the disk said, in words."""
+    return LakeError(
+        f"cannot be written: {error.strerror or error}",
+        path=str(path),
+        hint=_HINTS.get(error.errno or 0, ""),
+    )

@@ -1,0 +1,315 @@
+"""Where files are kept: a folder, memory, or an object store, behind six verbs. The only door to ``obstore``.
+
+"Create, unless it exists" is what everything else stands on: a link on a disk, ``If-None-Match: *`` in object stores.
+"""
+
+import base64
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.store import (
+    AzureStore,
+    GCSStore,
+    HTTPStore,
+    LocalStore,
+    MemoryStore,
+    S3Store,
+)
+
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
+from reconciler.evidence.store.files import address, local_files, storage_errors
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+CONNECT: Final = timedelta(seconds=5)
+WHOLE: Final = timedelta(minutes=10)
+"""One request with its body: a day of a large cluster over a slow line."""
+SILENCE: Final = timedelta(seconds=60)
+PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
+"""Object stores on ``http://``, as development servers are, have to be allowed in the environment."""
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+PIECE: Final = 256 * 1024
+"""Bytes of a file that are read at once."""
+
+TRIES: Final = 4
+TRIED_FOR: Final = timedelta(seconds=45)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file as a listing shows it.
+
+    Attributes:
+        path: From the root of the store.
+        size: In bytes.
+        modified_ms: When it was written, by the store's clock.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+class FileStore:
+    """Files by their path; parts of a path are separated by ``/`` and contain no ``..``."""
+
+    def __init__(self, at: address.LakeAddress, objects: "ObjectStore") -> None:
+        self._at = at
+        self._objects = objects
+        self._folder = Path(at.root or "/") if at.scheme == address.FOLDER else None
+
+    @property
+    def redacted_address(self) -> str:
+        """Its address for people, without credentials."""
+        return self._at.redacted_text
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is on this machine's disks, ``None`` if it is not."""
+        return self._folder
+
+    def display_path(self, path: str) -> str:
+        """A file's address for people."""
+        return f"{self._at.redacted_text.removesuffix('/')}/{path}"
+
+    def uri(self, path: str) -> str:
+        """What Spark reads this file as.
+
+        Raises:
+            LakeError: Spark cannot read from here.
+        """
+        return self._at.spark(path)
+
+    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
+        """A file, ``None`` if there is none.
+
+        Args:
+            path: Which one.
+            max_bytes: Bytes that it may have; more are not read, whatever size the store says it has.
+
+        Raises:
+            LakeDamaged: It has more bytes.
+            LakeError: It may not be read, or nobody answers.
+        """
+        try:
+            response = obstore.get(self._objects, path)
+            if max_bytes is None:
+                return bytes(response.bytes())
+            parts, size = [], 0
+            for part in response.stream(min_chunk_size=PIECE):
+                size += len(part)
+                if size > max_bytes:
+                    raise LakeDamaged(
+                        f"has more than {max_bytes:,} bytes", path=self.display_path(path)
+                    )
+                parts.append(bytes(part))
+            return b"".join(parts)
+        except storage_errors.EXCEPTIONS as error:
+            if storage_errors.is_absence(error):
+                return None
+            raise storage_errors.storage_error(error, self.display_path(path)) from error
+
+    def get(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """A file; arguments as for :meth:`find`.
+
+        Raises:
+            LakeDamaged: There is none, or it has more bytes.
+            LakeError: It may not be read, or nobody answers.
+        """
+        content = self.find(path, max_bytes=max_bytes)
+        if content is None:
+            raise LakeDamaged("is not there", path=self.display_path(path))
+        return content
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Some bytes of a file, ``end`` not included; fewer where the file ends before.
+
+        Raises:
+            LakeDamaged: There is none, or it ends before ``start``.
+            LakeError: It may not be read, or nobody answers.
+        """
+        if start >= end:
+            return b""
+        try:
+            return bytes(obstore.get_range(self._objects, path, start=start, end=end))
+        except storage_errors.EXCEPTIONS as error:
+            raise storage_errors.storage_error(error, self.display_path(path)) from error
+
+    def put(self, path: str, content: bytes, *, create: bool = False) -> None:
+        """Writes a file: whole or not at all, whoever dies meanwhile.
+
+        Args:
+            path: Where.
+            content: What.
+            create: Whether there must not be one yet.
+
+        Raises:
+            LakeConflict: There is one (``create``), with another content.
+            LakeError: It cannot be written.
+        """
+        self._must_write(path)
+        try:
+            if self._folder is not None:
+                local_files.write(self._folder / path, content, create=create)
+            elif create:
+                _ = obstore.put(self._objects, path, content, mode="create")
+            else:
+                _ = obstore.put(self._objects, path, content)
+        except storage_errors.EXCEPTIONS as error:
+            storage_failure = storage_errors.storage_error(error, self.display_path(path))
+            # An answer can get lost: then the second try of the same request meets its own first.
+            if isinstance(storage_failure, LakeConflict) and self.find(path) == content:
+                return
+            raise storage_failure from error
+
+    def stored(self, prefix: str = "") -> tuple[StoredFile, ...]:
+        """Every file below a folder, sorted by path; none if there is no such folder.
+
+        Raises:
+            LakeError: It may not be listed, or nobody answers.
+        """
+        if self._at.scheme in address.WEB:
+            raise LakeError("files of a web address cannot be listed", path=self.redacted_address)
+        try:
+            listing = obstore.list(self._objects, prefix or None, chunk_size=1000)
+            stored_files = [
+                StoredFile(
+                    path=record["path"],
+                    size=record["size"],
+                    modified_ms=int(record["last_modified"].timestamp() * 1000),
+                )
+                for chunk in listing
+                for record in chunk
+            ]
+        except storage_errors.EXCEPTIONS as error:
+            raise storage_errors.storage_error(error, self.display_path(prefix)) from error
+        return tuple(sorted(stored_files, key=lambda file: file.path))
+
+    def paths(self, prefix: str = "") -> list[tuple[str, int]]:
+        """``(path, size)`` of every file below a folder, sorted.
+
+        Raises:
+            LakeError: As :meth:`stored`.
+        """
+        return [(file.path, file.size) for file in self.stored(prefix)]
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Removes files; those that are not there are fine.
+
+        Raises:
+            LakeError: One may not be removed.
+        """
+        sorted_paths = sorted(set(paths))
+        if not sorted_paths:
+            return
+        self._must_write(sorted_paths[0])
+        if self._folder is not None:
+            for path in sorted_paths:
+                local_files.remove(self._folder / path, self._folder)
+            return
+        try:
+            obstore.delete(self._objects, sorted_paths)
+        except storage_errors.EXCEPTIONS as error:
+            if not storage_errors.is_absence(error):
+                raise storage_errors.storage_error(
+                    error, self.display_path(sorted_paths[0])
+                ) from error
+            if len(sorted_paths) > 1:
+                for path in sorted_paths:
+                    self.delete([path])
+
+    def _must_write(self, path: str) -> None:
+        if self._at.scheme in address.WEB:
+            raise LakeError(
+                "a web address is only read",
+                path=self.display_path(path),
+                hint="write to the folder or bucket behind it",
+            )
+        if path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
+            raise LakeError("is no path that a store can keep", path=path)
+
+
+def opened(uri: str, *, create: bool = False) -> FileStore:
+    """The store at an address.
+
+    Credentials and endpoints of object stores come from the environment, by the names that their own tools use
+    (``AWS_…``, ``GOOGLE_…``, ``AZURE_STORAGE_…``).
+
+    Args:
+        uri: A folder, ``file://``, ``memory://`` (a new one each time), ``s3://``, ``gs://``, ``az://``, ``https://``.
+        create: Whether a folder that is not there is made.
+
+    Raises:
+        LakeError: The scheme is unknown, the folder is missing, or the environment lacks something.
+    """
+    at = address.parsed(uri)
+    if at.scheme == address.MEMORY:
+        return FileStore(at, MemoryStore())
+    if at.scheme == address.FOLDER:
+        return FileStore(at, _folder(at, create=create))
+    client: ClientConfig = {"connect_timeout": CONNECT, "timeout": WHOLE, "read_timeout": SILENCE}
+    retries: RetryConfig = {"max_retries": TRIES, "retry_timeout": TRIED_FOR}
+    # Options that are given here replace what obstore would find in the environment itself.
+    if at.scheme == "http" or any(
+        os.environ.get(name, "").lower() in {"1", "true"} for name in PLAIN_HTTP
+    ):
+        client["allow_http"] = True
+    place = at.root
+    if at.scheme in address.WEB:
+        place, headers = _without_login(at)
+        client["default_headers"] = headers
+    full = f"{at.scheme}://{place}"
+    try:
+        return FileStore(
+            at, _OBJECTS[at.scheme].from_url(full, client_options=client, retry_config=retries)
+        )
+    except storage_errors.EXCEPTIONS as error:
+        raise storage_errors.storage_error(error, at.redacted_text) from error
+
+
+def _without_login(at: address.LakeAddress) -> tuple[str, dict[str, str]]:
+    """A web address without user and password, and the header that says them: obstore would drop them."""
+    host, slash, below = at.root.partition("/")
+    login, _, host = host.rpartition("@")
+    if not login:
+        return at.root, {}
+    if at.scheme == "http" and urlsplit(f"http://{host}").hostname not in LOOPBACK:
+        raise LakeError(
+            "a password goes over https:// only, except to this machine", path=at.redacted_text
+        )
+    basic = base64.b64encode(unquote(login).encode()).decode()
+    return f"{host}{slash}{below}", {"authorization": f"Basic {basic}"}
+
+
+_OBJECTS: Final[dict[str, type[S3Store] | type[GCSStore] | type[AzureStore] | type[HTTPStore]]] = {
+    "s3": S3Store,
+    "gs": GCSStore,
+    "az": AzureStore,
+    "https": HTTPStore,
+    "http": HTTPStore,
+}
+
+
+def _folder(at: address.LakeAddress, *, create: bool) -> LocalStore:
+    folder = Path(at.root or "/")
+    try:
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            raise LakeError(
+                "is a file and not a folder" if folder.exists() else "there is no such folder",
+                path=at.redacted_text,
+                hint="create it, or check the address",
+            )
+        return LocalStore(folder)
+    except OSError as error:
+        raise local_files.storage_error(folder, error) from error
+    except storage_errors.EXCEPTIONS as error:
+        raise storage_errors.storage_error(error, at.redacted_text) from error

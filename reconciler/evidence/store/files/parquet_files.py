@@ -1,0 +1,286 @@
+"""Rows as Parquet files: sorted by the table's key, so that readers can skip; the same rows give the same bytes."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.dictionary_columns import (
+    open_parquet,
+    unpacked_size,
+)
+from reconciler.usage.tables import ColumnKind, Table
+
+ROW_GROUP: Final = 65_536
+"""Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
+
+MOST_TEXT: Final = 2**30
+"""Bytes of all texts that are unpacked together (a file, or a row group of one that is read with a filter), each counted
+in every row that has it."""
+
+WRITE_ANEW: Final = (
+    "run ingest with --from this day (points, looks), --rebuild (samples) or --publish --rebuild (evidence),"
+    " or the job that made it"
+)
+
+
+def write_parquet(table: Table, rows: pa.Table) -> bytes:
+    """The file of these rows.
+
+    Raises:
+        LakeError: The rows do not fit the table.
+    """
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        in_order(table, arrow_tables.conformed(table, rows)),
+        sink,
+        row_group_size=ROW_GROUP,
+        compression="zstd",
+        use_dictionary=[column.name for column in table.columns if column.kind is ColumnKind.TEXT],
+        write_statistics=True,
+        write_page_index=True,
+        write_page_checksum=True,
+        sorting_columns=_sorting(table),
+        data_page_size=1 << 20,
+        version="2.6",
+    )
+    return bytes(sink.getvalue())
+
+
+def _sorting(table: Table) -> list[pq.SortingColumn]:
+    return [pq.SortingColumn(table.names.index(name)) for name in table.key]
+
+
+def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: str) -> bool:
+    """Whether a file is as :func:`write_parquet` would make it: columns of this version, sorted by the key, by its own word.
+
+    Args:
+        table: What it holds.
+        content: The whole file.
+        before: A column and a number that all of its values must lie below.
+        path: Its name, for errors.
+
+    Raises:
+        LakeDamaged: It is damaged or cut off.
+    """
+    try:
+        parquet_file = pq.ParquetFile(pa.BufferReader(content))
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    column, limit = table.names.index(before[0]), before[1]
+    groups = [
+        parquet_file.metadata.row_group(at) for at in range(parquet_file.metadata.num_row_groups)
+    ]
+    return bool(
+        parquet_file.schema_arrow.equals(arrow_tables.schema(table), check_metadata=True)
+    ) and all(
+        list(group.sorting_columns) == _sorting(table)
+        and group.column(column).statistics.has_min_max
+        and group.column(column).statistics.max < limit
+        for group in groups
+    )
+
+
+def in_order(table: Table, rows: pa.Table) -> pa.Table:
+    """Rows sorted by the key of their table, ties by the other columns: one order for one set of rows."""
+    non_key_columns = (
+        column.name
+        for column in table.columns
+        if column.kind is not ColumnKind.TEXTS and column.name not in table.key
+    )
+    keys = [
+        (name, ranks)
+        for name in (*table.key, *non_key_columns)
+        if (ranks := _ranks(rows.column(name))) is not None
+    ]
+    if not keys:
+        return rows
+    order = pc.sort_indices(
+        pa.table(dict(keys)), sort_keys=[(name, "ascending") for name, _ in keys]
+    )
+    return rows.take(order).combine_chunks()
+
+
+def _ranks(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Numbers in the order of the values; ``None`` where all are equal.
+
+    Texts repeat a lot: to sort the few that differ and then whole numbers takes a fraction of the time.
+    """
+    if not pa.types.is_string(column.type):
+        return column
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks()
+    if len(coded.dictionary) < 2 and not coded.null_count:
+        return None
+    places = pc.sort_indices(pc.sort_indices(coded.dictionary))
+    return places.take(coded.indices)
+
+
+def read(
+    table: Table,
+    content: bytes,
+    *,
+    path: str,
+    columns: Sequence[str] | None = None,
+    row_filter: pc.Expression | None = None,
+    rows: int | None = None,
+) -> pa.Table:
+    """The rows of a file.
+
+    Args:
+        table: What it holds.
+        content: The whole file.
+        path: Its name, for errors.
+        columns: Which columns, in this order; all by default.
+        row_filter: Which rows; row groups whose statistics exclude them are not decoded.
+        rows: How many it has to have, by whoever described it; nothing is decoded of one that has others.
+
+    Raises:
+        LakeError: The file is damaged or cut off, does not fit the table, or a column is unknown.
+    """
+    unknown = [name for name in columns or () if name not in table.names]
+    if unknown:
+        raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
+    names = table.names if columns is None else tuple(columns)
+    if rows is not None and (actual_rows := count(content, path)) != rows:
+        raise LakeDamaged(
+            f"has {actual_rows:,} rows where {rows:,} are expected", path=path, hint=WRITE_ANEW
+        )
+    try:
+        table_rows = (
+            _every_row(table, content, path, names)
+            if row_filter is None
+            else _some_rows(table, content, path, names, row_filter)
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    return _checked_rows(table, table_rows, path)
+
+
+def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) -> pa.Table:
+    file = _open(table, content, path)
+    present = [name for name in names if name in file.schema_arrow.names]
+    rows = file.read(columns=present)
+    _check_size(_texts_size(rows), path)
+    return _with_columns(table, rows, names)
+
+
+def _some_rows(
+    table: Table, content: bytes, path: str, names: Sequence[str], row_filter: pc.Expression
+) -> pa.Table:
+    import pyarrow.dataset as ds  # noqa: PLC0415 - brings pandas along, half a second that a preview has no use for
+
+    file = _open(table, content, path)
+    schema = arrow_tables.schema(table)
+    fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
+    groups = fragment.subset(row_filter, schema=schema).row_groups
+    parts = [schema.empty_table().select(list(names))]
+    size = 0
+    for group in groups:  # One at a time: only the rows that pass the filter stay.
+        rows = file.read_row_group(group.id)
+        _check_size(size + _texts_size(rows), path)
+        rows = _with_columns(table, rows, table.names).cast(schema).filter(row_filter)
+        part = rows.select(list(names))
+        size += _texts_size(part)
+        parts.append(part)
+    return pa.concat_tables(parts)
+
+
+def _open(table: Table, content: bytes, path: str) -> pq.ParquetFile:
+    file = open_parquet(pa.BufferReader(content))
+    arrow_tables.check_columns(table, file.schema_arrow, path)
+    return file
+
+
+def _with_columns(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The named columns in this order; those that the file does not have are null."""
+    schema = arrow_tables.schema(table)
+    return pa.table(
+        {
+            name: rows.column(name)
+            if name in rows.schema.names
+            else pa.nulls(rows.num_rows, schema.field(name).type)
+            for name in names
+        }
+    )
+
+
+def _texts_size(rows: pa.Table) -> int:
+    return sum(unpacked_size(column) for column in rows.columns)
+
+
+def _check_size(size: int, path: str) -> None:
+    """Refuses texts that are repeated until they fill the memory."""
+    if size > MOST_TEXT:
+        raise LakeDamaged(
+            f"has {size:,} bytes of text when it is unpacked; {MOST_TEXT:,} are allowed",
+            path=path,
+            hint=WRITE_ANEW,
+        )
+
+
+def _checked_rows(table: Table, rows: pa.Table, path: str) -> pa.Table:
+    for column in table.columns:
+        if (
+            column.name in rows.schema.names
+            and not column.null
+            and rows.column(column.name).null_count
+        ):
+            raise LakeDamaged(
+                f"the column {column.name!r} of {table.name} has values that are null, which none may be",
+                path=path,
+                hint=arrow_tables.ASK_FOR_WHOLE,
+            )
+    expected_schema = arrow_tables.schema(table)
+    fields = [expected_schema.field(name) for name in rows.schema.names]
+    return rows.cast(pa.schema(fields, metadata=expected_schema.metadata))
+
+
+def count(content: bytes, path: str) -> int:
+    """How many rows a file holds, by its end.
+
+    Raises:
+        LakeDamaged: It is damaged or cut off.
+    """
+    try:
+        return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+
+
+def end_of(content: bytes) -> bytes:
+    """The end of a file: schema, places and statistics, which no checksum of Parquet's covers; b"" if it is none."""
+    size = int.from_bytes(content[-8:-4], "little") + 8
+    return content[-size:] if content[-4:] == b"PAR1" and size <= len(content) else b""
+
+
+def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
+    """Whether a file is the one that was committed.
+
+    Raises:
+        LakeDamaged: It is not.
+    """
+    if len(content) != size:
+        raise LakeDamaged(
+            f"has {len(content)} bytes where {size} were committed: it was cut off or replaced",
+            path=path,
+            hint=WRITE_ANEW,
+        )
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise LakeDamaged(
+            "has other bytes than were committed: it was damaged or replaced",
+            path=path,
+            hint=WRITE_ANEW,
+        )
+
+
+def damaged(path: str, error: Exception) -> LakeDamaged:
+    """What to say of a file that Arrow cannot read."""
+    first = str(error).strip().partition("\n")[0][:200]
+    return LakeDamaged(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)

@@ -1,0 +1,221 @@
+"""Reading a few row groups of a large file: by ranges, with checksums, and only those whose statistics allow a hit."""
+
+import hashlib
+import io
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.manifest import UnitFile
+from reconciler.usage.tables import ColumnKind, Table
+
+TAIL: Final = 1 << 18
+"""What is fetched of a file's end at once: its footer, unless it has thousands of row groups."""
+
+Wanted = Collection[tuple[str, ...]]
+"""Values of the first columns that are asked for, one text per column."""
+
+
+class _RangeFile(io.RawIOBase):
+    """A file of a store as Python knows files; its end is kept, since Parquet begins there."""
+
+    def __init__(self, store: FileStore, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size = store, path, size
+        self._at = 0
+        self._tail_from = max(0, size - TAIL)
+        self._tail = store.get_range(path, self._tail_from, size)
+        self.failed: LakeError | None = None
+
+    def end(self) -> bytes:
+        """The end of the file as :func:`parquet.end_of` has it; the whole of it is kept from then on."""
+        size = int.from_bytes(self._tail[-8:-4], "little") + 8
+        begin = self._size - size
+        if 0 <= begin < self._tail_from:
+            self._tail = self._store.get_range(self._path, begin, self._size)
+            self._tail_from = begin
+        return parquet_files.end_of(self._tail)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = begin + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if self._at >= self._tail_from:
+            content = self._tail[self._at - self._tail_from : end - self._tail_from]
+        else:
+            try:
+                content = self._store.get_range(self._path, self._at, end)
+            except LakeError as error:
+                self.failed = error  # Arrow turns it into an error of its own, without our words
+                raise OSError(str(error)) from error
+        self._at += len(content)
+        return content
+
+
+class RowGroupFile:
+    """A Parquet file whose end is read and whose rows are not yet."""
+
+    def __init__(
+        self,
+        store: FileStore,
+        file: UnitFile,
+        table: Table,
+        end_sha256: str = "",
+        *,
+        most_at_once: int | None = None,
+    ) -> None:
+        """Reads the end.
+
+        Args:
+            store: Where it is.
+            file: Which one.
+            table: What it holds.
+            end_sha256: Digest of its end, where it is known: statistics that were altered would hide rows.
+            most_at_once: Most rows of one row group, which is what is decoded together.
+
+        Raises:
+            LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
+            LakeError: It cannot be fetched.
+        """
+        self._shown = store.display_path(file.path)
+        self._table = table
+        self._ranges = _RangeFile(store, file.path, file.size)
+        if end_sha256 and hashlib.sha256(self._ranges.end()).hexdigest() != end_sha256:
+            raise LakeDamaged(
+                "is no whole Parquet file, or not the one that was written",
+                path=self._shown,
+                hint=parquet_files.WRITE_ANEW,
+            )
+        texts = [column.name for column in table.columns if column.kind is ColumnKind.TEXT]
+        try:
+            self._file = pq.ParquetFile(
+                pa.PythonFile(self._ranges, mode="r"),
+                read_dictionary=texts,
+                pre_buffer=True,
+                page_checksum_verification=True,
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise self._failed(error) from error
+        metadata = self._file.metadata
+        if metadata.num_rows != file.rows:
+            raise LakeDamaged(
+                f"has {metadata.num_rows} rows where {file.rows} are expected",
+                path=self._shown,
+                hint=parquet_files.WRITE_ANEW,
+            )
+        largest = max(
+            (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)), default=0
+        )
+        if most_at_once is not None and largest > most_at_once:
+            raise LakeDamaged(
+                f"has a row group of {largest:,} rows; {most_at_once:,} are allowed",
+                path=self._shown,
+                hint=parquet_files.WRITE_ANEW,
+            )
+        arrow_tables.check_columns(table, self._file.schema_arrow, self._shown)
+        self._places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self._file.metadata.num_rows)
+
+    def groups(self, names: Sequence[str], keys: Wanted) -> list[int]:
+        """The row groups that may hold one of these values of these columns."""
+        return [
+            at
+            for at in range(self._file.metadata.num_row_groups)
+            if self._may_hold(at, names, keys)
+        ]
+
+    def equal_rows(self, at: int, names: Sequence[str]) -> int:
+        """The rows of a row group if all have the same values in these columns, by its statistics; else 0."""
+        group = self._file.metadata.row_group(at)
+        statistics_of_columns = (group.column(self._places[name]).statistics for name in names)
+        equal = all(
+            statistics is not None and statistics.has_min_max and statistics.min == statistics.max
+            for statistics in statistics_of_columns
+        )
+        return int(group.num_rows) if equal else 0
+
+    def _may_hold(self, at: int, names: Sequence[str], keys: Wanted) -> bool:
+        group = self._file.metadata.row_group(at)
+        candidate_keys = keys
+        for place, name in enumerate(names):
+            statistics = group.column(self._places[name]).statistics
+            if statistics is None or not statistics.has_min_max:
+                continue  # names of many KiB have none
+            low, high = statistics.min, statistics.max
+            candidate_keys = [key for key in candidate_keys if low <= key[place] <= high]
+            if not candidate_keys:
+                return False
+        return True
+
+    def read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Some row groups, texts as dictionaries that all groups share.
+
+        Raises:
+            LakeError: They are damaged, or cannot be fetched.
+        """
+        try:
+            rows = self._file.read_row_groups(list(groups), columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise self._failed(error) from error
+        return rows.unify_dictionaries()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """All rows, row group by row group.
+
+        Raises:
+            LakeError: As :meth:`read`.
+        """
+        for at in range(self._file.metadata.num_row_groups):
+            yield self.read([at], columns)
+
+    def _failed(self, error: Exception) -> LakeError:
+        return self._ranges.failed or parquet_files.damaged(self._shown, error)
+
+
+def matches(rows: pa.Table, names: Sequence[str], keys: Sequence[tuple[str, ...]]) -> pa.Array:
+    """For each row, which of the wanted tuples its columns are; null = none.
+
+    Texts are compared once per entry of a dictionary, not per row; the rest is arithmetic on whole numbers.
+
+    Args:
+        rows: With dictionaries that all chunks share, at least one row.
+        names: The columns.
+        keys: Tuples of as many values, no two equal, at least one.
+    """
+    code: pa.Array | None = None
+    wanted_codes = [0] * len(keys)
+    for place, name in enumerate(names):
+        values = sorted({key[place] for key in keys})
+        number = {value: at for at, value in enumerate(values)}
+        column = rows.column(name)
+        key_codes = pc.index_in(column.chunk(0).dictionary, value_set=pa.array(values, pa.string()))
+        indices = pa.chunked_array([chunk.indices for chunk in column.chunks]).combine_chunks()
+        row_codes = pc.take(key_codes.cast(pa.int64()), indices)
+        code = row_codes if code is None else pc.add(pc.multiply(code, len(values)), row_codes)
+        wanted_codes = [
+            old * len(values) + number[key[place]]
+            for old, key in zip(wanted_codes, keys, strict=True)
+        ]
+    return pc.index_in(code, value_set=pa.array(wanted_codes, pa.int64()))

@@ -1,0 +1,119 @@
+"""JSON objects read strictly: every field once, of its type, and none that nobody knows."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Final, NoReturn
+
+from reconciler.base import bounded_json
+from reconciler.errors import LakeDamaged
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Longest description of evidence or of a unit: 250 bytes for each file, and a year of evidence has 1,500."""
+
+
+class JsonObject:
+    """The fields of one JSON object; each is asked for once, then :meth:`end` finds what is left."""
+
+    def __init__(self, members: Mapping[str, object], path: str) -> None:
+        self._left = dict(members)
+        self.path = path
+
+    @classmethod
+    def parsed(cls, content: bytes, path: str) -> "JsonObject":
+        """The object that a file holds.
+
+        Raises:
+            LakeDamaged: It is not JSON, no object, or a name stands in it twice.
+        """
+
+        def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+            members = dict(pairs)
+            if len(members) != len(pairs):
+                raise LakeDamaged("a name stands twice in one object", path=path)
+            return members
+
+        try:
+            parsed_value: object = bounded_json.parse(content, most_bytes=MOST_BYTES, pairs=once)
+        except bounded_json.InvalidJson as error:
+            raise LakeDamaged(
+                f"is no JSON ({error})" if content else "is empty",
+                path=path,
+                hint="it was cut off or damaged",
+            ) from error
+        if not isinstance(parsed_value, dict):
+            raise LakeDamaged("is no JSON object", path=path)
+        return cls(parsed_value, path)
+
+    def text(self, name: str) -> str:
+        """A text.
+
+        Raises:
+            LakeDamaged: It is missing or something else, as in every method here.
+        """
+        value = self._take(name)
+        return value if isinstance(value, str) else self._wrong(name, "a text")
+
+    def number(self, name: str) -> int:
+        """A whole number that is not negative."""
+        value = self._take(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        return self._wrong(name, "a whole number from 0")
+
+    def day(self, name: str) -> date:
+        """A date as YYYY-MM-DD."""
+        try:
+            return date.fromisoformat(self.text(name))
+        except ValueError:
+            return self._wrong(name, "a date")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        value = self._take(name)
+        if isinstance(value, list) and all(isinstance(element, str) for element in value):
+            return tuple(value)
+        return self._wrong(name, "a list of texts")
+
+    def numbers(self, name: str) -> dict[str, int]:
+        """Whole numbers by name."""
+        value = self._take(name)
+        if isinstance(value, dict):
+            inner = JsonObject(value, self.path)
+            return {key: inner.number(key) for key in value}
+        return self._wrong(name, "an object of whole numbers")
+
+    def texts_by_name(self, name: str) -> dict[str, str]:
+        """Texts by name."""
+        value = self._take(name)
+        if isinstance(value, dict):
+            inner = JsonObject(value, self.path)
+            return {key: inner.text(key) for key in value}
+        return self._wrong(name, "an object of texts")
+
+    def objects(self, name: str) -> tuple["JsonObject", ...]:
+        """A list of objects."""
+        value = self._take(name)
+        if isinstance(value, list) and all(isinstance(element, dict) for element in value):
+            return tuple(JsonObject(element, self.path) for element in value)
+        return self._wrong(name, "a list of objects")
+
+    def end(self) -> None:
+        """Called after the last field.
+
+        Raises:
+            LakeDamaged: There is a field that nobody asked for.
+        """
+        if self._left:
+            raise LakeDamaged(
+                f"the field {min(self._left)!r} is not known",
+                path=self.path,
+                hint="a newer version may have written it: upgrade kquota",
+            )
+
+    def _take(self, name: str) -> object:
+        if name not in self._left:
+            raise LakeDamaged(f"the field {name!r} is missing", path=self.path)
+        return self._left.pop(name)
+
+    def _wrong(self, name: str, expectation: str) -> NoReturn:
+        raise LakeDamaged(f"the field {name!r} is not {expectation}", path=self.path)

@@ -1,0 +1,247 @@
+"""``LATEST.json``: which files are the evidence of a cluster, over which window, how good it is. Values, JSON, a strict reader."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from reconciler.errors import LakeDamaged, QuotaValueError
+from reconciler.evidence.store import manifest as manifests_
+from reconciler.evidence.store.json_object import JsonObject
+from reconciler.evidence.store.manifest import UnitFile
+from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SCHEMA_VERSION,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Column,
+    ColumnKind,
+    Table,
+)
+
+FORMAT: Final = "kquota-evidence"
+FORMAT_VERSION: Final = 1
+NAME: Final = "LATEST.json"
+
+LATEST_MOMENT_MS: Final = 253_402_300_799_000
+"""The end of the year 9999, after which Python has no dates."""
+
+MOST_ROWS_READ: Final = 5_000_000
+"""Rows of all tables but the samples together: they are read whole, and need 200 bytes each."""
+
+_BUCKET: Final = ("quota_type", "group_kind", "user", "client_id", "ip")
+
+BUCKET_SEEN: Final = Table(
+    name="bucket_seen",
+    columns=(
+        Column(name="cluster_id", kind=ColumnKind.TEXT),
+        *(Column(name=name, kind=ColumnKind.TEXT) for name in _BUCKET),
+        Column(name="broker_id", kind=ColumnKind.TEXT),
+        Column(name="samples", kind=ColumnKind.LONG),
+        Column(name="day", kind=ColumnKind.DAY),
+    ),
+    key=("cluster_id", *_BUCKET, "broker_id"),
+)
+"""How many samples of each bucket a broker has on a day: a preview learns from it who was there, and reads no samples for that."""
+
+BEYOND: Final = "ways_beyond"
+"""Stands before a key among the counts: its clients were counted in more ways than the files of limits say."""
+
+TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
+"""What evidence is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFile:
+    """One file of the evidence.
+
+    Attributes:
+        file: Its path, from the root of the store, size, rows and digest.
+        table: What it holds.
+        day: Of which day.
+        source: Digest of what it was made from: equal = it need not be made again.
+        end_sha256: Of the end of the file, for readers that do not fetch the whole.
+    """
+
+    file: UnitFile
+    table: Table
+    day: date
+    source: str
+    end_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetiredFile:
+    """A file that evidence named until ``since_ms``; somebody may still be reading it."""
+
+    path: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestPointer:
+    """What was published last of a cluster.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        schema_version: Of the tables.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+        created_ms: When it was published.
+        pace: How often brokers were read.
+        coverage_ppm: The share of the window in which the broker that was seen least answered.
+        snapshot_id: The look at the limits that were in force at the end; "" = nobody looked.
+        observed_at_ms: When that was.
+        measured: Types of which any bucket was recorded.
+        partial: What is missing, in sentences.
+        counts: Named states of what was read.
+        parts: The files.
+        retired: Files of earlier publications that are not removed yet.
+    """
+
+    cluster_id: str
+    schema_version: int = SCHEMA_VERSION
+    from_ms: int
+    to_ms: int
+    created_ms: int
+    pace: Cadence
+    coverage_ppm: int
+    snapshot_id: str = ""
+    observed_at_ms: int = 0
+    measured: tuple[QuotaType, ...] = ()
+    partial: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    parts: tuple[EvidenceFile, ...] = ()
+    retired: tuple[RetiredFile, ...] = ()
+
+    def of(self, table: Table) -> tuple[EvidenceFile, ...]:
+        """The files of one table, by day."""
+        return tuple(evidence_file for evidence_file in self.parts if evidence_file.table is table)
+
+    def json(self) -> bytes:
+        """Its text."""
+        content = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "schema_version": self.schema_version,
+            "cluster_id": self.cluster_id,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "made_ms": self.created_ms,
+            "step_ms": self.pace.step_ms,
+            "max_gap_ms": self.pace.max_gap_ms,
+            "coverage_ppm": self.coverage_ppm,
+            "snapshot_id": self.snapshot_id,
+            "observed_at_ms": self.observed_at_ms,
+            "measured": [str(quota_type) for quota_type in self.measured],
+            "partial": list(self.partial),
+            "counts": dict(sorted(self.counts.items())),
+            "files": [
+                {
+                    "path": evidence_file.file.path,
+                    "table": evidence_file.table.name,
+                    "day": evidence_file.day.isoformat(),
+                    "size": evidence_file.file.size,
+                    "rows": evidence_file.file.rows,
+                    "sha256": evidence_file.file.sha256,
+                    "source": evidence_file.source,
+                    "end_sha256": evidence_file.end_sha256,
+                }
+                for evidence_file in self.parts
+            ],
+            "retired": [
+                {"path": retired_file.path, "since_ms": retired_file.since_ms}
+                for retired_file in self.retired
+            ],
+        }
+        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def folder(cluster_id: str) -> str:
+    """Where the evidence of a cluster is."""
+    return manifests_.safe(cluster_id)
+
+
+def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
+    """What a file says.
+
+    Raises:
+        LakeDamaged: It is damaged, of a version that this program does not read, or of another cluster.
+    """
+    top = JsonObject.parsed(content, path)
+    manifests_.check_format(top, FORMAT, FORMAT_VERSION)
+    latest = LatestPointer(
+        schema_version=manifests_.schema_version(top),
+        cluster_id=top.text("cluster_id"),
+        from_ms=top.number("from_ms"),
+        to_ms=top.number("to_ms"),
+        created_ms=top.number("made_ms"),
+        pace=_pace(top),
+        coverage_ppm=top.number("coverage_ppm"),
+        snapshot_id=top.text("snapshot_id"),
+        observed_at_ms=top.number("observed_at_ms"),
+        measured=tuple(_type(name, path) for name in top.texts("measured")),
+        partial=top.texts("partial"),
+        counts=top.numbers("counts"),
+        parts=tuple(_part(row) for row in top.objects("files")),
+        retired=tuple(_retired(row) for row in top.objects("retired")),
+    )
+    top.end()
+    if latest.cluster_id != cluster_id:
+        raise LakeDamaged(f"is of the cluster {latest.cluster_id}, not of {cluster_id}", path=path)
+    if not latest.from_ms <= latest.to_ms <= LATEST_MOMENT_MS:
+        raise LakeDamaged("the window is none", path=path)
+    rows = sum(
+        evidence_file.file.rows
+        for evidence_file in latest.parts
+        if evidence_file.table is not USAGE_SAMPLE
+    )
+    if rows > MOST_ROWS_READ:
+        raise LakeDamaged(
+            f"names {rows:,} rows besides samples; {MOST_ROWS_READ:,} are read",
+            path=path,
+            hint="publish a shorter window",
+        )
+    return latest
+
+
+def _pace(top: JsonObject) -> Cadence:
+    try:
+        return Cadence(step_ms=top.number("step_ms"), max_gap_ms=top.number("max_gap_ms"))
+    except QuotaValueError as error:
+        raise LakeDamaged(str(error), path=top.path) from error
+
+
+def _type(text: str, path: str) -> QuotaType:
+    try:
+        return QuotaType(text)
+    except ValueError as error:
+        raise LakeDamaged(f"{text!r} is no type of quota", path=path) from error
+
+
+def _part(row: JsonObject) -> EvidenceFile:
+    table = TABLES.get(name := row.text("table"))
+    if table is None:
+        raise LakeDamaged(f"the table {name!r} is not known", path=row.path, hint="upgrade kquota")
+    evidence_file = EvidenceFile(
+        file=UnitFile(
+            path=row.text("path"),
+            size=row.number("size"),
+            rows=row.number("rows"),
+            sha256=row.text("sha256"),
+        ),
+        table=table,
+        day=row.day("day"),
+        source=row.text("source"),
+        end_sha256=row.text("end_sha256"),
+    )
+    row.end()
+    return evidence_file
+
+
+def _retired(row: JsonObject) -> RetiredFile:
+    retired_file = RetiredFile(path=row.text("path"), since_ms=row.number("since_ms"))
+    row.end()
+    return retired_file

@@ -1,0 +1,344 @@
+"""Published evidence as a preview reads it: who was seen, under which limits, and the series of a few buckets, without a JVM."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby, repeat
+from threading import Lock
+from typing import Final
+
+import pyarrow as pa
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store import latest_pointer as latest_
+from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.files.row_groups import RowGroupFile, matches
+from reconciler.evidence.store.json_object import MOST_BYTES
+from reconciler.evidence.store.latest_pointer import (
+    BUCKET_SEEN,
+    EvidenceFile,
+    LatestPointer,
+)
+from reconciler.evidence.store.manifest import states_of
+from reconciler.evidence.store.quota_snapshots import state_of
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.recorded_limits import RecordedLimits
+from reconciler.usage.impact.result_rows import EvidenceNote
+from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, cadence
+from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, GroupKind
+
+AHEAD_MS: Final = 600_000
+"""How far the clock of whoever published may be ahead of ours."""
+
+AT_ONCE: Final = 8
+MOST_SAMPLES: Final = 10_000_000
+"""Samples of all buckets that one plan asks about; each needs 300 bytes."""
+
+_UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
+UNKNOWN_PACE: Final = cadence(30_000)
+"""Of evidence that holds nothing."""
+
+_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+_PLACE: Final = ("quota_type", *_BUCKET)
+_VALUES: Final = ("broker_id", "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
+
+Seen = Mapping[QuotaType, Mapping[str, frozenset[Bucket]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedEvidence:
+    """The evidence of one cluster; where :attr:`note` says why it counts as none, it holds nothing.
+
+    Attributes:
+        note: What it is and how good.
+        state: The limits in force at the end of the window; ``None`` = nobody looked.
+        recorded: The limits under which the window was recorded; ``None`` = nobody looked.
+        cadence: How often brokers were read.
+    """
+
+    note: EvidenceNote
+    state: QuotaState | None = None
+    recorded: RecordedLimits | None = None
+    cadence: Cadence = UNKNOWN_PACE
+    _measured: frozenset[QuotaType] = frozenset()
+    _buckets: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
+    _files: tuple[RowGroupFile, ...] = ()
+
+    def measured(self, kind: QuotaType) -> bool:
+        """Whether any bucket of this type was recorded: else silence says nothing."""
+        return kind in self._measured
+
+    def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
+        """The buckets that each broker recorded, by broker id."""
+        return self._buckets.get(kind, {})
+
+    def series(
+        self, kind: QuotaType, buckets: Collection[Bucket]
+    ) -> dict[Bucket, dict[str, list[Sample]]]:
+        """The samples of some buckets by broker, in time order; buckets and brokers without any are left out.
+
+        Only row groups that may hold them are fetched. The moments at which a broker answered and a bucket was silent
+        are samples of zero, as the days were assembled.
+
+        Raises:
+            LakeError: A file is damaged, or cannot be fetched.
+        """
+        unique_buckets = sorted(set(buckets))
+        if not unique_buckets or not self._files:
+            return {}
+        keys = [
+            (str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip)
+            for bucket in unique_buckets
+        ]
+
+        budget = _SampleBudget()
+
+        def read(file: RowGroupFile) -> _Rows | None:
+            groups = file.groups(_PLACE, keys)
+            certain = sum(file.equal_rows(at, _PLACE) for at in groups)
+            budget.take(certain)
+            tables = [
+                matching_rows
+                for at in groups
+                if (matching_rows := _matching(file.read([at], (*_PLACE, *_VALUES)), keys)).num_rows
+            ]
+            budget.take(sum(table.num_rows for table in tables) - certain)
+            return _rows(pa.concat_tables(tables).unify_dictionaries()) if tables else None
+
+        with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
+            days = list(pool.map(read, self._files))
+        samples_by_bucket: dict[Bucket, dict[str, list[Sample]]] = {}
+        for day in days:
+            for (number, broker), samples in day or ():
+                samples_by_bucket.setdefault(unique_buckets[number], {}).setdefault(
+                    broker, []
+                ).extend(samples)
+        return samples_by_bucket
+
+
+_Rows = Sequence[tuple[tuple[int, str], list[Sample]]]
+
+
+class _SampleBudget:
+    """Counts the samples of one question, over all files."""
+
+    def __init__(self) -> None:
+        self._left = MOST_SAMPLES
+        self._lock = Lock()
+
+    def take(self, samples: int) -> None:
+        """Takes as many off.
+
+        Raises:
+            LakeError: So many are not read.
+        """
+        with self._lock:
+            self._left -= samples
+            if self._left < 0:
+                raise LakeError(
+                    f"the buckets that are asked for have more than {MOST_SAMPLES:,} samples",
+                    hint="change fewer limits at once, or answer with kquota spark simulate, which has no such limit",
+                )
+
+
+def _matching(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> pa.Table:
+    """The rows of the wanted buckets, with the number of the bucket in place of its name."""
+    numbers = matches(rows, _PLACE, keys)
+    return rows.select(_VALUES).append_column("number", numbers).filter(numbers.is_valid())
+
+
+def _rows(rows: pa.Table) -> _Rows:
+    """The samples of a day by number of the bucket and broker."""
+    rows = rows.combine_chunks()
+    columns = [
+        _texts(rows.column(name))
+        if name in {"broker_id", "censored"}
+        else rows.column(name).to_pylist()
+        for name in (*_VALUES, "number")
+    ]
+    brokers, times, spans, rates, throttles, words, of = columns
+    censored = list(map(_CENSORED.get, words, repeat(Censored.UNKNOWN)))
+    samples = list(map(Sample, times, spans, rates, throttles, censored))
+    samples_by_broker: list[tuple[tuple[int, str], list[Sample]]] = []
+    at = 0
+    for key, run in groupby(zip(of, brokers, strict=True)):
+        end = at + sum(1 for _ in run)
+        samples_by_broker.append((key, samples[at:end]))
+        at = end
+    return samples_by_broker
+
+
+_CENSORED: Final = {str(censored): censored for censored in Censored}
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    """The values of a column of dictionaries, each text made once."""
+    row_keys: list[str] = []
+    for chunk in column.chunks:
+        names = chunk.dictionary.to_pylist()
+        row_keys += map(names.__getitem__, chunk.indices.to_pylist())
+    return row_keys
+
+
+def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> PublishedEvidence:
+    """The evidence that was published last of a cluster.
+
+    Evidence that is absent, too old, damaged or of a newer version is no error: it holds nothing, and its note says
+    why. Its series are not read yet.
+
+    Args:
+        store: Where evidence is kept.
+        cluster_id: Of which cluster.
+        now_ms: Now.
+        max_age_ms: How old its end may be.
+
+    Raises:
+        LakeError: It may not be read, or nobody answers.
+    """
+    path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
+    location = store.display_path(path)
+    try:
+        content = store.find(path, max_bytes=MOST_BYTES)
+        latest = None if content is None else latest_.read(content, location, cluster_id)
+    except LakeDamaged as error:
+        return _none(cluster_id, location, _reason(error))
+    if latest is None:
+        return _none(cluster_id, location, f"{location}: no evidence of this cluster was published")
+    note = _note(latest, location)
+    reason = _too_old(latest, now_ms, max_age_ms)
+    if not reason and not latest.of(USAGE_SAMPLE):
+        reason = "the window holds no sample"
+    if reason:
+        return _none(cluster_id, location, reason, note)
+    try:
+        return _load_evidence(store, latest, note)
+    except LakeDamaged as error:
+        return _none(cluster_id, location, _reason(error), note)
+    except ValueError as error:  # a word that no enumeration has
+        return _none(
+            cluster_id, location, f"a file of it says what is not known here: {error}", note
+        )
+
+
+def _load_evidence(
+    store: FileStore, latest: LatestPointer, note: EvidenceNote
+) -> PublishedEvidence:
+    """Everything small, and the ends of the files of samples."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        files = pool.map(
+            lambda evidence_file: RowGroupFile(
+                store,
+                evidence_file.file,
+                evidence_file.table,
+                evidence_file.end_sha256,
+                most_at_once=2 * parquet_files.ROW_GROUP,
+            ),
+            latest.of(USAGE_SAMPLE),
+        )
+        observed_tables = pool.map(
+            lambda evidence_file: _small(store, evidence_file), latest.of(BUCKET_SEEN)
+        )
+        limits = pool.map(
+            lambda evidence_file: (evidence_file.source, _small(store, evidence_file)),
+            latest.of(QUOTA_ENTRY),
+        )
+        states = {name: state_of(rows, latest.cluster_id) for name, rows in limits}
+        if latest.snapshot_id:  # a look that found no limits has no file
+            _ = states.setdefault(latest.snapshot_id, QuotaState())
+        return PublishedEvidence(
+            note=note,
+            state=states.get(latest.snapshot_id),
+            recorded=_recorded(latest, states),
+            cadence=latest.pace,
+            _measured=frozenset(latest.measured),
+            _buckets=_observed_buckets(observed_tables),
+            _files=tuple(files),
+        )
+
+
+def _recorded(latest: LatestPointer, states: Mapping[str, QuotaState]) -> RecordedLimits | None:
+    """The limits of the window by the looks that have a file."""
+    overflowing_keys = frozenset(key for key in Key if latest.counts.get(f"{latest_.BEYOND} {key}"))
+    return (
+        RecordedLimits(states=tuple(states.values()), beyond=overflowing_keys) if states else None
+    )
+
+
+def _small(store: FileStore, part: EvidenceFile) -> pa.Table:
+    file, location = part.file, store.display_path(part.file.path)
+    content = store.get(file.path, max_bytes=file.size + 1)
+    parquet_files.check_same(content, size=file.size, sha256=file.sha256, path=location)
+    return parquet_files.read(part.table, content, path=location, rows=file.rows)
+
+
+def _observed_buckets(days: Iterable[pa.Table]) -> Seen:
+    """Who was seen on any day; buckets are made once for all brokers and days."""
+    rows = pa.concat_tables([arrow_tables.schema(BUCKET_SEEN).empty_table(), *days])
+    once = rows.group_by(["quota_type", "broker_id", *_BUCKET]).aggregate([])
+    columns = (once.column(name).to_pylist() for name in ("quota_type", "broker_id", *_BUCKET))
+    buckets_by_name: dict[tuple[str, ...], Bucket] = {}
+    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    for kind, broker, *names in zip(*columns, strict=True):
+        group, user, client_id, ip = names
+        bucket = buckets_by_name.get(tuple(names))
+        if bucket is None:
+            bucket = Bucket(kind=GroupKind(group), user=user, client_id=client_id, ip=ip)
+            buckets_by_name[tuple(names)] = bucket
+        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
+    return {
+        kind: {broker: frozenset(of) for broker, of in sorted(brokers.items())}
+        for kind, brokers in buckets_by_type.items()
+    }
+
+
+def _note(latest: LatestPointer, source: str) -> EvidenceNote:
+    return EvidenceNote(
+        cluster_id=latest.cluster_id,
+        source=source,
+        from_ms=latest.from_ms,
+        to_ms=latest.to_ms,
+        made_ms=latest.created_ms,
+        step_ms=latest.pace.step_ms,
+        coverage_ppm=latest.coverage_ppm,
+        snapshot_id=latest.snapshot_id,
+        partial=latest.partial,
+        counts={  # earlier publications counted coverage and zeros, too
+            name: amount
+            for name, amount in states_of(latest.counts).items()
+            if not name.startswith(latest_.BEYOND)
+        },
+    )
+
+
+def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
+    ends = datetime.fromtimestamp(latest.to_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if latest.created_ms > now_ms + AHEAD_MS:
+        return "it was published in the future: the clock there or here is wrong"
+    if now_ms - latest.to_ms > max_age_ms:
+        return f"it ends {ends}, {_ages(now_ms - latest.to_ms, max_age_ms)}"
+    return ""
+
+
+def _ages(age_ms: int, allowed_ms: int) -> str:
+    """``72 hours ago; 48 are allowed``: in the largest unit that tells the limit whole and the two apart."""
+    size, name = next(
+        (size, name)
+        for size, name in _UNITS
+        if allowed_ms % size == 0 and age_ms // size > allowed_ms // size
+    )
+    return f"{age_ms // size:,} {name} ago; {allowed_ms // size:,} are allowed"
+
+
+def _none(
+    cluster_id: str, source: str, reason: str, note: EvidenceNote | None = None
+) -> PublishedEvidence:
+    empty = note or EvidenceNote(cluster_id=cluster_id, source=source)
+    return PublishedEvidence(note=replace(empty, stale=reason))
+
+
+def _reason(error: LakeError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

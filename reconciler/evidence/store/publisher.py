@@ -1,0 +1,434 @@
+"""Publishing evidence: a window of one cluster as files named by their content, and LATEST.json last."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store import latest_pointer as latest_
+from reconciler.evidence.store import scrape_interval as pace_
+from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.files.row_groups import RowGroupFile
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.latest_pointer import (
+    BUCKET_SEEN,
+    EvidenceFile,
+    LatestPointer,
+    RetiredFile,
+)
+from reconciler.evidence.store.manifest import (
+    Manifest,
+    UnitFile,
+    states_of,
+    states_of_all,
+)
+from reconciler.evidence.store.quota_snapshots import (
+    ObservedLimits,
+    begin_ms,
+    day_of,
+    limits_seen,
+)
+from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SCHEMA_VERSION,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+)
+
+WINDOW_DAYS: Final = 14
+GRACE_MS: Final = 7 * DAY_MS
+"""So long a file stays after evidence stopped naming it."""
+
+MOST_SENTENCES: Final = 20
+
+
+def publish(
+    lake: Lake,
+    cluster_id: str,
+    to: FileStore,
+    from_ms: int | None,
+    to_ms: int,
+    *,
+    pace: Cadence,
+    now_ms: int,
+    check_all: bool = False,
+) -> LatestPointer:
+    """Publishes a window of a cluster; only files that are not there yet, or not whole, are uploaded.
+
+    Files of before are checked: small ones whole, samples by their end, and whole if they were written since evidence
+    was published last.
+
+    Args:
+        lake: Where the samples are.
+        cluster_id: Of which cluster.
+        to: Where evidence is kept; each cluster has a folder.
+        from_ms: Begin of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before its end.
+        to_ms: Its end, not included.
+        pace: How often brokers are read, where no day of the window says how often they were.
+        now_ms: Now.
+        check_all: Whether samples of before are read whole in any case.
+
+    Raises:
+        LakeError: The lake cannot be read, the place not written, or the window is empty.
+    """
+    begin = to_ms - WINDOW_DAYS * DAY_MS if from_ms is None else from_ms
+    begin = max(begin, 0) // DAY_MS * DAY_MS
+    if begin >= to_ms:
+        raise LakeError(f"the window from {begin} to {to_ms} is empty")
+    work = _Publication(lake, cluster_id, to, begin, to_ms)
+    if check_all:
+        work.published_ms = -1
+    samples, bucket_files, up = work.samples(), work.publish_buckets(), work.up()
+    limits = limits_seen(lake, cluster_id, begin, to_ms)
+    parts = [*samples, *bucket_files, *up, *work.limits(limits)]
+    latest = LatestPointer(
+        cluster_id=cluster_id,
+        from_ms=begin,
+        to_ms=to_ms,
+        created_ms=now_ms,
+        pace=work.pace() or pace,
+        coverage_ppm=work.coverage_ppm(up),
+        snapshot_id=limits.snapshot.snapshot_id if limits.snapshot else "",
+        observed_at_ms=limits.snapshot.observed_at_ms if limits.snapshot else 0,
+        measured=work.measured(bucket_files),
+        partial=work.partial(limits),
+        counts=work.counts(limits),
+        parts=tuple(parts),
+        retired=work.retired(parts, now_ms),
+    )
+    to.put(f"{work.folder}/{latest_.NAME}", latest.json())
+    work.sweep(latest, now_ms)
+    return latest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PublishedDay:
+    """What the lake has of one day."""
+
+    day: date
+    samples: Manifest | None
+    up: Manifest | None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there are no samples: a day whose broker nothing identifies is committed without rows."""
+        return self.samples is None or not self.samples.rows
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there are samples, and nothing says when brokers answered."""
+        return not self.is_missing and (self.up is None or not self.up.rows)
+
+
+class _Publication:
+    """One run: what was published before, what is there, what the lake has."""
+
+    def __init__(
+        self, lake: Lake, cluster_id: str, to: FileStore, from_ms: int, to_ms: int
+    ) -> None:
+        self.lake, self.cluster_id, self.to = lake, cluster_id, to
+        self.from_ms, self.to_ms = from_ms, to_ms
+        self.folder = latest_.folder(cluster_id)
+        self.there = {file.path: file for file in to.stored(self.folder)}
+        latest = self.there.get(f"{self.folder}/{latest_.NAME}")
+        self.published_ms = latest.modified_ms if latest else -1
+        self.small: dict[str, bytes] = {}
+        self.before = self._before()
+        self.old = {
+            (evidence_file.table.name, evidence_file.day, evidence_file.source): evidence_file
+            for evidence_file in (self.before.parts if self.before else ())
+        }
+        first, last = day_of(from_ms), day_of(to_ms - 1)
+        manifests_by_table = {
+            table.name: {
+                manifest.unit.day: manifest
+                for manifest in lake.manifests(table, [cluster_id], first, last)
+            }
+            for table in (USAGE_SAMPLE, TARGET_UP)
+        }
+        self.days = [
+            _PublishedDay(
+                day=day,
+                samples=manifests_by_table[USAGE_SAMPLE.name].get(day),
+                up=manifests_by_table[TARGET_UP.name].get(day),
+            )
+            for day in (first + timedelta(days=n) for n in range((last - first).days + 1))
+        ]
+
+    def pace(self) -> Cadence | None:
+        """As the days of the window were recorded; ``None`` = none says."""
+        return pace_.of(day.samples for day in self.days if day.samples).get(self.cluster_id)
+
+    def _before(self) -> LatestPointer | None:
+        path = f"{self.folder}/{latest_.NAME}"
+        content = self.to.find(path)
+        try:
+            return latest_.read(content, path, self.cluster_id) if content else None
+        except LakeError:
+            return None  # damaged, or of another version: it is replaced, and all is made anew
+
+    def samples(self) -> list[EvidenceFile]:
+        """The samples, day by day."""
+        return [
+            part
+            for day in self.days
+            if day.samples and (part := self._part(USAGE_SAMPLE, day.day, day.samples))
+        ]
+
+    def up(self) -> list[EvidenceFile]:
+        """When brokers answered."""
+        return [
+            part for day in self.days if day.up and (part := self._part(TARGET_UP, day.day, day.up))
+        ]
+
+    def publish_buckets(self) -> list[EvidenceFile]:
+        """Which buckets each broker had, day by day."""
+        return [
+            part
+            for day in self.days
+            if day.samples and (part := self._part(BUCKET_SEEN, day.day, day.samples))
+        ]
+
+    def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
+        """The limits in force at the end, then those of the window that counted clients otherwise."""
+        if observed.snapshot is None:
+            return []
+        looks = [
+            (observed.snapshot.snapshot_id, observed.snapshot.observed_at_ms, observed.entries)
+        ]
+        looks += [_look_of(rows) for rows in observed.earlier if rows.num_rows]
+        return [
+            part
+            for name, at, rows in looks
+            if (
+                part := self._store_file(
+                    QUOTA_ENTRY,
+                    day_of(at),
+                    parquet_files.write_parquet(QUOTA_ENTRY, rows),
+                    rows.num_rows,
+                    name,
+                )
+            )
+        ]
+
+    def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
+        """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
+        end = min(self.to_ms, begin_ms(day) + DAY_MS)
+        digests = [str(SCHEMA_VERSION), str(end), *(file.sha256 for file in made_from.files)]
+        source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        old = self.old.get((table.name, day, source))
+        if old is not None and self._is_there(old):
+            return old
+        if table is BUCKET_SEEN:
+            rows = self._count_samples(made_from, end)
+            return self._store_file(
+                table, day, parquet_files.write_parquet(table, rows), rows.num_rows, source
+            )
+        full_content = self._whole_file(made_from, end)
+        if full_content is not None:
+            return self._store_file(table, day, full_content, made_from.rows, source)
+        rows = self.lake.read([made_from], row_filter=pc.field("ts_ms") < end)
+        return self._store_file(
+            table, day, parquet_files.write_parquet(table, rows), rows.num_rows, source
+        )
+
+    def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
+        """The one file of a unit, if evidence would look the same: a day of a large cluster is not decoded for nothing."""
+        if len(made_from.files) != 1:
+            return None
+        (file,) = made_from.files
+        content = self.lake.content(file)
+        path = self.lake.store.display_path(file.path)
+        is_unchanged = parquet_files.is_as_written(
+            made_from.unit.table, content, ("ts_ms", end), path
+        )
+        return content if is_unchanged else None
+
+    def _count_samples(self, made_from: Manifest, end: int) -> pa.Table:
+        """How many samples each bucket has on each broker; row group by row group, since a day can be large."""
+        names = list(BUCKET_SEEN.key)
+        tables = [arrow_tables.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
+        for file in made_from.files:
+            for rows in RowGroupFile(self.lake.store, file, USAGE_SAMPLE).batches(
+                [*names, "ts_ms"]
+            ):
+                window_rows = rows.filter(pc.less(rows.column("ts_ms"), end))
+                sample_counts = window_rows.group_by(names).aggregate([("ts_ms", "count")])
+                columns = [
+                    *(sample_counts.column(name).cast(pa.string()) for name in names),
+                    sample_counts.column("ts_ms_count"),
+                ]
+                tables.append(pa.table(columns, schema=tables[0].schema))
+        total = pa.concat_tables(tables).group_by(names).aggregate([("samples", "sum")])
+        days = pa.array([made_from.unit.day] * total.num_rows, pa.date32())
+        values = [*(total.column(name) for name in names), total.column("samples_sum"), days]
+        return pa.table(values, schema=arrow_tables.schema(BUCKET_SEEN))
+
+    def _store_file(
+        self, table: Table, day: date, content: bytes, rows: int, source: str
+    ) -> EvidenceFile | None:
+        if not rows:
+            return None
+        digest = hashlib.sha256(content).hexdigest()
+        file = UnitFile(
+            path=f"{self.folder}/{table.name}/{day.isoformat()}-{digest}.parquet",
+            size=len(content),
+            rows=rows,
+            sha256=digest,
+        )
+        end = hashlib.sha256(parquet_files.end_of(content)).hexdigest()
+        evidence_file = EvidenceFile(file=file, table=table, day=day, source=source, end_sha256=end)
+        if not self._is_there(evidence_file):
+            self.to.put(file.path, content)
+        if table is not USAGE_SAMPLE:
+            self.small[file.path] = content
+        return evidence_file
+
+    def _is_there(self, part: EvidenceFile) -> bool:
+        """Whether the place has a file, and whole: else it would be told of as damaged for as long as its day is shown."""
+        file, stored_file = part.file, self.there.get(part.file.path)
+        if stored_file is None or stored_file.size != file.size:
+            return False
+        if part.table is USAGE_SAMPLE and stored_file.modified_ms <= self.published_ms:
+            try:
+                RowGroupFile(self.to, file, part.table, part.end_sha256)
+            except LakeDamaged:
+                return False
+            return True
+        content = self.to.find(file.path)
+        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
+            return False
+        if part.table is not USAGE_SAMPLE:
+            self.small[file.path] = content
+        return True
+
+    def _rows(self, part: EvidenceFile, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a small file, which was made or checked just now."""
+        path = part.file.path
+        return parquet_files.read(
+            part.table, self.small[path], path=self.to.display_path(path), columns=columns
+        )
+
+    def coverage_ppm(self, parts: Iterable[EvidenceFile]) -> int:
+        """The share of the window in which the broker that was seen least answered."""
+        covered: Counter[str] = Counter()
+        for evidence_file in parts:
+            rows = self._rows(evidence_file)
+            sums = (
+                rows.filter(rows.column("up")).group_by("broker_id").aggregate([("dt_ms", "sum")])
+            )
+            for broker in pc.unique(rows.column("broker_id")).to_pylist():
+                covered[broker] += 0
+            for row in sums.to_pylist():
+                covered[row["broker_id"]] += row["dt_ms_sum"]
+        least = min(covered.values(), default=0)
+        return min(MILLION, least * MILLION // (self.to_ms - self.from_ms))
+
+    def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
+        """The types of which any bucket was recorded: without any quota of a type brokers keep no rates for it."""
+        quota_types: set[str] = set()
+        for evidence_file in bucket_files:
+            rows = self._rows(evidence_file, ["quota_type"])
+            quota_types.update(pc.unique(rows.column("quota_type")).to_pylist())
+        return tuple(kind for kind in QuotaType if str(kind) in quota_types)
+
+    def partial(self, limits: ObservedLimits) -> tuple[str, ...]:
+        """What is missing."""
+        missing = [day.day.isoformat() for day in self.days if day.is_missing]
+        sentences = [_days_missing(missing, len(self.days))] if missing else []
+        silent = [day.day.isoformat() for day in self.days if day.is_silent]
+        if silent:
+            sentences.append(f"{_join_days(silent)}: not known when brokers answered")
+        sentences += _limit_warnings(limits, self.to_ms)
+        days_by_sentence: dict[str, list[str]] = {}
+        for day in self.days:
+            for manifest in (day.samples, day.up):
+                for sentence in manifest.partial if manifest else ():
+                    days = days_by_sentence.setdefault(sentence, [])
+                    if day.day.isoformat() not in days:
+                        days.append(day.day.isoformat())
+        sentences += [
+            f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()
+        ]
+        if len(sentences) > MOST_SENTENCES:
+            sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
+        return tuple(sentences)
+
+    def counts(self, limits: ObservedLimits) -> Mapping[str, int]:
+        """The named states of all days, added; of the samples alone, for ``target_up`` was made with them and counts the same."""
+        state_counts = {
+            "quota_changes": limits.changes,
+            "days": len(self.days),
+            "days_missing": sum(day.is_missing for day in self.days),
+            **{f"{latest_.BEYOND} {key}": 1 for key in sorted(limits.beyond)},
+        }
+        return states_of(
+            states_of_all(day.samples for day in self.days if day.samples) | state_counts
+        )
+
+    def retired(self, parts: Sequence[EvidenceFile], now_ms: int) -> tuple[RetiredFile, ...]:
+        """Files that were named until now, and those of before whose time is not over."""
+        if self.before is None:
+            return ()
+        published_paths = {evidence_file.file.path for evidence_file in parts}
+        since = {retired_file.path: retired_file.since_ms for retired_file in self.before.retired}
+        for evidence_file in self.before.parts:
+            since[evidence_file.file.path] = now_ms
+        return tuple(
+            RetiredFile(path=path, since_ms=at)
+            for path, at in sorted(since.items())
+            if path not in published_paths and at > now_ms - GRACE_MS
+        )
+
+    def sweep(self, latest: LatestPointer, now_ms: int) -> None:
+        """Removes files that nobody was told of for long enough."""
+        retained_paths = {evidence_file.file.path for evidence_file in latest.parts} | {
+            retired_file.path for retired_file in latest.retired
+        }
+        self.to.delete(
+            path
+            for path, file in self.there.items()
+            if path not in retained_paths
+            and file.modified_ms <= now_ms - GRACE_MS
+            and path != f"{self.folder}/{latest_.NAME}"
+        )
+
+
+def _look_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
+    """Id, moment and rows of a look that has any."""
+    name, at = (rows.column(column)[0].as_py() for column in ("snapshot_id", "observed_at_ms"))
+    return name, at, rows
+
+
+def _limit_warnings(limits: ObservedLimits, to_ms: int) -> list[str]:
+    """What is missing of the limits."""
+    sentences: list[str] = []
+    if limits.snapshot is None:
+        sentences.append("the lake has no complete snapshot of the limits")
+    if aged := limits.aged(to_ms):
+        sentences.append(aged)
+    if limits.incomplete:
+        sentences.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
+    if limits.changes:
+        sentences.append(
+            f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
+        )
+    sentences += limits.untold
+    return sentences
+
+
+def _days_missing(missing: Sequence[str], of: int) -> str:
+    return f"{len(missing)} of {of} days have no samples: {_join_days(missing)}"
+
+
+def _join_days(days: Sequence[str]) -> str:
+    return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"

@@ -1,0 +1,293 @@
+"""Looks at the limits of a cluster: from rows of ``quota_entry`` back to a state without loss, and what changed between two."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.base import bounded_json
+from reconciler.errors import LakeDamaged, QuotaValueError
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, limits_of
+from reconciler.usage.impact.recorded_limits import CountingWays, RecordedLimits
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
+
+FRESH_MS: Final = 2 * DAY_MS
+"""So old the last look may be at the end of a window without a word: as old as evidence may be by default."""
+
+_KNOWN: Final = {str(key): key for key in COLUMNS}
+_VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
+
+
+class SnapshotHeader(NamedTuple):
+    """One complete look."""
+
+    observed_at_ms: int
+    snapshot_id: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedLimits:
+    """What was seen of the limits up to the end of a window.
+
+    Attributes:
+        snapshot: The last complete look before the end; ``None`` = nobody looked.
+        entries: Its rows of ``quota_entry``.
+        changes: How many limits were set, altered or removed between two looks, since the last look before the window.
+        earlier: Of looks that hold inside the window, one for each way of counting clients; none equals the last one.
+        beyond: Keys that were counted in more ways than that.
+        incomplete: Looks whose rows are not all there; they count as none.
+        lost_days: What is lost of the looks of the window's days, in sentences.
+    """
+
+    snapshot: SnapshotHeader | None
+    entries: pa.Table
+    changes: int = 0
+    earlier: tuple[pa.Table, ...] = ()
+    beyond: frozenset[Key] = frozenset()
+    incomplete: tuple[str, ...] = field(default_factory=tuple)
+    lost_days: tuple[str, ...] = ()
+
+    def aged(self, to_ms: int) -> str:
+        """That the last look is long ago, in a sentence; "" = it is not, or there is none."""
+        age_ms = 0 if self.snapshot is None else to_ms - self.snapshot.observed_at_ms
+        if self.snapshot is None or age_ms <= FRESH_MS:
+            return ""
+        observed_at = datetime.fromtimestamp(self.snapshot.observed_at_ms / 1000, UTC)
+        return (
+            f"nobody looked at the limits for {age_ms // DAY_MS} days: those of"
+            f" {observed_at:%Y-%m-%d %H:%M} UTC count as in force"
+        )
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Sentences about keys and looks of which nothing can be told."""
+        keys = (
+            f"{key}: limits changed so often that who was counted with whom is not known"
+            for key in sorted(self.beyond)
+        )
+        return (*keys, *self.lost_days)
+
+    def recorded(self, path: str = "") -> RecordedLimits:
+        """Under which limits the window was recorded.
+
+        Args:
+            path: Where the rows come from, for errors.
+
+        Raises:
+            LakeDamaged: A row cannot be true.
+        """
+        states = tuple(state_of(table, path) for table in (*self.earlier, self.entries))
+        return RecordedLimits(states=states, beyond=self.beyond)
+
+
+def state_of(rows: pa.Table, path: str = "") -> QuotaState:
+    """The state that rows of one look say.
+
+    Args:
+        rows: With ``entity_json``, ``quota_key`` and ``value``.
+        path: Where they come from, for errors.
+
+    Raises:
+        LakeDamaged: A row cannot be true, or stands there twice.
+    """
+    names = ("entity_json", "quota_key", "value")
+    of: dict[str, dict[str, float]] = {}
+    for entity, key, value in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
+        values = of.setdefault(entity, {})
+        if key in values:
+            raise LakeDamaged(f"{key} of {entity} stands there twice", path=path)
+        values[key] = value
+    limits: dict[Entity, Limits] = {}
+    foreign_values: dict[Entity, ForeignValues] = {}
+    foreign: list[ForeignEntity] = []
+    for text, values in of.items():
+        parts_by_type = _parts(text, path)
+        if not all(kind in ENTITY_TYPES for kind, _ in parts_by_type):
+            foreign.append((parts_by_type, tuple(sorted(values.items()))))
+            continue
+        try:
+            subject = from_parts(parts_by_type)
+        except QuotaValueError as error:
+            raise LakeDamaged(f"{text} is no entity: {error}", path=path) from error
+        limits[subject] = limits_of(_quotas_by_key(values))
+        other_values = tuple(
+            sorted((key, value) for key, value in values.items() if key not in _KNOWN)
+        )
+        if other_values:
+            foreign_values[subject] = other_values
+    return QuotaState(
+        limits=limits,
+        foreign_values=foreign_values,
+        foreign_entities=tuple(sorted(foreign, key=repr)),
+    )
+
+
+def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
+    return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
+
+
+def _parts(text: str, path: str) -> tuple[tuple[str, str | None], ...]:
+    try:
+        parsed_value: object = bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
+    except ValueError:
+        parsed_value = None
+    if isinstance(parsed_value, list) and parsed_value:
+        pairs = [tuple(pair) for pair in parsed_value if isinstance(pair, list) and len(pair) == 2]
+        if len(pairs) == len(parsed_value) and all(
+            isinstance(kind, str) and isinstance(name, str | None) for kind, name in pairs
+        ):
+            return tuple(pairs)
+    raise LakeDamaged(f"{text!r} is no entity", path=path)
+
+
+def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
+    """The limits in force at the end of a window, and how often they changed inside it.
+
+    Args:
+        lake: Where the looks are.
+        cluster_id: Of which cluster.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+
+    Raises:
+        LakeError: A table cannot be read.
+    """
+    last = day_of(max(to_ms - 1, 0))
+    snapshots = lake.manifests(SNAPSHOT, [cluster_id], to_day=last)
+    entries = {
+        manifest.unit.day: manifest
+        for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], to_day=last)
+    }
+    looks, incomplete = _complete_snapshots(lake, snapshots, from_ms, to_ms)
+    lost_days = tuple(
+        f"looks of {manifest.unit.day}: {sentence}"
+        for manifest in snapshots
+        for sentence in manifest.partial
+        if manifest.unit.day >= day_of(from_ms)
+    )
+    change_counter, distinct_snapshots = _ChangeCounter(), _DistinctSnapshots(cluster_id)
+    newest: tuple[SnapshotHeader, pa.Table] | None = None
+    for day in sorted({day_of(snapshot.observed_at_ms) for snapshot in looks}):
+        of_day = [entries[day]] if day in entries else []
+        rows = lake.read(of_day, table=QUOTA_ENTRY)
+        for look in (snapshot for snapshot in looks if day_of(snapshot.observed_at_ms) == day):
+            entries_of_snapshot = rows.filter(
+                pc.equal(rows.column("snapshot_id"), look.snapshot_id)
+            )
+            if entries_of_snapshot.num_rows != look.entries:
+                incomplete.append(look.snapshot_id)
+                continue
+            change_counter.add(entries_of_snapshot, counts=look.observed_at_ms >= from_ms)
+            distinct_snapshots.add(entries_of_snapshot)
+            newest = look, entries_of_snapshot
+    if newest is None:
+        nothing = lake.read((), table=QUOTA_ENTRY)
+        return ObservedLimits(
+            snapshot=None, entries=nothing, incomplete=tuple(incomplete), lost_days=lost_days
+        )
+    return ObservedLimits(
+        snapshot=newest[0],
+        entries=newest[1],
+        changes=change_counter.changes,
+        earlier=distinct_snapshots.unlike(newest[1]),
+        beyond=frozenset(distinct_snapshots.ways.beyond),
+        incomplete=tuple(incomplete),
+        lost_days=lost_days,
+    )
+
+
+class _ChangeCounter:
+    """Counts how limits change from look to look; equal looks are told by Arrow, without a Python value."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self._before: pa.Table | None = None
+
+    def add(self, rows: pa.Table, *, counts: bool) -> None:
+        now = rows.select(_VALUES[1:]).combine_chunks()
+        if counts and self._before is not None and not now.equals(self._before):
+            old, new = (dict(_pairs(table)) for table in (self._before, now))
+            self.changes += sum(old.get(pair) != new.get(pair) for pair in old.keys() | new.keys())
+        self._before = now
+
+
+class _DistinctSnapshots:
+    """Keeps one look for each way of counting; who has a limit decides that, so a look that only has other numbers is not taken apart."""
+
+    def __init__(self, path: str) -> None:
+        self.ways = CountingWays()
+        self._path = path
+        self._names: set[frozenset[tuple[str, str]]] = set()
+        self._tables: list[pa.Table] = []
+        self._before: pa.Table | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        pairs = rows.select(_VALUES[1:3]).combine_chunks()
+        if self._before is not None and pairs.equals(self._before):
+            return
+        self._before = pairs
+        names = frozenset(zip(*(column.to_pylist() for column in pairs.columns), strict=True))
+        if names not in self._names:
+            self._names.add(names)
+            if self.ways.add(state_of(rows, self._path)):
+                self._tables.append(rows)
+
+    def unlike(self, last: pa.Table) -> tuple[pa.Table, ...]:
+        """Those that do not say the same as the last one."""
+        last_pairs = sorted(_pairs(last))
+        return tuple(table for table in self._tables if sorted(_pairs(table)) != last_pairs)
+
+
+def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
+    entities, keys, values = (rows.column(name).to_pylist() for name in _VALUES[1:])
+    # As text: NaN is a value that brokers of old took, and it does not equal itself.
+    return (
+        ((entity, key), repr(value))
+        for entity, key, value in zip(entities, keys, values, strict=True)
+    )
+
+
+def _complete_snapshots(
+    lake: Lake, snapshots: Iterable[Manifest], from_ms: int, to_ms: int
+) -> tuple[list[SnapshotHeader], list[str]]:
+    """The complete looks of a window with the one before it, in order; newest days are read first, older ones only until that one is found."""
+    complete_snapshots: list[SnapshotHeader] = []
+    incomplete: list[str] = []
+    for manifest in sorted(snapshots, key=lambda manifest: manifest.unit.day, reverse=True):
+        rows = lake.read([manifest])
+        for row in rows.to_pylist():
+            if row["observed_at_ms"] >= to_ms:
+                continue
+            if row["complete"]:
+                complete_snapshots.append(
+                    SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
+                )
+            elif row["observed_at_ms"] >= from_ms:
+                incomplete.append(row["snapshot_id"])
+        if any(look.observed_at_ms < from_ms for look in complete_snapshots):
+            break
+    complete_snapshots.sort()
+    before = [snapshot for snapshot in complete_snapshots if snapshot.observed_at_ms < from_ms]
+    return [
+        *before[-1:],
+        *(snapshot for snapshot in complete_snapshots if snapshot.observed_at_ms >= from_ms),
+    ], incomplete
+
+
+def day_of(moment_ms: int) -> date:
+    """The UTC day of a moment."""
+    return datetime.fromtimestamp(moment_ms // DAY_MS * DAY_MS / 1000, UTC).date()
+
+
+def begin_ms(day: date) -> int:
+    """The first moment of a UTC day."""
+    return (day - date(1970, 1, 1)).days * DAY_MS

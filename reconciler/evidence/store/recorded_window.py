@@ -1,0 +1,213 @@
+"""Recorded use of one cluster as a lake keeps it: a window with its limits, and what a change does to it, without a JVM."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.store import quota_snapshots, scrape_interval
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, states_of_all
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.query import ImpactQuery, impact_query
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow
+from reconciler.usage.impact.what_if import judged
+from reconciler.usage.samples import MILLION, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.throttle_models import MIN_DELAY_MS
+
+NOBODY_LOOKED: Final = (
+    "the lake holds no look at the quotas of this cluster up to the end of the window"
+)
+NO_SAMPLES: Final = "the lake holds no samples of this cluster in the window"
+NO_PACE: Final = "the samples do not say how often brokers were read"
+
+_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+_SERIES: Final = ("quota_type", *_BUCKET, "broker_id")
+_VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
+_CENSORED: Final = {str(censored): censored for censored in Censored}
+
+Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, list[Sample]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedWindow:
+    """A window of a cluster.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        from_ms: Begin.
+        to_ms: End, not included.
+        samples: The days of ``usage_sample``.
+        cadence: How often brokers were read.
+        limits: What was seen of the limits up to the end.
+        state: The limits in force at the end.
+        reason: Why it counts for nothing, "" = it counts.
+    """
+
+    cluster_id: str
+    from_ms: int
+    to_ms: int
+    samples: tuple[Manifest, ...] = field(repr=False)
+    cadence: Cadence
+    limits: quota_snapshots.ObservedLimits = field(repr=False)
+    state: QuotaState = field(repr=False)
+    reason: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many samples the days hold."""
+        return sum(manifest.rows for manifest in self.samples)
+
+    def note(self, source: str, made_ms: int, coverage_ppm: int) -> EvidenceNote:
+        """What a report says of it.
+
+        Args:
+            source: The lake, without secrets.
+            made_ms: Now.
+            coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
+        """
+        partial = [sentence for manifest in self.samples for sentence in manifest.partial]
+        if aged := self.limits.aged(self.to_ms):
+            partial.append(aged)
+        if self.limits.changes:
+            partial.append(f"limits changed {self.limits.changes} times inside the window")
+        partial += self.limits.untold
+        missing = (
+            quota_snapshots.day_of(self.to_ms - 1) - quota_snapshots.day_of(self.from_ms)
+        ).days + 1
+        missing -= sum(bool(manifest.rows) for manifest in self.samples)
+        if missing and not self.reason:
+            partial.append(f"{missing} days of the window hold no samples")
+        return EvidenceNote(
+            cluster_id=self.cluster_id,
+            source=source,
+            from_ms=self.from_ms,
+            to_ms=self.to_ms,
+            made_ms=made_ms,
+            step_ms=self.cadence.step_ms,
+            coverage_ppm=coverage_ppm,
+            snapshot_id=self.limits.snapshot.snapshot_id if self.limits.snapshot else "",
+            partial=tuple(dict.fromkeys(partial)),
+            counts=states_of_all(self.samples),
+            stale=self.reason,
+        )
+
+
+def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:
+    """A window of a cluster; samples are not read yet.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    first, last = quota_snapshots.day_of(from_ms), quota_snapshots.day_of(to_ms - 1)
+    samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
+    limits = quota_snapshots.limits_seen(lake, cluster_id, from_ms, to_ms)
+    paces = scrape_interval.of(samples)
+    reason = "" if limits.snapshot else NOBODY_LOOKED
+    if not any(manifest.rows for manifest in samples):
+        reason = NO_SAMPLES
+    elif not paces:
+        reason = NO_PACE
+    return RecordedWindow(
+        cluster_id=cluster_id,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        samples=samples,
+        cadence=paces.get(cluster_id, Cadence(step_ms=30_000, max_gap_ms=150_000)),
+        limits=limits,
+        state=quota_snapshots.state_of(limits.entries, cluster_id),
+        reason=reason,
+    )
+
+
+def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
+    """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
+    first, last = quota_snapshots.day_of(window.from_ms), quota_snapshots.day_of(window.to_ms - 1)
+    days = lake.manifests(TARGET_UP, [window.cluster_id], first, last)
+    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
+    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], in_window, table=TARGET_UP)
+    # A broker that was asked and never answered counts, with nothing.
+    lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
+    rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
+    sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
+    window_ms = window.to_ms - window.from_ms
+    return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
+
+
+def asked_of(
+    lake: Lake, window: RecordedWindow, after: QuotaState, callback: str | None = None
+) -> tuple[ImpactQuery, pa.Table]:
+    """What a change asks of a window, and all samples of the window.
+
+    Raises:
+        LakeError: A file cannot be read.
+    """
+    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
+    rows = lake.read(window.samples, [*_SERIES, *_VALUES], in_window, table=USAGE_SAMPLE)
+    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    once = rows.group_by(list(_SERIES)).aggregate([])
+    for kind, *names, broker in zip(
+        *(once.column(name).to_pylist() for name in _SERIES), strict=True
+    ):
+        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(
+            _bucket(names)
+        )
+    question = impact_query(
+        window.cluster_id,
+        window.state,
+        after,
+        buckets_by_type,
+        frozenset(buckets_by_type),
+        callback=callback,
+        recorded=window.limits.recorded(window.cluster_id),
+    )
+    return question, rows
+
+
+def impacts(
+    question: ImpactQuery, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
+) -> tuple[ImpactRow, ...]:
+    """One row for each bucket that changes on each broker (``usage.whatif.judged``).
+
+    Raises:
+        QuotaValueError: Samples are twice there or out of range.
+    """
+    return judged(question, series(rows, question.reads), cadence, min_delay_ms)
+
+
+def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
+    """The samples of some buckets by broker, in time order."""
+    samples_by_type: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
+    for kind, buckets in buckets_by_type.items():
+        asked_for = set(buckets)
+        of_kind = rows.filter(pc.equal(rows.column("quota_type"), str(kind)))
+        of_kind = of_kind.sort_by([(name, "ascending") for name in (*_SERIES, "ts_ms")])
+        for names, samples in _runs(of_kind):
+            bucket = _bucket(names[1:-1])
+            if bucket in asked_for:
+                samples_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
+    return samples_by_type
+
+
+def _runs(rows: pa.Table) -> Iterator[tuple[tuple[str, ...], list[Sample]]]:
+    names = zip(*(_plain(rows.column(name)) for name in _SERIES), strict=True)
+    times, spans, rates, throttles, words = (_plain(rows.column(name)) for name in _VALUES)
+    samples = list(map(Sample, times, spans, rates, throttles, map(_CENSORED.__getitem__, words)))
+    for key, run in groupby(zip(names, samples, strict=True), key=itemgetter(0)):
+        yield key, [sample for _, sample in run]
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    python_values: list[Any] = column.to_pylist()
+    return python_values
+
+
+def _bucket(names: Iterable[str]) -> Bucket:
+    kind, user, client_id, ip = names
+    return Bucket(kind=GroupKind(kind), user=user, client_id=client_id, ip=ip)

@@ -1,0 +1,124 @@
+"""What GitHub's runner reads of a step: the summary file, the output file, workflow commands. No network.
+
+Values go into the output file between delimiters that nobody can guess, and text with foreign names goes into the log
+only while commands are stopped: a name must never be able to set an output or mask a word.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from reconciler.errors import UsageError
+from reconciler.render.names import command_property, command_text
+
+SUMMARY_ROWS: Final = 10_000
+"""Changes that a job summary lists; its size cuts them earlier."""
+
+SUMMARY_BYTES: Final = 1024 * 1024
+"""Of one step's summary; a larger one is dropped whole, with a warning."""
+
+ANNOTATIONS: Final = 10
+"""Of one kind in one step; more are dropped without a word."""
+
+Level = Literal["error", "warning", "notice"]
+_LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """One remark beside a line.
+
+    Attributes:
+        level: How bad it is.
+        path: File, relative to the repository; "" = no place.
+        line: From 1; 0 = the whole file.
+        message: One sentence; escaped here.
+    """
+
+    level: Level
+    path: str
+    line: int
+    message: str
+
+
+def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[str, ...]:
+    """Workflow commands, at most ten per kind; the tenth says how many are missing.
+
+    Args:
+        annotations: What to say; where there are too many, earlier ones are kept.
+        title: Stands above each.
+    """
+    by_level: dict[Level, list[Annotation]] = {level: [] for level in _LEVELS}
+    for annotation in annotations:
+        by_level[annotation.level].append(annotation)
+    lines: list[str] = []
+    for level, level_annotations in by_level.items():
+        visible = (
+            level_annotations
+            if len(level_annotations) <= ANNOTATIONS
+            else level_annotations[: ANNOTATIONS - 1]
+        )
+        lines += [_command(visible_annotation, title) for visible_annotation in visible]
+        if len(visible) < len(level_annotations):
+            omission = f"{len(level_annotations) - len(visible):,} more of this kind; the summary has all of them"
+            lines.append(
+                _command(Annotation(level=level, path="", line=0, message=omission), title)
+            )
+    return tuple(lines)
+
+
+def _command(annotation: Annotation, title: str) -> str:
+    properties = [f"title={command_property(title)}"]
+    if annotation.path:
+        properties.append(f"file={command_property(annotation.path)}")
+        if annotation.line:
+            properties.append(f"line={annotation.line}")
+    return f"::{annotation.level} {','.join(properties)}::{command_text(annotation.message)}"
+
+
+def stopped(text: str) -> str:
+    """Text in the log that is no command, whatever it holds."""
+    word = secrets.token_hex(16)
+    return f"::stop-commands::{word}\n{text.rstrip()}\n::{word}::\n"
+
+
+def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
+    """Add outputs of the step.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    lines: list[str] = []
+    for name, value in outputs.items():
+        delimiter = f"kquota-{secrets.token_hex(16)}"
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    _append(path, "".join(lines))
+
+
+def room_in(path: Path, *, max_bytes: int = SUMMARY_BYTES) -> int:
+    """How many bytes the summary may still get."""
+    try:
+        return max(max_bytes - path.stat().st_size, 0)
+    except FileNotFoundError:
+        return max_bytes
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def write_summary(path: Path, text: str) -> None:
+    """Add to the summary of the step; the caller made it fit (:func:`room_in`).
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    _append(path, text)
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            _ = file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,132 @@
+"""What an HTTP answer of a code host means: an error with the right hint, or how long to wait. Pure functions."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from reconciler.base import bounded_json
+from reconciler.errors import ForgeError
+from reconciler.forge.token import ForgeToken
+from reconciler.render.names import escaped
+
+MAX_WORDS: Final = 300
+"""Characters of a host's own words that go into a message."""
+
+SECONDARY_SECONDS: Final = 60.0
+"""GitHub: after a secondary limit without Retry-After, wait at least a minute."""
+
+_HINTS: Final[Mapping[int, str]] = {
+    401: "the token is wrong, has ended or belongs to another host",
+    403: "the token lacks a right; on GitHub a job needs `permissions: pull-requests: write` (issues: write for"
+    " --issue), and a run of a fork's pull request never has it",
+    404: "the repository, pull request or comment is not there, or the token may not see it",
+    410: "issues or comments are switched off for this repository",
+    413: "the text is too long for this host",
+    422: "the host did not accept the content",
+    429: "the host asks for fewer requests; try again later",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgeResponse:
+    """One whole answer.
+
+    Attributes:
+        status: HTTP status.
+        headers: Names in lower case.
+        body: At most as long as the client allows.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether this is a rate limit. GitHub uses 403 for both kinds of them, and for missing rights."""
+        if self.status == 429:
+            return True
+        if self.status != 403:
+            return False
+        return (
+            "retry-after" in self.headers
+            or self.headers.get("x-ratelimit-remaining") == "0"
+            or "secondary rate limit" in self.error_text.lower()
+        )
+
+    @property
+    def error_text(self) -> str:
+        """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
+        try:
+            document = bounded_json.parse(self.body, most_bytes=bounded_json.ANSWER)
+        except bounded_json.InvalidJson:
+            return ""
+        if not isinstance(document, dict):
+            return ""
+        parts = [document.get("message"), document.get("error"), document.get("error_description")]
+        texts = [
+            json.dumps(part) if isinstance(part, dict | list) else str(part)
+            for part in parts
+            if part
+        ]
+        # GitHub says what was wrong with a field only in this list.
+        texts += [
+            str(error.get("message") or error) if isinstance(error, dict) else str(error)
+            for error in document.get("errors") or ()
+        ]
+        line = escaped("; ".join(texts))
+        return line if len(line) <= MAX_WORDS else f"{line[:MAX_WORDS]}..."
+
+    def wait(self, now: float) -> float:
+        """Seconds that the host wants us to wait; only for limits.
+
+        Retry-After beats the reset time: it is there for secondary limits, which reset at another time.
+        """
+        after = self.headers.get("retry-after", "")
+        if after.isdigit():
+            return float(after)
+        reset = self.headers.get("x-ratelimit-reset") or self.headers.get("ratelimit-reset") or ""
+        is_primary = (
+            self.headers.get("x-ratelimit-remaining") == "0" or "ratelimit-reset" in self.headers
+        )
+        if reset.isdigit() and is_primary:
+            return max(float(reset) - now, 1.0)
+        return SECONDARY_SECONDS
+
+
+def failure(answer: ForgeResponse, request: str, token: ForgeToken | None) -> ForgeError:
+    """The error for an answer that is none of the expected ones."""
+    words = answer.error_text if token is None else token.hidden_in(answer.error_text)
+    redirect = answer.headers.get("location", "") if 300 <= answer.status < 400 else ""
+    hint = _HINTS.get(answer.status, "")
+    if redirect:
+        hint = "the repository was renamed or moved; use its new name"
+    elif answer.status >= 500:
+        hint = "the host has a fault of its own; try again later"
+    return ForgeError(
+        f"{request} answered {answer.status}" + (f": {words}" if words else ""),
+        status=answer.status,
+        may_work_later=answer.status >= 500 or answer.is_limit,
+        hint=hint,
+    )
+
+
+def next_page(answer: ForgeResponse, current_url: str) -> str | None:
+    """The address of the next page, from the Link header; ``None`` after the last.
+
+    Raises:
+        ForgeError: It leads to another host, which would get our token.
+    """
+    for part in answer.headers.get("link", "").split(","):
+        address, _, parameters = part.strip().partition(">")
+        names = {parameter.strip().replace('"', "") for parameter in parameters.split(";")}
+        if address.startswith("<") and "rel=next" in names:
+            target = urljoin(current_url, address[1:])
+            if urlsplit(target)[:2] != urlsplit(current_url)[:2]:
+                raise ForgeError(
+                    f"the next page of {urlsplit(current_url).path} is said to be on another host, so it is not asked for"
+                )
+            return target
+    return None

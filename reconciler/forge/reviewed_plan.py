@@ -1,0 +1,124 @@
+"""The plan that people reviewed: the artifact of the newest successful run for a head, fetched and opened with care."""
+
+import io
+import zipfile
+import zlib
+from typing import Final
+
+from reconciler.errors import ConfigError, ForgeError
+from reconciler.forge.github import GitHub, PullRequestHead, workflow_name
+from reconciler.forge.json_fields import optional_text, required_field
+from reconciler.forge.rest_client import Json
+
+MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
+"""A plan that is posted or was reviewed may be as large as this."""
+
+_MEMBER: Final = "plan.json"
+
+
+async def reviewed_plan(
+    host: GitHub, number: int, head: PullRequestHead, *, workflow: str, artifact: str
+) -> str:
+    """The text of ``plan.json`` in an artifact of the run that belongs to this pull request and head, and to no other.
+
+    What it holds may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
+
+    Args:
+        host: The repository that the workflow ran in.
+        number: The pull request that was reviewed.
+        head: The head that was reviewed.
+        workflow: File name of the workflow.
+        artifact: Name of its artifact.
+
+    Raises:
+        ForgeError: There is no such run, or it left no such artifact.
+        ConfigError: The artifact holds something else.
+    """
+    run = await _run_of(host, number, head, workflow)
+    path = f"{host.path}/actions/runs/{run}/artifacts"
+    async for artifact_json in host.client.items(path, query={"name": artifact}, field="artifacts"):
+        if (
+            optional_text(artifact_json, "name") == artifact
+            and artifact_json.get("expired") is not True
+        ):
+            stored = required_field(artifact_json, "id", int)
+            content = await host.client.download(
+                f"{host.path}/actions/artifacts/{stored}/zip", max_bytes=MAX_PLAN_BYTES
+            )
+            return read_artifact(content, location=f"artifact {artifact} of run {run}")
+    raise ForgeError(
+        f"run {run} for {head.sha} left no artifact {artifact!r}, or it has expired",
+        hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+    )
+
+
+async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: str) -> int:
+    """The newest successful run for a pull request and its head. The API's own filter is trusted for nothing.
+
+    The commit alone is not enough: a fork may open a pull request with the same head commit, and its run is newer.
+    """
+    path = f"{host.path}/actions/workflows/{workflow_name(workflow)}/runs"
+    query = {"head_sha": head.sha, "event": "pull_request", "status": "success"}
+    runs = [
+        required_field(run, "id", int)
+        async for run in host.client.items(path, query=query, field="workflow_runs")
+        if _is_of(run, number, head)
+        and optional_text(run, "conclusion") == "success"
+        and optional_text(run, "event") == "pull_request"
+    ]
+    if not runs:
+        raise ForgeError(
+            f"no run of {workflow} for pull request {number} with the head {head.sha} of {head.repository}"
+            " succeeded, so nothing was reviewed",
+            hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+        )
+    return max(runs)
+
+
+def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
+    """Whether a run was started by this pull request.
+
+    GitHub lists the pull requests of a run only while they are open and in the same repository; then the number decides.
+    Repository and branch of the head are always there, unless the fork is gone: such a run is of no head.
+    """
+    pulls = run.get("pull_requests")
+    pull_list = pulls if isinstance(pulls, list) else []
+    return (
+        optional_text(run, "head_sha") == head.sha
+        and optional_text(run, "head_repository.full_name").casefold() == head.repository.casefold()
+        and (not head.branch or optional_text(run, "head_branch") == head.branch)
+        and (
+            not pull_list
+            or any(required_field(pull, "number", int) == number for pull in pull_list)
+        )
+    )
+
+
+def read_artifact(content: bytes, *, location: str) -> str:
+    """The one file of a zip that may come from anybody: no other name, no more bytes than a plan may have.
+
+    Raises:
+        ConfigError: It holds something else.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [member.filename for member in archive.infolist()]
+            if names != [_MEMBER]:
+                raise ConfigError(f"it should hold {_MEMBER} and nothing else", location=location)
+            with archive.open(_MEMBER) as file:
+                text = file.read(MAX_PLAN_BYTES + 1)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OSError,
+    ) as error:
+        raise ConfigError(f"no whole zip file ({error})", location=location) from error
+    if len(text) > MAX_PLAN_BYTES:
+        raise ConfigError(f"its plan is larger than {MAX_PLAN_BYTES:,} bytes", location=location)
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError("its plan is no UTF-8 text", location=location) from error

@@ -1,0 +1,162 @@
+"""The audit log: JSON lines, only ever appended to, on disk before ``append`` returns.
+
+A line says who, when, which commit, which cluster, which entity and key, the value before and after, and what
+the broker said. Each change has a line ``INTENDED`` before it is sent and a line with its outcome, which has the time
+of the former as ``intendedAt``. An outcome closes every open intent of its pair; ``UNKNOWN`` closes it only if the
+value was seen, since otherwise a later look decides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+from reconciler.base import bounded_json
+from reconciler.base.compact_json import compact
+from reconciler.base.durable_files import append
+from reconciler.base.output_text import json_text
+from reconciler.errors import InventoryError
+from reconciler.render.json_documents.audit_intents import (
+    apply_entry,
+    open_among,
+    pair_name,
+)
+
+ENTRY_VERSION: Final = 1
+"""Version of the line format, in every line as ``v``."""
+
+_ENCODE: Final = compact()
+
+
+class FileAuditLog:
+    """An audit log in one file. Implements ``ports.AuditLog``.
+
+    Args:
+        path: Made when the first entry is written; private to its owner.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Write entries in order, in one write and one sync.
+
+        A line that a crash cut off earlier is closed first, so that it spoils no other line.
+
+        Raises:
+            InventoryError: The file cannot be written.
+        """
+        if not entries:
+            return
+        lines = [_ENCODE({"v": ENTRY_VERSION, **entry}) for entry in entries]
+        text = "\n".join(lines) + "\n"
+        append(self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii"))
+
+    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
+        """The intents without an outcome, by pair. Lines that are no entries of a known version are passed over.
+
+        Raises:
+            InventoryError: The file cannot be read.
+        """
+        if not self._path.exists():
+            return {}
+        entries = (entry for _, entry in _lines(self._path) if entry is not None)
+        return open_among(entries, cluster_id=cluster_id)
+
+    def _is_cut_off(self) -> bool:
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, 2) == 0:
+                    return False
+                _ = file.seek(-1, 2)
+                return file.read(1) != b"\n"
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InventoryError(f"{self._path} cannot be read: {error.strerror}") from error
+
+
+class StreamAuditLog:
+    """An audit log on a stream, for programs whose output somebody collects. Implements ``ports.AuditLog``.
+
+    Args:
+        stream: Usually standard output; flushed after each ``append``.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Write entries in order.
+
+        Raises:
+            InventoryError: The stream is closed.
+        """
+        try:
+            for entry in entries:
+                _ = self._stream.write(json_text(_ENCODE({"v": ENTRY_VERSION, **entry})) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError) as error:
+            raise InventoryError(f"the audit log cannot be written: {error}") from error
+
+    def open_intents(self, cluster_id: str) -> None:
+        """A stream cannot be read back."""
+
+
+class MemoryAuditLog:
+    """An audit log that is gone with the process; for tests and ``--no-inventory``."""
+
+    def __init__(self) -> None:
+        self.entries: list[Mapping[str, object]] = []
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Keep the entries."""
+        self.entries.extend(entries)
+
+    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
+        """The intents without an outcome, by pair."""
+        return open_among(self.entries, cluster_id=cluster_id)
+
+
+def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
+    """All whole entries of a log, oldest first; a line that a crash cut off is passed over.
+
+    An outcome without a value from before gets that of its intent; ``null`` if the log has not got it any more.
+
+    Raises:
+        InventoryError: The file cannot be read, or a line is no audit entry of a version that we know.
+    """
+    intents: dict[str, dict[str, Mapping[str, object]]] = {}
+    for number, entry in _lines(path):
+        if entry is None:
+            raise InventoryError(
+                f"{path}:{number}: no audit entry of version {ENTRY_VERSION}",
+                hint="it was written by a newer kquota, or is no audit log",
+            )
+        of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
+        intent = of_cluster.get(pair_name(entry.get("entity"), entry.get("key")), {})
+        apply_entry(of_cluster, entry)
+        if "settledAt" in entry and "before" not in entry:
+            yield {**entry, "before": intent.get("before")}
+        else:
+            yield entry
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
+    """Number and content of each whole line; ``None`` = no entry of a version that we know.
+
+    Raises:
+        InventoryError: The file cannot be read.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if not line:
+            continue
+        try:
+            entry = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
+        except ValueError:
+            continue
+        is_entry = isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION
+        yield number, entry if is_entry else None

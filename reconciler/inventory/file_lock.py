@@ -1,0 +1,142 @@
+"""One writer at a time: an operating-system lock on a file beside the inventory that tells who holds it.
+
+The lock is ``flock``: the kernel drops it when its holder ends, however it ends, so a ``kill -9`` leaves
+nothing to clean up. The file itself stays (removing it would let two writers lock two files of one name);
+its text names the holder, for the error that the next one gets.
+"""
+
+import fcntl
+import json
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from reconciler.base import bounded_json
+from reconciler.base.durable_files import PRIVATE
+from reconciler.errors import InventoryError, InventoryLocked
+
+_MAX_TEXT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """Who holds a lock.
+
+    Attributes:
+        pid: Process id on its host.
+        host: Host name.
+        since: Seconds since the epoch.
+        command: What it does, such as ``kquota apply``.
+    """
+
+    pid: int
+    host: str
+    since: float
+    command: str
+
+    def __str__(self) -> str:
+        when = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
+        return f"{self.command}, process {self.pid} on {self.host}, since {when}"
+
+
+class FileLock:
+    """An exclusive lock, held from ``acquire`` to ``release``; also a context manager.
+
+    Args:
+        path: The lock file; made if missing, never removed.
+        what: What the holder does, for the error of whoever comes second.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, *, command: str, now: float) -> None:
+        self._path = path
+        self._holder = LockHolder(
+            pid=os.getpid(), host=socket.gethostname(), since=now, command=command
+        )
+        self._handle: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether we hold it now."""
+        return self._handle is not None
+
+    def acquire(self) -> None:
+        """Take the lock at once or not at all.
+
+        Raises:
+            InventoryLocked: Another writer has it; the message says who.
+            InventoryError: The lock file cannot be made, or its file system has no locks.
+        """
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        except OSError as error:
+            raise InventoryError(
+                f"the lock {self._path} cannot be made: {error.strerror}",
+                hint="check that its directory exists and is writable",
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            text = _read_holder(handle)
+            os.close(handle)
+            raise InventoryLocked(
+                f"{self._path} is locked by {text}",
+                holder=text,
+                hint="wait until it ends; the lock goes with its process, so nothing needs removing",
+            ) from error
+        except OSError as error:
+            os.close(handle)
+            raise InventoryError(
+                f"{self._path} cannot be locked: {error.strerror}",
+                hint="keep the inventory on a file system with locks (not every NFS mount has them)",
+            ) from error
+        self._handle = handle
+        content = json.dumps(
+            {
+                "pid": self._holder.pid,
+                "host": self._holder.host,
+                "since": self._holder.since,
+                "what": self._holder.command,
+            }
+        ).encode()
+        os.ftruncate(handle, 0)
+        _ = os.pwrite(handle, content, 0)
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens if it is not held."""
+        if self._handle is not None:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _read_holder(handle: int) -> str:
+    """The holder's own words, as far as they can be read."""
+    try:
+        document = bounded_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
+        return str(
+            LockHolder(
+                pid=int(document["pid"]),
+                host=str(document["host"]),
+                since=float(document["since"]),
+                command=str(document["what"]),
+            )
+        )
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return "another process, which has not said who it is"

@@ -1,0 +1,107 @@
+"""An inventory under a git ref, one per cluster: for pipelines whose machines forget everything but the repository.
+
+The ref's history is the history of the records. There is no lock to hold; instead every write names the version
+that was read, so that of two writers one fails before it sends anything (intents are written first).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
+from reconciler.ports import Clock, RefStore
+from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
+
+PREFIX: Final = "refs/kquota/"
+
+
+def ref_of(cluster_id: str) -> str:
+    """The ref of a cluster. Ids are free text, and git forbids much in names, so an odd one becomes its hash."""
+    plain = cluster_id.replace("-", "").replace("_", "")
+    if plain.isascii() and plain.isalnum():
+        return PREFIX + cluster_id
+    return PREFIX + hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class RefInventory:
+    """Records kept through a ``RefStore``. Implements ``ports.Inventory``.
+
+    Args:
+        refs: Where.
+        clock: For the time a writer was seen.
+        writer: Who writes; ``None`` = only reading.
+    """
+
+    def __init__(
+        self, refs: RefStore, *, clock: Clock, writer: InventoryWriter | None = None
+    ) -> None:
+        self._refs = refs
+        self._clock = clock
+        self._writer = writer
+        self._read: dict[str, tuple[str | None, ClusterRecords | None]] = {}
+
+    async def load(self, cluster_id: str) -> OwnershipRecords:
+        """All records of this cluster, from the ref as it is now; ``known=False`` without one.
+
+        Raises:
+            InventoryError: The ref's file is damaged, newer, or of another cluster.
+            Refused: Another known writer looks after the same entities.
+        """
+        records = self._fetch(cluster_id)
+        if records is None:
+            return OwnershipRecords(cluster_id=cluster_id, is_known=False)
+        if self._writer is not None:
+            check_alone(self._writer, records.writers, now=self._clock.now())
+        return records.owned
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        """Commit the changed records on top of the version that was read.
+
+        Raises:
+            InventoryLocked: Somebody else committed meanwhile; nothing was written.
+            InventoryError: Nobody loaded this cluster for writing.
+        """
+        if self._writer is None or cluster_id not in self._read:
+            raise InventoryError(f"the records of {cluster_id!r} were not loaded for writing")
+        if not changes:
+            return
+        version, before = self._read[cluster_id]
+        owned = before.owned if before is not None else OwnershipRecords(cluster_id=cluster_id)
+        recorded_writer = RecordedWriter(writer=self._writer, last_seen=self._clock.now())
+        after = ClusterRecords(
+            owned=owned.with_changes(changes),
+            writers={
+                **(before.writers if before is not None else {}),
+                self._writer.id: recorded_writer,
+            },
+        )
+        new = self._refs.write(
+            ref_of(cluster_id),
+            encode({cluster_id: after}),
+            expected=version,
+            message=_message(self._writer.description, changes),
+        )
+        self._read[cluster_id] = new, after
+
+    def _fetch(self, cluster_id: str) -> ClusterRecords | None:
+        ref = ref_of(cluster_id)
+        stored = self._refs.read(ref)
+        if stored is None:
+            self._read[cluster_id] = None, None
+            return None
+        version, content = stored
+        clusters = decode(content, location=ref)
+        if set(clusters) != {cluster_id}:
+            raise InventoryError(
+                f"{ref} holds records of {', '.join(map(repr, clusters)) or 'no cluster'}, not of {cluster_id!r}",
+                hint="records never move to another cluster; remove the ref to begin anew",
+            )
+        self._read[cluster_id] = version, clusters[cluster_id]
+        return clusters[cluster_id]
+
+
+def _message(command: str, changes: Sequence[RecordChange]) -> str:
+    phase = "intents" if all(isinstance(change, IntentStarted) for change in changes) else "results"
+    return f"{command}: {phase} for {len(changes)} record change{'s' if len(changes) > 1 else ''}"

@@ -1,0 +1,172 @@
+"""Asking a broker on behalf of an admission request: which cluster, by which client, with which right. Implements `admission.Broker`.
+
+Every replica serves admission, so this stands on its own: it reads QuotaClusters from the API server (kept for some
+seconds, because whoever applies one manifest applies a hundred) and uses the sessions of this process.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from reconciler.client import QuotaClient
+from reconciler.errors import AuthorizationError, ConfigError, NotFound
+from reconciler.kube.api.custom_resources import operator_class_of
+from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
+from reconciler.kube.status.eligibility import cluster_problems
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.ports import Clock, Cluster
+from reconciler.quota.outcome import Alteration, Rejected, Unknown
+from reconciler.quota.results.report import ValidationResult
+from reconciler.sandbox.broker_rules.offline_validation import validate
+from reconciler.sandbox.broker_rules.profiles import profile_named
+
+KEPT_SECONDS: Final = 10.0
+"""For QuotaClusters, and for clients before their credentials are looked at again."""
+
+RIGHTS_KEPT_SECONDS: Final = 60.0
+ASK_SECONDS: Final = 4.0
+
+
+class ClusterApi(Protocol):
+    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+
+    async def get(
+        self, resource: ApiResource, namespace: str | None, name: str
+    ) -> Mapping[str, Any]:
+        """One object."""
+        ...
+
+
+class ClientProvider(Protocol):
+    """What is needed of :class:`reconciler.kube.configuration.client_sessions.SessionKeeper`."""
+
+    async def for_(self, cluster: QuotaCluster) -> QuotaClient:
+        """A client with the newest credentials that work."""
+        ...
+
+
+class LiveBrokerValidator:
+    """Implements :class:`reconciler.kube.admission.review.Broker`.
+
+    Args:
+        api: For reading QuotaClusters.
+        clients: Connected clients.
+        clock: Time.
+        operator_class: Only QuotaClusters of this class are ours to ask.
+        allow_references: Whether custom resources may refer to files and variables.
+        from_file: QuotaClusters of a file, by name; ``None`` = they are custom resources.
+    """
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        clients: ClientProvider,
+        *,
+        clock: Clock,
+        operator_class: str = "",
+        allow_references: bool = False,
+        from_file: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self._api = api
+        self._clients = clients
+        self._clock = clock
+        self._class = operator_class
+        self._allow_references = allow_references
+        self._from_file = from_file
+        self._clusters: dict[str, tuple[float, QuotaCluster | None]] = {}
+        self._cached_clients: dict[str, tuple[float, QuotaClient]] = {}
+        self._rights: dict[str, tuple[float, QuotaClient, Cluster]] = {}
+
+    async def cluster(self, name: str) -> QuotaCluster | None:
+        """See :class:`reconciler.kube.admission.review.Broker`."""
+        now = self._clock.monotonic()
+        cached = self._clusters.get(name)
+        if cached is not None and now - cached[0] < KEPT_SECONDS:
+            return cached[1]
+        cluster = await self._read(name)
+        self._clusters = _young(self._clusters, lambda entry: now - entry[0] < KEPT_SECONDS)
+        self._clusters[name] = now, cluster
+        return cluster
+
+    async def _read(self, name: str) -> QuotaCluster | None:
+        try:
+            if self._from_file is not None:
+                obj = self._from_file[name]
+            else:
+                obj = await self._api.get(QUOTA_CLUSTERS, None, name)
+        except (NotFound, KeyError):
+            return None
+        if operator_class_of(obj) != self._class:
+            raise ConfigError(f"QuotaCluster {name} belongs to another operator")
+        problems = cluster_problems(obj, allow_references=self._allow_references)
+        if problems:
+            raise ConfigError(f"QuotaCluster {name}: {'; '.join(problems)}")
+        return from_spec(name, obj["spec"])
+
+    async def ask(
+        self, cluster: QuotaCluster, alterations: Sequence[Alteration]
+    ) -> ValidationResult:
+        """See :class:`reconciler.kube.admission.review.Broker`."""
+        client = await self._client(cluster)
+        cluster_info = await self._about(cluster, client)
+        if cluster.expected_cluster_id not in {None, cluster_info.id}:
+            return ValidationResult(
+                source="none", reason="another Kafka cluster answers than is expected"
+            )
+        if not cluster_info.may_alter:
+            return _by_rules(
+                cluster_info, alterations, "the operator may not ask it (AlterConfigs)"
+            )
+        try:
+            results = await client.alter(alterations, validate_only=True, timeout=ASK_SECONDS)
+        except AuthorizationError:
+            _ = self._rights.pop(cluster.name, None)
+            return _by_rules(
+                cluster_info, alterations, "the operator may not ask it (AlterConfigs)"
+            )
+        rejections = {
+            subject: result for subject, result in results.items() if isinstance(result, Rejected)
+        }
+        unknown = any(isinstance(result, Unknown) for result in results.values())
+        return ValidationResult(
+            source="broker",
+            rejections=rejections,
+            reason="its answer did not come in time" if unknown else "",
+        )
+
+    async def _client(self, cluster: QuotaCluster) -> QuotaClient:
+        now = self._clock.monotonic()
+        cached = self._cached_clients.get(cluster.name)
+        if cached is not None and now - cached[0] < KEPT_SECONDS and cached[1].login_error is None:
+            return cached[1]
+        client = await self._clients.for_(cluster)
+        self._cached_clients[cluster.name] = now, client
+        return client
+
+    async def _about(self, cluster: QuotaCluster, client: QuotaClient) -> Cluster:
+        now = self._clock.monotonic()
+        cached = self._rights.get(cluster.name)
+        if cached is not None and cached[1] is client and now - cached[0] < RIGHTS_KEPT_SECONDS:
+            return cached[2]
+        cluster_info = await client.cluster(timeout=ASK_SECONDS)
+        self._rights[cluster.name] = now, client, cluster_info
+        return cluster_info
+
+
+def _young(
+    cached_clusters: dict[str, tuple[float, QuotaCluster | None]],
+    fresh: Callable[[tuple[float, QuotaCluster | None]], bool],
+) -> dict[str, tuple[float, QuotaCluster | None]]:
+    """Without what is too old: names come from whoever writes documents."""
+    return {name: cached for name, cached in cached_clusters.items() if fresh(cached)}
+
+
+def _by_rules(
+    cluster_info: Cluster, alterations: Sequence[Alteration], reason: str
+) -> ValidationResult:
+    results = validate(profile_named(cluster_info.behaves_as), alterations)
+    rejections = {
+        subject: result for subject, result in results.items() if isinstance(result, Rejected)
+    }
+    return ValidationResult(
+        source=f"sandbox {cluster_info.behaves_as}", rejections=rejections, reason=reason
+    )

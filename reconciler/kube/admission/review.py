@@ -1,0 +1,227 @@
+"""An AdmissionReview to its answer: what the broker refuses is refused, what could not be asked is only said. No HTTP here.
+
+The webhook is a convenience, never a wall: the operator judges every document again. So nothing but the broker's own
+refusal (or that of Kafka's rules, where we may not ask it) denies a request; everything else is a warning.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from reconciler.errors import KquotaError
+from reconciler.kube.api.custom_resources import (
+    GROUP,
+    Obj,
+    cluster_name_of,
+    is_terminating,
+    spec_of,
+)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibility
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota import rule_warnings
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Rejected
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.state import set_values
+from reconciler.render.names import entity_text, escaped
+
+API_VERSION: Final = "admission.k8s.io/v1"
+LONGEST_WARNING: Final = 250
+"""Characters; Kubernetes asks for 256 at most, and cuts all of them together at 4,096 bytes."""
+
+MOST_WARNINGS: Final = 12
+_ASKED: Final = frozenset({"CREATE", "UPDATE"})
+_NO_NAME: Final = "unnamed"
+"""Stands for a name that the API server has yet to make (`generateName`)."""
+
+_NOT_APPLIED: Final = frozenset(
+    {EligibilityKind.INVALID, EligibilityKind.NOT_GRANTED, EligibilityKind.OUT_OF_SCOPE}
+)
+
+_log = logging.getLogger("reconciler.kube")
+
+
+class MalformedReview(ValueError):
+    """It is no AdmissionReview; the sentence says why."""
+
+
+class BrokerValidator(Protocol):
+    """Whoever knows the Kafka clusters."""
+
+    async def cluster(self, name: str) -> QuotaCluster | None:
+        """A QuotaCluster that can be used; ``None`` = there is none of this name.
+
+        Raises:
+            KquotaError: It cannot be read, or has faults of its own.
+        """
+        ...
+
+    async def ask(
+        self, cluster: QuotaCluster, alterations: Sequence[Alteration]
+    ) -> ValidationResult:
+        """What the broker would say, by validate-only; Kafka's rules where we may not ask it.
+
+        Raises:
+            KquotaError: It cannot be asked.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionDecision:
+    """What is answered.
+
+    Attributes:
+        denied: Why it is denied; "" = it is not.
+        warnings: Sentences for whoever sent the request.
+    """
+
+    denied: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+FINE: Final = AdmissionDecision()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionRequest:
+    """What of an AdmissionReview counts.
+
+    Attributes:
+        uid: To be given back.
+        obj: The object as it would be stored; ``None`` = nothing that concerns us.
+    """
+
+    uid: str
+    obj: Obj | None
+
+
+def parse(review: object) -> AdmissionRequest:
+    """The request in an AdmissionReview.
+
+    Raises:
+        Malformed: It is none.
+    """
+    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
+        raise MalformedReview("this is no AdmissionReview")
+    if review.get("apiVersion") != API_VERSION:
+        raise MalformedReview(f"only {API_VERSION} is understood")
+    request = review.get("request")
+    if not isinstance(request, dict):
+        raise MalformedReview("it has no request")
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not 0 < len(uid) <= 256:
+        raise MalformedReview("the request has no uid")
+    resource = request.get("resource")
+    is_own_resource = isinstance(resource, dict) and (
+        resource.get("group"),
+        resource.get("resource"),
+    ) == (
+        GROUP,
+        CLIENT_QUOTAS.plural,
+    )
+    is_reviewed_operation = request.get("operation") in _ASKED and not request.get("subResource")
+    if not is_own_resource or not is_reviewed_operation:
+        return AdmissionRequest(uid=uid, obj=None)
+    obj = request.get("object")
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+        raise MalformedReview("the request has no object")
+    old = request.get("oldObject")
+    unchanged = isinstance(old, dict) and spec_of(old) == spec_of(obj)
+    if unchanged or is_terminating(obj):
+        return AdmissionRequest(uid=uid, obj=None)
+    return AdmissionRequest(uid=uid, obj=_placed(obj, request))
+
+
+def _placed(obj: Mapping[str, Any], request: Mapping[str, Any]) -> Obj:
+    metadata = dict(obj["metadata"])
+    metadata.setdefault("namespace", request.get("namespace") or "default")
+    if not metadata.get("name"):
+        metadata["name"] = _NO_NAME
+    return {**obj, "metadata": metadata}
+
+
+async def decide(obj: Obj, broker: BrokerValidator) -> AdmissionDecision:
+    """Whether a ClientQuota may be stored, and what its author should know. Never raises for what others did wrong."""
+    name = cluster_name_of(obj)
+    try:
+        cluster = await broker.cluster(name)
+    except KquotaError as error:
+        _log.warning("admission: QuotaCluster %s cannot be used: %s", name, error)
+        return _warned(f"QuotaCluster {name} cannot be used as it is, so the broker was not asked")
+    if cluster is None:
+        return _warned(f"there is no QuotaCluster {name} yet, so the broker was not asked")
+    eligibility = assess_eligibility(obj, {name: cluster})
+    declaration = eligibility.declaration
+    if declaration is None or eligibility.kind in _NOT_APPLIED:
+        return _warned(*(f"it will not be applied: {message}" for message in eligibility.messages))
+    doubts = (*eligibility.messages, *_advice(declaration))
+    try:
+        verdict = await broker.ask(cluster, [_alteration(declaration)])
+    except KquotaError as error:
+        # Addresses and principals are no business of a tenant; the log has them.
+        _log.warning("admission: %s was not asked: %s", name, error)
+        return _warned("the broker was not asked, because it cannot be reached now", *doubts)
+    denied = _refusal(verdict)
+    return AdmissionDecision(denied=denied, warnings=_bounded((*_skipped(verdict), *doubts)))
+
+
+def _alteration(declaration: Declaration) -> Alteration:
+    operations = tuple((key.value, value) for key, value in set_values(declaration.limits))
+    return Alteration(declaration.entity, operations)
+
+
+def _advice(declaration: Declaration) -> Iterable[str]:
+    return (warning.message for warning in rule_warnings.warnings(merge([declaration])))
+
+
+def _refusal(verdict: ValidationResult) -> str:
+    validator = "the broker" if verdict.source == "broker" else f"Kafka ({verdict.source})"
+    return "; ".join(
+        _rejection_text(validator, subject, rejected)
+        for subject, rejected in verdict.rejections.items()
+    )
+
+
+def _rejection_text(validator: str, subject: Entity, rejected: Rejected) -> str:
+    message = escaped(" ".join(rejected.message.split()))
+    return f"{validator} refuses {entity_text(subject)}: {message} ({rejected.name})"
+
+
+def _skipped(verdict: ValidationResult) -> Iterable[str]:
+    if verdict.rejections or (verdict.source == "broker" and not verdict.reason):
+        return
+    if verdict.source == "broker":
+        yield f"the broker gave no verdict: {verdict.reason}"
+        return
+    reason = f" because {verdict.reason}" if verdict.reason else ""
+    rules = "" if verdict.source == "none" else f"; {verdict.source} has no objection"
+    yield f"the broker itself was not asked{reason}{rules}"
+
+
+def _warned(*sentences: str) -> AdmissionDecision:
+    return AdmissionDecision(warnings=_bounded(sentences))
+
+
+def _bounded(sentences: Iterable[str]) -> tuple[str, ...]:
+    warnings = [escaped(sentence) for sentence in dict.fromkeys(sentences) if sentence]
+    cut = [
+        warning if len(warning) <= LONGEST_WARNING else f"{warning[: LONGEST_WARNING - 3]}..."
+        for warning in warnings[:MOST_WARNINGS]
+    ]
+    if len(warnings) > MOST_WARNINGS:
+        cut[-1] = f"and {len(warnings) - MOST_WARNINGS + 1} more warnings"
+    return tuple(cut)
+
+
+def answer(request: AdmissionRequest, decision: AdmissionDecision) -> Obj:
+    """The AdmissionReview that is sent back."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": not decision.denied}
+    if decision.denied:
+        response["status"] = {"code": 422, "reason": "Invalid", "message": decision.denied}
+    if decision.warnings:
+        response["warnings"] = list(decision.warnings)
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}

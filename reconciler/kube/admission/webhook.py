@@ -1,0 +1,350 @@
+"""The validating webhook over HTTPS: bounded connections and bytes, a budget per request, certificates reloaded. What is answered is `admission`.
+
+It runs on every replica, leading or not, and fails open: whatever goes wrong here is a warning to the author of the
+document, and the operator judges it again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from reconciler.base import bounded_json
+from reconciler.base.clock import SystemClock
+from reconciler.errors import ConfigError, UsageError
+from reconciler.kube.admission.broker_validation import LiveBrokerValidator
+from reconciler.kube.admission.review import (
+    FINE,
+    AdmissionDecision,
+    AdmissionRequest,
+    BrokerValidator,
+    MalformedReview,
+    answer,
+    decide,
+    parse,
+)
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import Obj, name_of
+from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.metrics import ListenAddress, address
+from reconciler.ports import Clock
+
+PATH: Final = "/validate"
+BUDGET_SECONDS: Final = 4.0
+"""For one request. The webhook configuration gives 5; the API server should hear a warning, not a timeout."""
+
+LARGEST_BODY: Final = 1024 * 1024
+"""A review holds the old and the new object, some 20 KB together. The API server goes on without us above that."""
+
+MOST_BYTES: Final = 4 * LARGEST_BODY
+"""Of all bodies that are read or judged at one moment; as JSON they take up to 25 times as much."""
+
+MOST_CONNECTIONS: Final = 128
+"""An API server has a handful. More are closed before anything is read from them."""
+
+HANDSHAKE_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 15.0
+"""A connection without a request under way is closed after as long: no header may take longer."""
+
+AT_ONCE: Final = 64
+RELOAD_SECONDS: Final = 10.0
+
+_log = logging.getLogger("reconciler.kube")
+_BUSY: Final = AdmissionDecision(
+    warnings=("the broker was not asked, because too many requests are under way",)
+)
+_LATE: Final = AdmissionDecision(
+    warnings=("the broker was not asked, because it did not answer in time",)
+)
+_FAULT: Final = AdmissionDecision(warnings=("the broker was not asked, because of a fault in the operator; its log says more",))  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    api: KubernetesApi,
+    settings: OperatorSettings,
+    sessions: SessionKeeper,
+    *,
+    clock: Clock | None = None,
+) -> AsyncIterator["Webhook"]:
+    """The webhook of an operator, listening while the context lasts.
+
+    Raises:
+        ConfigError: The certificate or key cannot be used, or the address cannot be listened on.
+        UsageError: There is no address, certificate or key.
+    """
+    if settings.webhook_address is None or not settings.webhook_cert or not settings.webhook_key:
+        raise UsageError("the webhook needs an address, a certificate and a key")
+    objects = None if settings.quota_clusters is None else read_clusters(settings.quota_clusters)
+    broker = LiveBrokerValidator(
+        api,
+        sessions,
+        clock=clock or SystemClock(),
+        operator_class=settings.operator_class,
+        allow_references=settings.allow_references,
+        from_file=None
+        if objects is None
+        else {name_of(cluster_obj): cluster_obj for cluster_obj in objects},
+    )
+    certificate = Certificate(
+        chain=settings.webhook_cert,
+        key=settings.webhook_key,
+        client_ca=settings.webhook_client_ca,
+    )
+    async with Webhook(address(settings.webhook_address), certificate, broker) as webhook:
+        yield webhook
+
+
+class Certificate:
+    """A TLS context whose certificate follows its files, as cert-manager and the kubelet replace them.
+
+    Args:
+        chain: PEM certificates, our own first.
+        key: Its PEM key.
+        client_ca: PEM certificates; only callers with a certificate of one of these authorities are talked to.
+            ``None`` = anyone.
+
+    Raises:
+        ConfigError: They cannot be used.
+    """
+
+    def __init__(self, *, chain: Path, key: Path, client_ca: Path | None = None) -> None:
+        self._chain, self._key, self._client_ca = chain, key, client_ca
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._loaded_marks = self._marks()
+        try:
+            self.context.load_cert_chain(chain, key)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"the webhook's certificate cannot be used: {_error_text(error)}",
+                location=f"{chain}, {key}",
+                hint="it needs a PEM chain and its unencrypted PEM key",
+            ) from None
+        try:
+            self._demand_clients()
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"the authorities of the webhook's callers cannot be used: {_error_text(error)}",
+                location=str(client_ca),
+                hint="--webhook-client-ca needs PEM certificates",
+            ) from None
+
+    def _demand_clients(self) -> None:
+        if self._client_ca is not None:
+            self.context.load_verify_locations(self._client_ca)
+            self.context.verify_mode = ssl.CERT_REQUIRED
+
+    def renewed(self) -> bool:
+        """Whether the files changed and are in use now. A pair that does not fit yet is tried again later."""
+        marks = self._marks()
+        if marks == self._loaded_marks:
+            return False
+        try:
+            # A context of its own first: half a pair must not replace the one that works.
+            trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            trial.load_cert_chain(self._chain, self._key)
+            self.context.load_cert_chain(self._chain, self._key)
+            self._demand_clients()
+        except (OSError, ssl.SSLError) as error:
+            _log.warning("the webhook's new certificate cannot be used yet: %s", _error_text(error))
+            return False
+        self._loaded_marks = marks
+        return True
+
+    def _marks(self) -> tuple[tuple[int, int, int], ...]:
+        """What changes when a file does; links are followed, because the kubelet swaps a link."""
+        marks = []
+        for path in (self._chain, self._key, *([self._client_ca] if self._client_ca else ())):
+            try:
+                stat = os.stat(path)  # noqa: PTH116 - one call for all three
+            except OSError:
+                marks.append((0, 0, 0))
+            else:
+                marks.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return tuple(marks)
+
+
+def _error_text(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+class _RejectedConnection(asyncio.Protocol):
+    """A connection too many: hung up on, so that the API server goes on without us at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+def _closing(status: int, words: str) -> web.Response:
+    """An answer after which nothing more of the connection is read."""
+    response = web.Response(status=status, text=f"{words}\n")
+    response.force_close()
+    return response
+
+
+class Webhook:
+    """The server. Use it as a context.
+
+    Args:
+        where: Address to listen on.
+        certificate: What it shows.
+        broker: Whom it asks.
+        budget: Seconds for one request: for its body, and again for the answer.
+        idle: Seconds that a connection may be open without a request.
+
+    Attributes:
+        port: Where it listens, once it does.
+    """
+
+    def __init__(
+        self,
+        address: ListenAddress,
+        certificate: Certificate,
+        broker: BrokerValidator,
+        *,
+        budget: float = BUDGET_SECONDS,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
+        self.port = 0
+        self._address = address
+        self._certificate = certificate
+        self._broker = broker
+        self._budget = budget
+        self._idle = idle
+        self._under_way = 0
+        self._bytes = 0
+        self._idle_since: dict[asyncio.BaseProtocol, float] = {}
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+
+    async def __aenter__(self) -> Self:
+        application = web.Application(client_max_size=LARGEST_BODY)
+        _ = application.router.add_post(PATH, self._validate)
+        # What a caller sends beyond the answer is not waited for.
+        runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
+        )
+        await runner.setup()
+        self._runner = runner
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connection,
+                self._address.host or None,
+                self._address.port,
+                ssl=self._certificate.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
+        except OSError as error:
+            await runner.cleanup()
+            raise ConfigError(
+                f"the webhook cannot listen on {self._address.host or '*'}:{self._address.port}:"
+                f" {error.strerror or 'unknown'}",
+                key="webhook-address",
+            ) from None
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._tasks = (
+            asyncio.create_task(self._renew()),
+            asyncio.create_task(self._close_idle()),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            _ = task.cancel()
+            _ = await asyncio.wait({task})
+        if self._server is not None:
+            self._server.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            if self._certificate.renewed():
+                _log.info("the webhook shows a new certificate")
+
+    def _connection(self) -> asyncio.BaseProtocol:
+        """What serves a new connection: aiohttp, or nobody where too many are open."""
+        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
+        server = self._runner.server
+        if len(server.connections) >= MOST_CONNECTIONS:
+            return _RejectedConnection()
+        connection = server()
+        self._idle_since[connection] = asyncio.get_running_loop().time()
+        return connection
+
+    async def _close_idle(self) -> None:
+        """Ends connections that are open and send no request, or no end of its header."""
+        while True:
+            await asyncio.sleep(self._idle / 4)
+            assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
+            limit = asyncio.get_running_loop().time() - self._idle
+            open_ = {
+                candidate
+                for candidate in self._runner.server.connections
+                if candidate.transport is not None
+            }
+            for connection, since in list(self._idle_since.items()):
+                if since < limit:
+                    del self._idle_since[connection]
+                    for idle in open_ & {connection}:
+                        idle.force_close()
+
+    async def _validate(self, request: web.Request) -> web.Response:
+        size = LARGEST_BODY if request.content_length is None else request.content_length
+        if size > LARGEST_BODY:
+            return _closing(413, f"the body has more than {LARGEST_BODY} bytes")
+        if self._bytes + size > MOST_BYTES:
+            return _closing(503, "too many requests are under way")
+        self._bytes += size
+        _ = self._idle_since.pop(request.protocol, None)
+        try:
+            async with asyncio.timeout(self._budget):
+                body = await request.read()
+            return await self._answered(body)
+        except TimeoutError:
+            return _closing(408, f"the body did not come within {self._budget:g} s")
+        finally:
+            self._bytes -= size
+            self._idle_since[request.protocol] = asyncio.get_running_loop().time()
+
+    async def _answered(self, body: bytes) -> web.Response:
+        try:
+            review = parse(bounded_json.parse(body, most_bytes=LARGEST_BODY))
+        except (MalformedReview, bounded_json.InvalidJson) as error:
+            reason = str(error) if isinstance(error, MalformedReview) else "the body is no JSON"
+            return web.Response(status=400, text=f"{reason}\n")
+        decision = FINE if review.obj is None else await self._decided(review, review.obj)
+        return web.json_response(answer(review, decision))
+
+    async def _decided(self, review: AdmissionRequest, obj: Obj) -> AdmissionDecision:
+        if self._under_way >= AT_ONCE:
+            return _BUSY
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(self._budget):
+                return await decide(obj, self._broker)
+        except TimeoutError:
+            return _LATE
+        except Exception:  # noqa: BLE001 - a fault of ours must not be the author's
+            _log.exception("admission %s failed", review.uid)
+            return _FAULT
+        finally:
+            self._under_way -= 1

@@ -1,0 +1,1 @@
+"""The Kubernetes API server: access, requests, errors and custom resources."""

@@ -1,0 +1,240 @@
+"""How to reach the API server and who we are: from a kubeconfig or a pod's service account. Nothing is asked here.
+
+Reading kubeconfigs and running their exec plugins is the official client's work. Its API classes are not used: one
+status write through them costs four times the CPU of a plain request. In a pod it is not even imported, because it takes
+20 MB and there are four files to read.
+"""
+
+import os
+import ssl
+import urllib.request
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from reconciler.base.redaction import remember
+from reconciler.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config import ConfigException
+
+POD_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod with a service account token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiAccess:
+    """One way to an API server.
+
+    Attributes:
+        host: URL without a slash at the end.
+        tls: For https; ``None`` for http.
+        server_name: Name in the server's certificate, where it differs from the host.
+        proxy: URL of a proxy, where one is needed.
+        authorization: The value of the header, read anew where it may have changed; "" = the TLS identity counts.
+        namespace: Namespace of the context or of the pod; "default" where none is named.
+        again: The same way, read anew, for when the server does not know us any more; ``None`` = there is no other.
+    """
+
+    host: str
+    tls: ssl.SSLContext | None = field(repr=False)
+    server_name: str | None
+    proxy: str | None = field(repr=False)
+    authorization: Callable[[], Awaitable[str]] = field(repr=False)
+    namespace: str
+    again: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
+
+
+async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
+    """The way in, looked for where kubectl looks: a file that is named, ``KUBECONFIG``, the home folder, the pod.
+
+    Args:
+        kubeconfig: A file, instead of looking.
+        pod_folder: Where the token of a pod is.
+
+    Raises:
+        ConfigError: There is none, or it cannot be read.
+    """
+    path = kubeconfig or _usual_kubeconfig()
+
+    def again() -> Awaitable[ApiAccess]:
+        return load(kubeconfig, pod_folder=pod_folder)
+
+    if path is None:
+        return _of_pod(pod_folder, again)
+    return await _of_file(path, again)
+
+
+# ---- in a pod --------------------------------------------------------------------------------
+
+
+def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+    """As the service account of the pod that we are.
+
+    Raises:
+        ConfigError: This is no pod, or one without an account.
+    """
+    host, authority = pod_host(), folder / "ca.crt"
+    if not host or not authority.is_file():
+        raise ConfigError(
+            "no way to a Kubernetes API server: no kubeconfig is there, and this is no pod with a service account",
+            location=str(folder),
+            hint=_HINT,
+        )
+    _ = _token(folder)
+    namespace = folder / "namespace"
+
+    async def authorization() -> str:
+        # The kubelet replaces the file every hour.
+        return f"Bearer {_token(folder)}"
+
+    return ApiAccess(
+        host=host,
+        tls=_tls(authority=str(authority)),
+        server_name=None,
+        proxy=_proxy_of_environment(host),
+        authorization=authorization,
+        namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
+        again=again,
+    )
+
+
+def pod_host() -> str:
+    """Where a pod finds the API server, by the variables that the kubelet sets; "" outside of pods."""
+    name = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not name or not port:
+        return ""
+    return f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
+
+
+def _token(folder: Path) -> str:
+    try:
+        # The file may end with a newline, which no header may hold.
+        token = (folder / "token").read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the service account token cannot be read: {type(error).__name__}", hint=_HINT
+        ) from None
+    if not token:
+        raise ConfigError("the service account token is empty", hint=_HINT)
+    remember(token)
+    return token
+
+
+# ---- by a kubeconfig -------------------------------------------------------------------------
+
+
+async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
+    from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 20 MB that no pod needs
+    from kubernetes.aio.config import ConfigException  # noqa: PLC0415 - the same
+
+    configuration = Configuration()
+    try:
+        namespace = await _from_file(path, configuration)
+    except ConfigException as error:
+        raise ConfigError(
+            f"no way to a Kubernetes API server: {_unquoted(error)}", location=str(path), hint=_HINT
+        ) from None
+    except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
+        # A parser's words may quote a token, so only the kind of fault is told.
+        raise ConfigError(
+            f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
+            location=str(path),
+            hint=_HINT,
+        ) from None
+    return _access(configuration, namespace, again)
+
+
+def _unquoted(error: "ConfigException") -> str:
+    """The client's words up to where they name the place: a place holds the whole entry, token included."""
+    return str(error).partition(" in ")[0].rstrip(".")
+
+
+def _usual_kubeconfig() -> Path | None:
+    """``KUBECONFIG`` (a list of files is left to the official client's own reader), or the file in the home folder."""
+    variable = os.environ.get("KUBECONFIG")
+    if variable:
+        return Path(variable)
+    usual = Path("~/.kube/config").expanduser()
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    return usual if not in_pod and usual.is_file() else None
+
+
+async def _from_file(path: Path, configuration: "Configuration") -> str:
+    from kubernetes.aio.config import load_kube_config  # noqa: PLC0415 - 20 MB that no pod needs
+
+    loader: Any = await load_kube_config(  # type: ignore[no-untyped-call]  # untyped in the official client
+        config_file=str(path), client_configuration=configuration, persist_config=False
+    )
+    return str(loader.current_context["context"].get("namespace") or "default")
+
+
+def _access(
+    configuration: "Configuration", namespace: str, again: Callable[[], Awaitable[ApiAccess]]
+) -> ApiAccess:
+    async def authorization() -> str:
+        try:
+            api_key = await configuration.get_api_key_with_prefix(
+                "BearerToken", alias="authorization"
+            )
+        except Exception as error:  # noqa: BLE001 - plugins fail in ways of their own
+            raise ConfigError(
+                f"the token of the kubeconfig cannot be read: {type(error).__name__}"
+            ) from None
+        # A token file may end with a newline, which no header may hold.
+        return str(api_key).strip() if api_key else ""
+
+    host = str(configuration.host).rstrip("/")
+    return ApiAccess(
+        host=host,
+        tls=_tls(
+            authority=configuration.ssl_ca_cert,
+            pem=configuration.ca_cert_data,
+            chain=configuration.cert_file,
+            key=configuration.key_file,
+            verify=bool(configuration.verify_ssl),
+        )
+        if host.startswith("https:")
+        else None,
+        server_name=configuration.tls_server_name,
+        proxy=configuration.proxy or _proxy_of_environment(host),
+        authorization=authorization,
+        namespace=namespace,
+        again=again,
+    )
+
+
+def _tls(
+    *,
+    authority: str | None = None,
+    pem: str | bytes | None = None,
+    chain: str | None = None,
+    key: str | None = None,
+    verify: bool = True,
+) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=authority, cadata=pem)
+        if chain:
+            context.load_cert_chain(chain, keyfile=key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"certificates for the Kubernetes API server cannot be used: {error.strerror or 'unreadable'}"
+        ) from None
+    # Python 3.13 began to refuse CAs without a key identifier; Go, and so kubectl, never did.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy_of_environment(host: str) -> str | None:
+    """``HTTPS_PROXY`` and ``NO_PROXY``, as kubectl reads them."""
+    name = urlsplit(host).hostname or ""
+    if urllib.request.proxy_bypass(name):
+        return None
+    return urllib.request.getproxies().get(urlsplit(host).scheme)

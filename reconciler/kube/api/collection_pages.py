@@ -1,0 +1,68 @@
+"""A collection page by page: what is not kept of an object is gone before the next page, and a page is never huge.
+
+Authors decide how large their objects are, so a page that is too large is asked for again with fewer objects.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from reconciler.errors import AnswerTooLarge, KubernetesError
+from reconciler.kube.api.http_exchange import ApiRequest
+
+Obj: TypeAlias = dict[str, Any]
+Keep: TypeAlias = Callable[[Obj], Mapping[str, Any]]
+"""What is kept of an object of a listing."""
+
+
+def full_object(obj: Obj) -> Mapping[str, Any]:
+    """All of it."""
+    return obj
+
+
+LARGEST_PAGE: Final = 4 * 1024 * 1024
+"""Bytes of one page; parsed, one of short labels takes fifteen times that. One object has 3 MiB at most."""
+
+
+async def read_pages(
+    ask: Callable[[ApiRequest], Awaitable[Obj]],
+    first_request: ApiRequest,
+    *,
+    limit: int,
+    keep: Keep,
+) -> tuple[list[Obj], str]:
+    """All objects of a collection at one moment, and the resource version of that moment.
+
+    Args:
+        ask: Answers one request.
+        first_request: The listing.
+        limit: Objects per page; fewer where they are large.
+        keep: What is kept of each object.
+
+    Raises:
+        Gone: The continue token outlived the server's history.
+        KubernetesError: An answer is no listing, or a single object is too large.
+    """
+    items: list[Obj] = []
+    token = ""
+    while True:
+        query = {"limit": str(limit), **({"continue": token} if token else {})}
+        request = replace(
+            first_request, query={**first_request.query, **query}, largest=LARGEST_PAGE
+        )
+        try:
+            page = await ask(request)
+        except AnswerTooLarge:
+            if limit == 1:
+                raise
+            limit = max(limit // 4, 1)
+            continue
+        page_items = page.get("items", "")
+        if not isinstance(page_items, list | None) or not isinstance(page.get("metadata"), dict):
+            raise KubernetesError(f"{first_request}: the answer is no listing")
+        for item in page_items or ():  # Go writes an empty list as null
+            _ = item.get("metadata", {}).pop("managedFields", None)
+            items.append(dict(keep(item)))
+        token = page["metadata"].get("continue") or ""
+        if not token:
+            return items, str(page["metadata"].get("resourceVersion", ""))

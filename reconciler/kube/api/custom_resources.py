@@ -1,0 +1,175 @@
+"""Custom resources as the API server gives them: names of the API, and readers of what every part of the operator asks."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.rules.cluster import seconds_of
+from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - said once, used here
+from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
+
+VERSION: Final = API_VERSION.partition("/")[2]
+CLIENT_QUOTAS: Final = "clientquotas"
+QUOTA_CLUSTERS: Final = "quotaclusters"
+"""Plural names, as they stand in paths."""
+
+FINALIZER: Final = f"{GROUP}/release"
+REQUESTED_AT: Final = f"{GROUP}/requestedAt"
+"""Annotation that asks for a pass; its value comes back in ``status.lastHandledReconcileAt``."""
+
+FIELD_MANAGER: Final = "kafka-quota-reconciler"
+
+Obj: TypeAlias = Mapping[str, Any]
+"""An object as JSON; nothing in it was checked by us."""
+
+
+def metadata_of(obj: Obj) -> Obj:
+    """The metadata, empty if there is none."""
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def spec_of(obj: Obj) -> Obj:
+    """The spec, empty if there is none."""
+    spec = obj.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
+
+
+def status_of(obj: Obj) -> Obj:
+    """The status, empty if there is none."""
+    status = obj.get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def name_of(obj: Obj) -> str:
+    """The name, "" if there is none."""
+    return str(metadata_of(obj).get("name", ""))
+
+
+def namespace_of(obj: Obj) -> str:
+    """The namespace of a ClientQuota."""
+    return str(metadata_of(obj).get("namespace", DEFAULT_NAMESPACE))
+
+
+def document_of(obj: Obj) -> str:
+    """``namespace/name`` of a ClientQuota, as records and messages call it."""
+    return f"{namespace_of(obj)}/{name_of(obj)}"
+
+
+def uid_of(obj: Obj) -> str:
+    """The uid, "" if there is none."""
+    return str(metadata_of(obj).get("uid", ""))
+
+
+def generation_of(obj: Obj) -> int:
+    """The generation of the spec; 0 if the object does not say."""
+    generation = metadata_of(obj).get("generation", 0)
+    return generation if isinstance(generation, int) else 0
+
+
+def resource_version_of(obj: Obj) -> str:
+    """The resource version, "" if there is none."""
+    return str(metadata_of(obj).get("resourceVersion", ""))
+
+
+def created_of(obj: Obj) -> float:
+    """When the object was created, in seconds since the epoch; 0 if it does not say."""
+    return read_time(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
+
+
+def deletion_requested_at(obj: Obj) -> float | None:
+    """When its deletion was asked for, in seconds since the epoch; ``None`` = it was not."""
+    text = metadata_of(obj).get("deletionTimestamp")
+    return None if text is None else read_time(str(text)) or 0.0
+
+
+def is_terminating(obj: Obj) -> bool:
+    """Whether the object is on its way out; what it declared is no longer declared."""
+    return metadata_of(obj).get("deletionTimestamp") is not None
+
+
+def has_finalizer(obj: Obj) -> bool:
+    """Whether our finalizer stands on it."""
+    return FINALIZER in (metadata_of(obj).get("finalizers") or ())
+
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+MOST_FINALIZERS: Final = 32
+"""Of an object with more of them, all that is kept is whether ours is among them, and where."""
+
+FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
+"""Field of kept metadata: where our finalizer stands in the list. No object of an API server has it."""
+
+FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
+"""What :func:`few_finalizers` answers with."""
+
+
+def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of the finalizers: their author may write a hundred thousand of them."""
+    names = metadata.get("finalizers")
+    if not names:
+        return {}
+    if FINALIZER not in names:
+        return {"finalizers": names[:1]}
+    place = metadata.get(FINALIZER_PLACE)
+    if place is None and len(names) <= MOST_FINALIZERS:
+        return {"finalizers": names}
+    at = names.index(FINALIZER) if place is None else place
+    return {"finalizers": [FINALIZER], FINALIZER_PLACE: at}
+
+
+def finalizer_place(obj: Obj) -> int:
+    """Where our finalizer stood in the list when the object was read.
+
+    Raises:
+        ValueError: The object does not carry it.
+    """
+    metadata = metadata_of(obj)
+    place = metadata.get(FINALIZER_PLACE)
+    return int(metadata["finalizers"].index(FINALIZER) if place is None else place)
+
+
+def labels_of(obj: Obj) -> Mapping[str, str]:
+    """Its labels; guards may ask for some. A change of theirs is no new generation."""
+    labels = metadata_of(obj).get("labels")
+    return labels if isinstance(labels, Mapping) else _NO_LABELS
+
+
+def requested_at(obj: Obj) -> str | None:
+    """The value of the annotation that asks for a pass."""
+    annotations = metadata_of(obj).get("annotations")
+    requested = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
+    return requested if isinstance(requested, str) else None
+
+
+def cluster_name_of(obj: Obj) -> str:
+    """Name of the QuotaCluster that a ClientQuota refers to, "" if it does not say."""
+    reference = spec_of(obj).get("clusterRef")
+    cluster_name = reference.get("name") if isinstance(reference, Mapping) else None
+    return cluster_name if isinstance(cluster_name, str) else ""
+
+
+def operator_class_of(obj: Obj) -> str:
+    """Which operator serves a QuotaCluster; "" = the one without a class."""
+    operator_class = spec_of(obj).get("operatorClass", "")
+    return operator_class if isinstance(operator_class, str) else ""
+
+
+def time_text(seconds: float) -> str:
+    """A time for a status: RFC 3339 in whole seconds, as Kubernetes writes its own."""
+    return _time_text(int(seconds))
+
+
+@lru_cache(maxsize=4096)  # documents of one pass share their times
+def _time_text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=4096)
+def read_time(text: str) -> float | None:
+    """The inverse, in seconds since the epoch; ``None`` if the text is no time."""
+    return seconds_of(text)

@@ -1,0 +1,68 @@
+"""What an answer of the API server means: HTTP status and Status object to one of our errors. No I/O.
+
+Only sentences of the API server itself are passed on (a Status object); a proxy's page never is. Bodies that were sent
+are never quoted, so nothing of a Secret or a token can come back in an error.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.base import bounded_json
+from reconciler.errors import (
+    Forbidden,
+    Gone,
+    KubernetesConflict,
+    KubernetesError,
+    KubernetesUnavailable,
+    NotFound,
+)
+
+LONGEST_MESSAGE: Final = 2000
+LONGEST_WAIT: Final = 10.0
+"""Seconds; a server that asks for more is asked again after so long."""
+
+_KINDS: Final[Mapping[int, type[KubernetesError]]] = {
+    403: Forbidden,
+    404: NotFound,
+    409: KubernetesConflict,
+    410: Gone,
+    429: KubernetesUnavailable,
+}
+_HINTS: Final = {
+    401: "the token or certificate is not valid any more, or belongs to another cluster",
+    403: "kquota operator check lists the rights that are needed",
+}
+
+
+def refusal(action: str, status: int, body: bytes) -> KubernetesError:
+    """The error that an answer of 300 or more means.
+
+    Args:
+        action: The request in words, for example ``get secrets kafka/prod``.
+        status: HTTP status.
+        body: The answer's body, however it looks.
+    """
+    status_fields = _status_object(body)
+    words = " ".join(str(status_fields.get("message") or "").split())[:LONGEST_MESSAGE]
+    kind = _KINDS.get(status, KubernetesUnavailable if status >= 500 else KubernetesError)
+    return kind(
+        f"{action}: {words}" if words else f"{action}: the API server answered {status}",
+        status=status,
+        reason=str(status_fields.get("reason") or ""),
+        hint=_HINTS.get(status, ""),
+    )
+
+
+def _status_object(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = bounded_json.parse(body, most_bytes=bounded_json.ANSWER)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
+
+
+def wait_asked(header: str | None, otherwise: float) -> float:
+    """Seconds to wait before another try: ``Retry-After`` where it is a number, never more than the limit."""
+    text = (header or "").strip()
+    seconds = float(text) if text.isascii() and text.isdigit() else otherwise
+    return min(seconds, LONGEST_WAIT)

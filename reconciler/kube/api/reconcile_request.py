@@ -1,0 +1,106 @@
+"""Asking the operator for a pass over one resource, and waiting until it has handled the request. For people and pipelines.
+
+The request is an annotation with a value of its own; the operator writes that value back into the status when a pass
+that saw it has ended. No clock is compared with another.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, status_of
+from reconciler.kube.api.resource_paths import ApiResource
+from reconciler.ports import Clock
+
+LOOK_EVERY_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStatus:
+    """How a resource stands.
+
+    Attributes:
+        obj: The resource as last read.
+        handled: Whether the operator has handled the request.
+    """
+
+    obj: Obj
+    handled: bool
+
+    @property
+    def conditions(self) -> Sequence[Mapping[str, Any]]:
+        """Its conditions, as the operator wrote them."""
+        conditions = status_of(self.obj).get("conditions")
+        return (
+            [condition for condition in conditions if isinstance(condition, dict)]
+            if isinstance(conditions, list)
+            else []
+        )
+
+    def condition(self, kind: str) -> Mapping[str, Any]:
+        """One condition; empty if it was never written."""
+        return next(
+            (condition for condition in self.conditions if condition.get("type") == kind), {}
+        )
+
+    def has_true_condition(self, kind: str) -> bool:
+        """Whether a condition is ``True``."""
+        return self.condition(kind).get("status") == "True"
+
+
+async def request(
+    api: KubernetesApi, resource: ApiResource, namespace: str | None, name: str, *, clock: Clock
+) -> str:
+    """Ask for a pass; the value that the status will show once it was handled.
+
+    Raises:
+        NotFound: There is no such resource.
+        Forbidden: We may not patch it.
+    """
+    # The time is for people; the rest tells two requests of one second apart.
+    at = datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="milliseconds")
+    value = f"{at.replace('+00:00', 'Z')}-{secrets.token_hex(3)}"
+    patch = {"metadata": {"annotations": {REQUESTED_AT: value}}}
+    _ = await api.patch_merge(resource, namespace, name, patch)
+    return value
+
+
+async def wait(
+    api: KubernetesApi,
+    resource: ApiResource,
+    namespace: str | None,
+    name: str,
+    *,
+    value: str,
+    seconds: float,
+    clock: Clock,
+    looked: Callable[[Obj], None] = lambda _: None,
+) -> RequestStatus:
+    """Look until the request was handled, or the time is up.
+
+    Args:
+        api: The way to the API server.
+        resource: Of which kind.
+        namespace: Where it is.
+        name: Which.
+        value: From :func:`request`.
+        seconds: How long.
+        clock: Time.
+        looked: Told of every look.
+
+    Raises:
+        NotFound: It was deleted meanwhile.
+        KubernetesError: It cannot be read.
+    """
+    deadline = clock.monotonic() + seconds
+    while True:
+        obj = await api.get(resource, namespace, name)
+        looked(obj)
+        if status_of(obj).get("lastHandledReconcileAt") == value:
+            return RequestStatus(obj=obj, handled=True)
+        if clock.monotonic() >= deadline:
+            return RequestStatus(obj=obj, handled=False)
+        await clock.sleep(LOOK_EVERY_SECONDS)

@@ -1,0 +1,342 @@
+"""Connected clients, one per QuotaCluster: made when first asked for, made anew when credentials change, closed at the end.
+
+Credentials are looked at on every call, so a rotated Secret is in use from the next pass on, without a restart. New
+ones are tried before the old session goes: what the broker refuses is remembered by its version and not tried again
+for a while, because somebody may be counting. A Secret that no longer names the QuotaCluster ends the session at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from reconciler.client import ClientConfig, ClientEvents, QuotaClient
+from reconciler.errors import (
+    AuthenticationError,
+    ClientError,
+    ConfigError,
+    CredentialsError,
+    KquotaError,
+    NotFound,
+    TlsError,
+)
+from reconciler.kube.api.http_exchange import RequestTimeouts
+from reconciler.kube.api.resource_paths import SECRETS, ApiResource
+from reconciler.kube.configuration.credentials import (
+    NONE,
+    NOT_FOUND,
+    Credentials,
+    SecretWithdrawn,
+    client_config,
+    granted_credentials,
+)
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.ports import Clock
+
+REFUSED_AGAIN_SECONDS: Final = 600.0
+"""So long what a broker refused is not tried again, unless it changes."""
+
+TRIAL_SECONDS: Final = 20.0
+"""For trying new credentials; the pass goes on with the old ones if the brokers do not answer in time."""
+
+RETIRED_SECONDS: Final = 90.0
+"""A replaced client lives on so long: the webhook or a late answer may still be using it."""
+
+_log = logging.getLogger("reconciler.kube")
+
+
+class SecretApi(Protocol):
+    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+
+    async def get(
+        self,
+        resource: ApiResource,
+        namespace: str | None,
+        name: str,
+        *,
+        patience: RequestTimeouts | None = None,
+    ) -> Mapping[str, Any]:
+        """One object."""
+        ...
+
+
+class RequestCounter(Protocol):
+    """What is needed of ``metrics.Metrics``."""
+
+    def kafka(self, cluster: str, api: str, seconds: float) -> None:
+        """A request to a broker was answered after so long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretState:
+    """The credentials of one cluster, as its status tells them.
+
+    Attributes:
+        version: Resource version of the Secret that the session was built with; "" = there is no Secret.
+        rotated_at: When it was taken into use, seconds since the epoch.
+        rejected_version: Version that cannot be used; "" = none. The old session stays.
+        problem: Why it cannot; ``None`` = all is well.
+    """
+
+    version: str = ""
+    rotated_at: float = 0.0
+    rejected_version: str = ""
+    problem: KquotaError | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _ClientSession:
+    """A client, and what it was made from."""
+
+    client: QuotaClient
+    config: ClientConfig
+    properties: Mapping[str, str] = field(repr=False)
+    state: SecretState
+    rejected_at: float = 0.0
+    refused_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _RetiredClient:
+    """A client that was replaced, of which QuotaCluster, and when (monotonic seconds)."""
+
+    name: str
+    client: QuotaClient
+    at: float
+
+
+class SessionKeeper:
+    """Implements ``cluster_work.Sessions``. Use it as a context, or close it.
+
+    Args:
+        api: For reading Secrets.
+        settings: Where Secrets are, and whether references are allowed.
+        clock: Time.
+        metrics: Told of each request to a broker; ``None`` = nobody is.
+    """
+
+    def __init__(
+        self,
+        api: SecretApi,
+        *,
+        settings: OperatorSettings,
+        clock: Clock,
+        metrics: RequestCounter | None = None,
+    ) -> None:
+        self._api = api
+        self._settings = settings
+        self._clock = clock
+        self._metrics = metrics
+        self._sessions: dict[str, _ClientSession] = {}
+        self._retired: list[_RetiredClient] = []
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every client."""
+        clients = [session.client for session in self._sessions.values()]
+        clients += [retired.client for retired in self._retired]
+        self._sessions, self._retired = {}, []
+        _ = await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
+
+    async def forget(self, name: str) -> None:
+        """Close the client of a QuotaCluster that is gone."""
+        _ = self._locks.pop(name, None)
+        await self._end(name)
+
+    def state(self, name: str) -> SecretState:
+        """The credentials of a cluster; nothing in particular before its first session."""
+        session = self._sessions.get(name)
+        return SecretState() if session is None else session.state
+
+    def current(self, name: str) -> QuotaClient | None:
+        """The client that a cluster has now, without looking at its credentials; for the webhook."""
+        session = self._sessions.get(name)
+        return None if session is None else session.client
+
+    async def for_(self, cluster: QuotaCluster) -> QuotaClient:
+        """A client with the newest credentials that work.
+
+        Raises:
+            SecretWithdrawn: The Secret does not name the QuotaCluster, or no longer; an open session is closed.
+            CredentialsError: There is no session, and the Secret or one of its keys is missing or unusable.
+            ConfigError: A property of the QuotaCluster is unusable.
+            AuthenticationError: The broker refused these credentials lately, and there are no others.
+            KubernetesError: There is no session, and the Secret cannot be read.
+        """
+        async with self._locks.setdefault(cluster.name, asyncio.Lock()):
+            await self._close_retired()
+            session = self._sessions.get(cluster.name)
+            if session is not None and session.properties != cluster.properties:
+                # Another cluster, perhaps: the old session must not stand in for it.
+                self._retire(cluster.name)
+                session = None
+            if session is None:
+                return await self._first(cluster)
+            try:
+                credentials = await self._credentials(cluster)
+                if credentials.version != session.state.version:
+                    session = await self._rotated(cluster, session, credentials)
+                elif session.state.problem is not None:
+                    session.state = replace(session.state, problem=None, rejected_version="")
+            except SecretWithdrawn:
+                await self._end(cluster.name)
+                raise
+            except KquotaError as error:
+                # Missing for a moment, or for good: either way the session works, and the status says what does not.
+                if not error.retriable:
+                    session.state = replace(session.state, problem=error)
+            return self._unless_refused(cluster, session)
+
+    # ---- making -----------------------------------------------------------------------------
+
+    async def _first(self, cluster: QuotaCluster) -> QuotaClient:
+        credentials = await self._credentials(cluster)
+        config = self._config(cluster, credentials)
+        self._sessions[cluster.name] = _ClientSession(
+            client=self._client(cluster, config),
+            config=config,
+            properties=cluster.properties,
+            state=SecretState(version=credentials.version, rotated_at=self._clock.now()),
+        )
+        return self._sessions[cluster.name].client
+
+    async def _rotated(
+        self, cluster: QuotaCluster, session: _ClientSession, credentials: Credentials
+    ) -> _ClientSession:
+        """The session with these credentials, or the old one that keeps in mind why not."""
+        now = self._clock.monotonic()
+        rejected = session.state.rejected_version == credentials.version
+        if rejected and now - session.rejected_at < REFUSED_AGAIN_SECONDS:
+            return session
+        try:
+            config = self._config(cluster, credentials)
+            if replace(config, warnings=()) == replace(session.config, warnings=()):
+                # Labels, or a key that we do not use.
+                session.state = replace(
+                    session.state,
+                    version=credentials.version,
+                    rejected_version="",
+                    problem=None,
+                )
+                return session
+            client = await self._tried(cluster, config)
+        except (CredentialsError, ConfigError, AuthenticationError, TlsError) as error:
+            _log.warning("%s: new credentials cannot be used: %s", cluster.name, error)
+            session.rejected_at = now
+            session.state = replace(
+                session.state, rejected_version=credentials.version, problem=error
+            )
+            return session
+        except ClientError as error:
+            # Nobody answered, so nothing is known of the credentials; the next pass tries again.
+            _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
+            return session
+        self._retire(cluster.name)
+        new_session = _ClientSession(
+            client=client,
+            config=config,
+            properties=cluster.properties,
+            state=SecretState(version=credentials.version, rotated_at=self._clock.now()),
+        )
+        self._sessions[cluster.name] = new_session
+        _log.info("%s: new credentials are in use", cluster.name)
+        return new_session
+
+    async def _tried(self, cluster: QuotaCluster, config: ClientConfig) -> QuotaClient:
+        """A client that got an answer with this configuration."""
+        client = self._client(cluster, config)
+        try:
+            _ = await client.cluster(timeout=TRIAL_SECONDS)
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
+        """The client, unless its login was refused for good; after a while another one tries the same again.
+
+        Raises:
+            AuthenticationError: It was refused lately.
+        """
+        refusal = session.client.login_error
+        if refusal is None:
+            session.refused_at = None
+            return session.client
+        now = self._clock.monotonic()
+        if session.refused_at is None:
+            session.refused_at = now
+        if now - session.refused_at < REFUSED_AGAIN_SECONDS:
+            raise refusal
+        self._retired.append(_RetiredClient(cluster.name, session.client, now))
+        session.client = self._client(cluster, session.config)
+        session.refused_at = None
+        return session.client
+
+    def _config(self, cluster: QuotaCluster, credentials: Credentials) -> ClientConfig:
+        config = client_config(
+            cluster, credentials, allow_references=self._settings.allow_references
+        )
+        for warning in config.warnings:
+            _log.warning("%s: %s", cluster.name, warning)
+        return config
+
+    def _client(self, cluster: QuotaCluster, config: ClientConfig) -> QuotaClient:
+        metrics = self._metrics
+        if metrics is None:
+            return QuotaClient(config, clock=self._clock)
+        events = ClientEvents(
+            response=lambda response: metrics.kafka(cluster.name, response.api, response.seconds)
+        )
+        return QuotaClient(config, events=events, clock=self._clock)
+
+    async def _credentials(self, cluster: QuotaCluster) -> Credentials:
+        if cluster.secret_name is None:
+            return NONE
+        namespace = self._settings.operator_namespace
+        try:
+            secret = await self._api.get(SECRETS, namespace, cluster.secret_name)
+        except NotFound:
+            raise CredentialsError(
+                f"there is no Secret {namespace}/{cluster.secret_name}",
+                reason=NOT_FOUND,
+                hint="create it in the operator's own namespace; Secrets elsewhere are not read",
+            ) from None
+        return granted_credentials(secret, cluster.name)
+
+    # ---- closing ----------------------------------------------------------------------------
+
+    async def _end(self, name: str) -> None:
+        """Close the clients of a cluster now, those that were replaced as well."""
+        session = self._sessions.pop(name, None)
+        clients = [] if session is None else [session.client]
+        clients += [retired.client for retired in self._retired if retired.name == name]
+        self._retired = [retired for retired in self._retired if retired.name != name]
+        for client in clients:
+            await client.close()
+
+    def _retire(self, name: str) -> None:
+        session = self._sessions.pop(name, None)
+        if session is not None:
+            self._retired.append(_RetiredClient(name, session.client, self._clock.monotonic()))
+
+    async def _close_retired(self) -> None:
+        now = self._clock.monotonic()
+        old = [retired.client for retired in self._retired if now - retired.at >= RETIRED_SECONDS]
+        self._retired = [retired for retired in self._retired if now - retired.at < RETIRED_SECONDS]
+        for client in old:
+            await client.close()

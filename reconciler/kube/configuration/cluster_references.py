@@ -1,0 +1,82 @@
+"""What a QuotaCluster may not hold as a custom resource: faults, and ways to files, environment and secrets of the operator.
+
+Whoever may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
+token URLs are refused unless the operator was told to allow them. Secrets come by secretRef alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.client.configuration.keys import KEYS, ValueKind
+from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of, spec_of
+from reconciler.manifest import explanation, schema_check
+from reconciler.manifest.schema_names import CLUSTER
+from reconciler.manifest.syntax import nodes
+
+REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
+"""What the client would resolve, KIP-421 and KIP-297."""
+
+
+def schema_problems(obj: Obj) -> tuple[str, ...]:
+    """What is wrong with a QuotaCluster by schema and static rules."""
+    bare = {
+        "apiVersion": API_VERSION,
+        "kind": CLUSTER,
+        "metadata": {"name": name_of(obj)},
+        "spec": dict(spec_of(obj)),
+    }
+    root = nodes.from_json(bare)
+    if schema_check.accepted(CLUSTER, nodes.to_json(root)):
+        return ()
+    problems = explanation.problems(CLUSTER, root, "")
+    return tuple(problem.message for problem in problems) or ("it does not fit the schema",)
+
+
+def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+    """Ways out of a QuotaCluster that are refused, by field; values are never repeated.
+
+    Args:
+        obj: The resource.
+        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+    """
+    spec = spec_of(obj)
+    faults: list[str] = []
+    if "propertiesFile" in spec:
+        faults.append(
+            "spec.propertiesFile: a file is for project files; use properties and secretRef"
+        )
+    if not allow_references and REFERENCE.search(str(spec.get("bootstrapServers", ""))):
+        faults.append(f"spec.bootstrapServers: {_NO_REFERENCE}")
+    properties = spec.get("properties")
+    if isinstance(properties, Mapping):
+        faults.extend(_property_faults(properties, allow_references=allow_references))
+    return tuple(faults)
+
+
+def _property_faults(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:
+    for name, value in sorted(properties.items()):
+        text, rule = str(value), KEYS.get(name)
+        reason = ""
+        refers = REFERENCE.search(text) is not None
+        if not allow_references:
+            reason = _way_out(name if rule is None else rule.name, text)
+        if not reason and rule is not None and rule.kind is ValueKind.HIDDEN and not refers:
+            # A proxy is a secret only where its URL carries a password.
+            reason = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
+        if reason:
+            yield f"spec.properties[{name!r}]: {reason}"
+
+
+def _way_out(name: str, text: str) -> str:
+    if REFERENCE.search(text):
+        return _NO_REFERENCE
+    if name.endswith(".location"):
+        return "file paths are refused in a custom resource; put the PEM text into the Secret of secretRef"
+    if name.endswith(".endpoint.url"):
+        return "URLs of token endpoints are refused in a custom resource unless the operator allows them"
+    return ""
+
+
+_NO_REFERENCE: Final = "references such as ${env:...} and ${file:...} are refused in a custom resource; secrets come by secretRef"
+_NO_SECRET: Final = "a secret belongs into the Secret that spec.secretRef names"  # noqa: S105 - a sentence

@@ -1,0 +1,258 @@
+"""A QuotaCluster and its Secret to the configuration of a client. Values in, values out; nothing is asked or kept.
+
+Keys of the Secret, and what they mean:
+
+- the name of a client property (Java's or librdkafka's), its value as text; PEM texts too;
+- ``client.properties``: a whole Java properties text; a key of its own beats it;
+- the names that cert-manager, ``kubernetes.io/basic-auth`` and Strimzi's user Secrets have: ``ca.crt``, ``tls.crt`` and
+  ``tls.key`` (or ``user.crt`` and ``user.key``), ``username`` and ``password``. A property that says the same beats them.
+
+One line feed at the end of a value is dropped: files end with one, passwords do not. The Secret beats the properties
+of the QuotaCluster.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.base import properties
+from reconciler.base.secret import Secret, scrubbed
+from reconciler.client import ANYTHING, NOTHING, ClientConfig
+from reconciler.client.configuration.keys import KEYS
+from reconciler.errors import ConfigError, CredentialsError
+from reconciler.kube.api.custom_resources import GROUP
+from reconciler.manifest.project.cluster import QuotaCluster
+
+NOT_FOUND: Final = "SecretNotFound"
+KEY_MISSING: Final = "SecretKeyMissing"
+INVALID: Final = "SecretInvalid"
+
+WHOLE_FILE: Final = "client.properties"
+CONVENIENT: Final[Mapping[str, str]] = {
+    "ca.crt": "ssl.truststore.certificates",
+    "tls.crt": "ssl.keystore.certificate.chain",
+    "user.crt": "ssl.keystore.certificate.chain",
+    "tls.key": "ssl.keystore.key",
+    "user.key": "ssl.keystore.key",
+    "username": "sasl.username",
+    "password": "sasl.password",
+}
+"""Keys that other tools write, to the property that they mean."""
+
+GRANTED_TO: Final = f"{GROUP}/quota-cluster"
+"""Annotation of a Secret: the QuotaClusters that may use it, separated by commas."""
+
+_UNUSED: Final = frozenset({"ca.p12", "ca.password", "user.p12", "user.password", "ca.key"})
+"""What Strimzi writes beside: the same in a format that is not needed here."""
+
+_SHORTEST: Final = 4
+"""Texts shorter than this are no secrets worth blanking out half a sentence for."""
+
+_QUOTED: Final = re.compile(r"""(['"]).*\1""", re.DOTALL)
+"""From the first quote to the last: a quoted value may hold quotes, and its escapes hide it from a comparison."""
+
+_MEANT_BY: Final = {
+    prop: tuple(key for key, kafka_name in CONVENIENT.items() if kafka_name == prop)
+    for prop in CONVENIENT.values()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The texts of a Secret.
+
+    Attributes:
+        name: ``namespace/name``, for messages.
+        version: Its resource version; "" = there is no Secret, and none is asked for.
+        texts: Client properties; hidden.
+    """
+
+    name: str = ""
+    version: str = ""
+    texts: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+
+
+NONE: Final = Credentials()
+"""Of a cluster that asks for no Secret."""
+
+
+class SecretWithdrawn(CredentialsError):
+    """A Secret does not name the QuotaCluster in its annotation, so its credentials may not be used, nor a session with them."""
+
+
+def credentials_of(obj: Mapping[str, Any]) -> Credentials:
+    """The client properties in a Secret as the API server gives it.
+
+    Raises:
+        CredentialsError: A value is no text, or not the base64 that Kubernetes promises; keys are named.
+    """
+    metadata = obj.get("metadata") or {}
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    texts_by_key: dict[str, str] = {}
+    for key, value in sorted((obj.get("data") or {}).items()):
+        if key not in _UNUSED:
+            texts_by_key[key] = _text(name, key, value)
+    texts = _of_file(name, texts_by_key.pop(WHOLE_FILE, "")) | {
+        key: text for key, text in texts_by_key.items() if key not in CONVENIENT
+    }
+    given_names = {KEYS[key].name for key in texts if key in KEYS}
+    for key, prop in CONVENIENT.items():
+        said_otherwise = prop in given_names or (
+            prop.startswith("sasl.") and "sasl.jaas.config" in given_names
+        )
+        if key in texts_by_key and not said_otherwise:
+            _ = texts.setdefault(prop, texts_by_key[key])
+    return Credentials(
+        name=name,
+        version=str(metadata.get("resourceVersion", "")),
+        texts={key: Secret(text) for key, text in texts.items()},
+    )
+
+
+def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
+    """The same, if the Secret names the QuotaCluster in its annotation.
+
+    Who writes a QuotaCluster chooses the Secret and the broker, so only the Secret can say who may have it.
+
+    Raises:
+        SecretWithdrawn: It does not.
+        CredentialsError: A value cannot be used.
+    """
+    metadata = obj.get("metadata") or {}
+    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+    annotations = metadata.get("annotations")
+    text = annotations.get(GRANTED_TO, "") if isinstance(annotations, Mapping) else ""
+    names = [name.strip() for name in str(text).split(",") if name.strip()]
+    if cluster not in names:
+        value = ",".join([*names, cluster])
+        raise SecretWithdrawn(
+            f"Secret {namespace}/{name} is not given to QuotaCluster {cluster}: its annotation {GRANTED_TO} does not name it;"
+            f" run kubectl --namespace {namespace} annotate --overwrite secret {name} {GRANTED_TO}={value}",
+            reason=INVALID,
+            hint="whoever may change the Secret decides which QuotaClusters use it",
+        )
+    return credentials_of(obj)
+
+
+def _text(name: str, key: str, value: object) -> str:
+    try:
+        text = base64.b64decode(str(value), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise CredentialsError(
+            f"Secret {name}: the value of {key} is no text",
+            reason=INVALID,
+            keys=(key,),
+            hint="key stores are binary: put PEM texts in ca.crt, tls.crt and tls.key instead",
+        ) from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _of_file(name: str, text: str) -> dict[str, str]:
+    try:
+        return {pair.key: pair.value for pair in properties.parse(text, location=WHOLE_FILE)}
+    except ConfigError as error:
+        raise CredentialsError(
+            f"Secret {name}: {error.message}", reason=INVALID, keys=(WHOLE_FILE,), hint=error.hint
+        ) from None
+
+
+_CALL: Final = "default.api.timeout.ms"
+_REQUEST: Final = "request.timeout.ms"
+
+CALL_MILLISECONDS: Final = "20000"
+"""How long a call may take where nobody says otherwise: a loop that tries again has no reason to wait a minute as
+tools do, while documents still say that all is well. Alterations have deadlines of their own."""
+
+
+def client_config(
+    cluster: QuotaCluster, credentials: Credentials, *, allow_references: bool
+) -> ClientConfig:
+    """How to reach a cluster and who we are there.
+
+    Args:
+        cluster: As configured; its own ways out were looked at before (``references``).
+        credentials: :data:`NONE` where none are asked for.
+        allow_references: Whether file paths and ``${file:...}`` may be followed, on the operator's own disk.
+
+    Raises:
+        CredentialsError: A key of the Secret is missing or cannot be used. No value is quoted.
+        ConfigError: A property of the QuotaCluster cannot be used.
+    """
+    if not allow_references:
+        _refuse_paths(credentials)
+    merged: dict[str, object] = {
+        key: value
+        for key, value in cluster.properties.items()
+        if _canonical(key) not in {_canonical(key) for key in credentials.texts}
+    }
+    merged |= dict(credentials.texts)
+    if not {_canonical(key) for key in merged} & {_CALL, _REQUEST}:
+        merged[_CALL] = CALL_MILLISECONDS
+    try:
+        config = ClientConfig.from_mapping(
+            merged, allowed=ANYTHING if allow_references else NOTHING
+        )
+    except ConfigError as error:
+        raise _judged(error, cluster, credentials) from None
+    if not allow_references:
+        _refuse_readable_secrets(config)
+    return config
+
+
+def _refuse_readable_secrets(config: ClientConfig) -> None:
+    """Passwords and tokens go to brokers whose certificate and name are checked, or not at all.
+
+    Raises:
+        ConfigError: The mechanism sends them as they are, and the connection is not verified TLS.
+    """
+    mechanism = "" if config.sasl is None else config.sasl.mechanism
+    if mechanism not in {"PLAIN", "OAUTHBEARER"}:
+        return
+    verified = config.tls is not None and config.tls.verify and config.tls.check_name
+    if not verified:
+        raise ConfigError(
+            f"sasl.mechanism={mechanism} sends the secret itself, so it needs security.protocol=SASL_SSL with verification of"
+            " the certificate and of the host name",
+            key="security.protocol"
+            if config.tls is None
+            else "ssl.endpoint.identification.algorithm",
+            hint="use TLS, or SCRAM-SHA-512, which never sends the password",
+        )
+
+
+def _canonical(key: str) -> str:
+    return KEYS[key].name if key in KEYS else key
+
+
+def _refuse_paths(credentials: Credentials) -> None:
+    for key in credentials.texts:
+        if _canonical(key).endswith(".location"):
+            raise CredentialsError(
+                f"Secret {credentials.name}: {key} names a file, which is refused",
+                reason=INVALID,
+                keys=(key,),
+                hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key",
+            )
+
+
+def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:
+    """Whose fault it is: a key that nobody gave, one of the Secret, or one of the QuotaCluster."""
+    concerned, hint = _canonical(error.key), error.hint
+    if not credentials.version:
+        return error
+    # Settings that are no secrets are quoted when they are wrong; somebody may have mixed up two keys.
+    long = [secret for secret in credentials.texts.values() if len(secret.reveal()) >= _SHORTEST]
+    message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
+    if concerned in {_canonical(key) for key in credentials.texts}:
+        reason = INVALID
+    elif not concerned or concerned in {_canonical(key) for key in cluster.properties}:
+        return ConfigError(message, key=error.key, location=error.where, hint=hint)
+    else:
+        reason = KEY_MISSING
+    keys = (concerned, *_MEANT_BY.get(concerned, ()))
+    return CredentialsError(
+        f"Secret {credentials.name}: {message}", reason=reason, keys=keys, hint=hint
+    )

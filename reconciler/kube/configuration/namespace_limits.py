@@ -1,0 +1,197 @@
+"""How much of one namespace the operator serves: its oldest documents, up to a number and a size.
+
+A namespace is somebody's own to fill, and the operator holds the documents of all namespaces in memory. What is beyond
+the limit is kept as an excerpt that says so: it asks for nothing, so it conflicts with nobody, and what it applied before
+stays. Pure.
+"""
+
+import bisect
+import json
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from reconciler.kube.api.custom_resources import (
+    API_VERSION,
+    FINALIZER_PLACE,
+    GROUP,
+    Obj,
+    cluster_name_of,
+    created_of,
+    document_of,
+    metadata_of,
+    name_of,
+    spec_of,
+    status_of,
+)
+from reconciler.manifest.schema_names import QUOTA
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceLimits:
+    """What is served of one namespace at most.
+
+    Attributes:
+        documents: Number of ClientQuotas.
+        size: Bytes of their specs and labels: see :func:`size_of`.
+
+    Raises:
+        ValueError: One of them is below 1.
+    """
+
+    documents: int = 10_000
+    size: int = 16 * MIB
+
+    def __post_init__(self) -> None:
+        if self.documents < 1 or self.size < 1:
+            raise ValueError("the limits of a namespace are at least 1")
+
+    @property
+    def sentence(self) -> str:
+        """What a document beyond the limit says. It holds no count, so that one more document changes no other status."""
+        return (
+            f"its namespace has more than the operator serves: the oldest {self.documents} ClientQuotas,"
+            f" {self.size / MIB:g} MiB in all; delete some, or ask whoever runs the operator for more"
+        )
+
+
+_Place: TypeAlias = tuple[float, str, int]
+"""When a document was created, its name, its size: the order in which documents are served."""
+
+
+class NamespaceUse:
+    """The documents of one namespace, oldest first: those that are served, and those beyond the limit.
+
+    A document is served if it and all older ones are within both limits; of two that were created in the same second
+    the name decides. Taking note of one costs two searches, however many there are.
+    """
+
+    def __init__(self, limits: NamespaceLimits) -> None:
+        self._limits = limits
+        self._places: dict[str, _Place] = {}
+        self._served: list[_Place] = []
+        self._excess: list[_Place] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def serves(self, document: str) -> bool:
+        """Whether a document is within the limit."""
+        place = self._places[document]
+        return not self._excess or place < self._excess[0]
+
+    def put(self, document: str, *, created: float, size: int) -> frozenset[str]:
+        """A document as it is now; the others that are beyond the limit by this, or not any more."""
+        place = created, document, size
+        if self._places.get(document) == place:
+            return frozenset()
+        if document in self._places:
+            self._take(document)
+        self._places[document] = place
+        if self._excess and place > self._excess[0]:
+            bisect.insort(self._excess, place)
+        else:
+            bisect.insort(self._served, place)
+            self._size += size
+        return self._balanced() - {document}
+
+    def remove(self, document: str) -> frozenset[str]:
+        """A document is gone; those that are within the limit by this."""
+        if document not in self._places:
+            return frozenset()
+        self._take(document)
+        return self._balanced()
+
+    def _take(self, document: str) -> None:
+        place = self._places.pop(document)
+        served = not self._excess or place < self._excess[0]
+        places = self._served if served else self._excess
+        del places[bisect.bisect_left(places, place)]
+        if served:
+            self._size -= place[2]
+
+    def _balanced(self) -> frozenset[str]:
+        moved_documents: set[str] = set()
+        while self._served and not self._fits(0, 0):
+            place = self._served.pop()
+            self._size -= place[2]
+            self._excess.insert(0, place)
+            moved_documents ^= {place[1]}
+        while self._excess and self._fits(1, self._excess[0][2]):
+            place = self._excess.pop(0)
+            self._served.append(place)
+            self._size += place[2]
+            moved_documents ^= {place[1]}
+        return frozenset(moved_documents)
+
+    def _fits(self, documents: int, size: int) -> bool:
+        return (
+            len(self._served) + documents <= self._limits.documents
+            and self._size + size <= self._limits.size
+        )
+
+
+# ---- objects ---------------------------------------------------------------------------------
+
+EXCESS: Final = f"{GROUP}/excess"
+"""Field of an excerpt, beside ``spec``: why it is one. No object of an API server has it."""
+
+_METADATA: Final = (
+    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers",
+    FINALIZER_PLACE,
+)  # fmt: skip
+
+_OF_RECORDS: Final = ("entity", "deletionPolicy", "suspend")
+
+
+USUAL_LABELS: Final = 32
+"""Labels of a document that count by their text alone."""
+
+LABEL_SIZE: Final = 160
+"""Bytes that each further one counts besides: what an empty label takes in memory."""
+
+
+def size_of(obj: Obj) -> int:
+    """Bytes that a document counts for: what its author wrote and the cache keeps, as JSON.
+
+    A label of nine bytes takes 150 in memory. So that a bound on bytes is one on memory, each label beyond a usual
+    number counts :data:`LABEL_SIZE` more.
+    """
+    metadata = metadata_of(obj)
+    labels = metadata.get("labels")
+    text = json.dumps([spec_of(obj), labels, metadata.get("finalizers")], separators=(",", ":"))
+    further = max(0, len(labels or ()) - USUAL_LABELS)
+    return len(text) + len(name_of(obj)) + further * LABEL_SIZE
+
+
+def place_of(obj: Obj) -> tuple[str, float, int]:
+    """Name, time of creation and size of a document."""
+    return document_of(obj), created_of(obj), size_of(obj)
+
+
+def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
+    """What is kept of a document beyond the limit: who it is, and what the operator itself wrote.
+
+    Where its status has records, what they belong to and what is to become of them stays as well.
+    """
+    metadata = metadata_of(obj)
+    status = status_of(obj)
+    spec: dict[str, Any] = {"clusterRef": {"name": cluster_name_of(obj)}}
+    if status.get("keys"):
+        current_spec = spec_of(obj)
+        spec |= {name: current_spec[name] for name in _OF_RECORDS if name in current_spec}
+    return {
+        "apiVersion": obj.get("apiVersion", API_VERSION),
+        "kind": obj.get("kind", QUOTA),
+        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "spec": spec,
+        **({"status": status} if status else {}),
+        EXCESS: limits.sentence,
+    }
+
+
+def excess_of(obj: Obj) -> str:
+    """Why a document is beyond the limit, "" if it is not."""
+    return str(obj.get(EXCESS, ""))

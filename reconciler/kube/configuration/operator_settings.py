@@ -1,0 +1,62 @@
+"""What an operator is started with: one frozen value, from the command line. No behaviour."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.errors import UsageError
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSettings:
+    """How one operator process runs. Times are seconds.
+
+    Attributes:
+        identity: Who we are, for the Lease, events and the audit log; the pod's name.
+        operator_namespace: Where the Lease, the records and the Secrets are.
+        namespaces: Where ClientQuotas are watched; empty = everywhere.
+        operator_class: Only QuotaClusters of this class are served; "" = those without one.
+        quota_clusters: File with QuotaClusters, for installs without rights outside their namespaces; ``None`` = custom resources.
+        leader_elect: Whether a Lease decides who acts.
+        lease_name: Its name.
+        metrics_address: ``HOST:PORT`` of probes and metrics.
+        metrics_entity_labels: Whether metrics may name entities.
+        webhook_address: ``HOST:PORT`` of the admission webhook; ``None`` = there is none.
+        webhook_cert: Its PEM chain; given exactly with an address.
+        webhook_key: Its PEM key; given exactly with an address.
+        webhook_client_ca: PEM authorities of those who may call the webhook; ``None`` = anyone who reaches it.
+        allow_references: Whether custom resources may refer to files, variables and token endpoints.
+        deletion_timeout: How long the deletion of a document waits for Kafka before its quota is left behind.
+        namespace_limits: How much of one namespace is served.
+        kubeconfig: ``None`` = as kubectl looks for one, or the pod's service account.
+    """
+
+    identity: str
+    operator_namespace: str
+    namespaces: tuple[str, ...] = ()
+    operator_class: str = ""
+    quota_clusters: Path | None = None
+    leader_elect: bool = True
+    lease_name: str = "kquota-operator"
+    metrics_address: str = ":8080"
+    metrics_entity_labels: bool = False
+    webhook_address: str | None = None
+    webhook_cert: Path | None = None
+    webhook_key: Path | None = None
+    webhook_client_ca: Path | None = None
+    allow_references: bool = False
+    deletion_timeout: float = 600.0
+    namespace_limits: NamespaceLimits = field(default_factory=NamespaceLimits)
+    kubeconfig: Path | None = None
+
+    def __post_init__(self) -> None:
+        webhook_options = [self.webhook_address, self.webhook_cert, self.webhook_key]
+        if None in webhook_options and any(option is not None for option in webhook_options):
+            raise UsageError(
+                "--webhook-address, --webhook-cert and --webhook-key belong together",
+                hint="the API server calls webhooks over TLS only",
+            )
+        if self.webhook_client_ca is not None and self.webhook_address is None:
+            raise UsageError("--webhook-client-ca needs --webhook-address")
+        if not self.identity or not self.operator_namespace:
+            raise UsageError("an operator needs an identity and a namespace of its own")

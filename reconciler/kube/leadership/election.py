@@ -1,0 +1,415 @@
+"""One operator acts, the others stand by: a Lease, renewed in time or given up in time. No work is done here.
+
+The official client's elector (37) is not used: it trusts wall clocks, waits for a hung renewal without a limit, and
+never gives a lease back. The rules:
+
+- A held Lease is respected until it stood unchanged for its whole duration as *we* watched it; no clock of another
+  machine and no time in it is believed.
+- What we hold counts from before the last successful renewal was *sent*, and ends (``deadline``) well before anybody
+  else may take it (``duration``).
+- A holder is an identity plus a random word, so that two processes of one name never take each other for themselves.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol, TypeVar
+
+from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
+from reconciler.kube.api.client import Obj
+from reconciler.kube.api.http_exchange import RequestTimeouts
+from reconciler.kube.api.resource_paths import LEASES, ApiResource
+from reconciler.ports import Clock
+
+T = TypeVar("T")
+
+RELEASED_BY: Final = "kafka-quotas.io/released-by"
+"""Annotation of a Lease that was given back in order, by whom."""
+
+_RETRY_SECONDS: Final = 0.5
+_RELEASE_SECONDS: Final = 3.0
+_LONGEST_FOREIGN: Final = 300.0
+"""A duration in somebody else's Lease above this is taken for nonsense."""
+
+_log = logging.getLogger(__name__)
+
+
+class LeaseApi(Protocol):
+    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+
+    async def get(
+        self,
+        resource: ApiResource,
+        namespace: str | None,
+        name: str,
+        *,
+        patience: RequestTimeouts | None,
+    ) -> Obj:
+        """One object."""
+        ...
+
+    async def create(
+        self,
+        resource: ApiResource,
+        namespace: str | None,
+        body: Obj,
+        *,
+        patience: RequestTimeouts | None,
+    ) -> Obj:
+        """A new object."""
+        ...
+
+    async def replace(
+        self,
+        resource: ApiResource,
+        namespace: str | None,
+        name: str,
+        body: Obj,
+        *,
+        patience: RequestTimeouts | None,
+    ) -> Obj:
+        """An object, if nobody changed it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionSettings:
+    """Which Lease, by whom, and how fast. Seconds.
+
+    Attributes:
+        namespace: Where the Lease is.
+        name: Its name.
+        identity: Who we are, for people; need not be unique.
+        duration: How long others respect it after its last renewal.
+        renew: How often it is renewed, and looked at by those who stand by.
+        deadline: After so long without a renewal it counts as lost; the rest of ``duration`` is for ending.
+        fence: For how long after a takeover what the one before sent may still land.
+        stall: After so long without progress of the program's event loop the Lease is not renewed any more.
+    """
+
+    namespace: str
+    name: str
+    identity: str
+    duration: float = 15.0
+    renew: float = 2.0
+    deadline: float = 10.0
+    fence: float = 90.0
+    stall: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.renew < self.deadline < self.duration:
+            raise ValueError("renew < deadline < duration is needed, in seconds above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ObservedLease:
+    """A Lease as it was found, and since when it is as it is."""
+
+    lease: Obj
+    since: float
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.lease.get("spec") or {}
+
+    @property
+    def holder(self) -> str:
+        return str(self.spec.get("holderIdentity") or "")
+
+    @property
+    def mark(self) -> tuple[object, ...]:
+        return (self.holder, self.spec.get("renewTime"), self.spec.get("leaseTransitions"))
+
+
+def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
+    """Nobody counts."""
+
+
+def _nothing() -> str:
+    """Nothing is in the way."""
+    return ""
+
+
+class Leader:
+    """A candidate, then perhaps the leader, once. Made inside a running loop.
+
+    Attributes:
+        elected: Set when we lead; never cleared.
+        leadership_lost: Set when we led and must end at once; never cleared.
+    """
+
+    def __init__(
+        self,
+        api: LeaseApi,
+        election: ElectionSettings,
+        *,
+        clock: Clock,
+        on_change: Callable[[bool], None] = _ignore_change,
+        hindrance: Callable[[], str] = _nothing,
+    ) -> None:
+        self.elected = asyncio.Event()
+        self.leadership_lost = asyncio.Event()
+        self._api = api
+        self._election = election
+        self._clock = clock
+        self._on_change = on_change
+        self._hindrance = (
+            hindrance  # Why the Lease must not be taken or renewed now, "" if it may be.
+        )
+        self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
+        self._observed: _ObservedLease | None = None
+        self._certain_until: float | None = None
+        self._fenced_until = 0.0
+        self._from_another = False
+
+    @property
+    def leading(self) -> bool:
+        """Whether we lead for certain, right now; also true to its word where the loop was late."""
+        return self._certain_until is not None and self._clock.monotonic() < self._certain_until
+
+    @property
+    def certain_until(self) -> float | None:
+        """Until when (monotonic seconds) we lead if nothing is renewed; ``None`` = we do not lead."""
+        return self._certain_until
+
+    @property
+    def fenced_until(self) -> float:
+        """Until when (monotonic seconds) a write of the one before may still land; 0 = no such thing."""
+        return self._fenced_until
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a write of the one before may still land."""
+        return self._clock.monotonic() < self._fenced_until
+
+    @property
+    def holder(self) -> str:
+        """Who has the Lease, as last seen; "" = nobody, or not known."""
+        return "" if self._observed is None else self._observed.holder
+
+    async def run(self, resign: asyncio.Event) -> None:
+        """Stand by, lead, and give the Lease back when ``resign`` is set. Cancelled, it gives nothing back.
+
+        Args:
+            resign: Set it when our work has ended, not before: from then on another one acts.
+
+        Raises:
+            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
+        """
+        if not await self._campaign(resign):
+            return
+        _log.info("leading as %s", self._me)
+        self._on_change(True)  # noqa: FBT003 - a callback's only argument
+        self.elected.set()
+        try:
+            await self._hold(resign)
+            await self._release()
+            self._certain_until = None
+        except LeaseLost as error:
+            _log.error("%s", error)
+            # Not None: the watchdog goes on counting until the process has ended.
+            self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
+            self.leadership_lost.set()
+            raise
+        finally:
+            self._on_change(False)  # noqa: FBT003 - a callback's only argument
+
+    # ---- standing by ------------------------------------------------------------------------
+
+    async def _campaign(self, resign: asyncio.Event) -> bool:
+        """Until we have the Lease: True; or shall not have it any more: False."""
+        while not resign.is_set():
+            began = self._clock.monotonic()
+            try:
+                if not self._hindrance() and await self._within(
+                    self._election.deadline / 2, self._attempt
+                ):
+                    self._certain_until = began + self._election.deadline
+                    return True
+            except KquotaError as error:
+                _log.warning("standing by, and the Lease cannot be asked for: %s", error)
+            await self._pause(self._election.renew, resign)
+        return False
+
+    async def _attempt(self) -> bool:
+        """Look at the Lease, and take it if it is free."""
+        try:
+            lease = await self._api.get(LEASES, *self._place, patience=_ONCE)
+        except NotFound:
+            with contextlib.suppress(KubernetesConflict):
+                await self._create()
+                return True
+            return False
+        observed = self._note(lease)
+        if observed.holder and observed.holder != self._me and not self._ran_out(observed):
+            return False
+        if observed.holder != self._me:
+            self._from_another = not self._given_back_by_us(observed)
+        # Else it is ours without our knowing, because an earlier answer was lost: what we knew then still counts.
+        with contextlib.suppress(KubernetesConflict):
+            await self._write(observed.lease, holder=self._me, is_taken=observed.holder != self._me)
+            if self._from_another:
+                self._fenced_until = self._clock.monotonic() + self._election.fence
+            return True
+        return False
+
+    def _note(self, lease: Obj) -> _ObservedLease:
+        observed = _ObservedLease(lease=lease, since=self._clock.monotonic())
+        if self._observed is not None and self._observed.mark == observed.mark:
+            observed = _ObservedLease(lease=lease, since=self._observed.since)
+        self._observed = observed
+        return observed
+
+    def _ran_out(self, observed: _ObservedLease) -> bool:
+        duration_value = observed.spec.get("leaseDurationSeconds")
+        usable = isinstance(duration_value, int) and 0 < duration_value <= _LONGEST_FOREIGN
+        duration = (
+            float(duration_value)
+            if usable and duration_value is not None
+            else self._election.duration
+        )
+        return self._clock.monotonic() - observed.since >= duration
+
+    def _given_back_by_us(self, observed: _ObservedLease) -> bool:
+        annotations = observed.lease["metadata"].get("annotations") or {}
+        return not observed.holder and annotations.get(RELEASED_BY) == self._election.identity
+
+    # ---- leading ----------------------------------------------------------------------------
+
+    async def _hold(self, resign: asyncio.Event) -> None:
+        while not resign.is_set():
+            await self._pause(self._election.renew, resign)
+            if not resign.is_set():
+                await self._renew()
+
+    async def _renew(self) -> None:
+        """Renew, as often as it takes and the deadline lets us."""
+        while True:
+            if hindrance := self._hindrance():
+                raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
+            began = self._clock.monotonic()
+            remaining = (self._certain_until or 0.0) - began
+            if remaining <= 0:
+                raise LeaseLost(
+                    f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
+                    f" for {self._election.deadline:g} s"
+                )
+            try:
+                await self._within(remaining, self._renew_once)
+            except LeaseLost:
+                raise
+            except KquotaError as error:
+                _log.warning("the Lease was not renewed: %s", error)
+                await self._clock.sleep(min(_RETRY_SECONDS, remaining))
+            else:
+                self._certain_until = began + self._election.deadline
+                return
+
+    async def _renew_once(self) -> None:
+        assert self._observed is not None  # noqa: S101 - who leads has written the Lease
+        try:
+            await self._write(self._observed.lease, holder=self._me, is_taken=False)
+        except (NotFound, KubernetesConflict):
+            # The API server calls the replacement of what was deleted a conflict, too.
+            try:
+                observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
+            except NotFound:
+                # Deleted under us. If making it works, nobody else has it.
+                await self._create()
+                return
+            if observed.holder != self._me:
+                raise LeaseLost(
+                    f"the Lease {self._election.namespace}/{self._election.name} was taken"
+                    f" by {observed.holder or 'nobody'}"
+                ) from None
+            await self._write(observed.lease, holder=self._me, is_taken=False)
+
+    async def _release(self) -> None:
+        """Give the Lease back, so that the next one need not wait; if that fails, it runs out."""
+        assert self._observed is not None  # noqa: S101 - who leads has written the Lease
+        lease = self._observed.lease
+        try:
+            await self._within(
+                _RELEASE_SECONDS, lambda: self._write(lease, holder="", is_taken=False)
+            )
+        except KquotaError as error:
+            _log.warning("the Lease was not given back and will run out: %s", error)
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return self._election.namespace, self._election.name
+
+    async def _create(self) -> None:
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": "Lease",
+            "metadata": {"name": self._election.name, "namespace": self._election.namespace},
+            "spec": self._spec({}, holder=self._me, is_taken=True),
+        }
+        _ = self._note(
+            await self._api.create(LEASES, self._election.namespace, body, patience=_ONCE)
+        )
+
+    async def _write(self, lease: Obj, *, holder: str, is_taken: bool) -> None:
+        metadata = dict(lease["metadata"])
+        annotations = dict(metadata.get("annotations") or {})
+        _ = annotations.pop(RELEASED_BY, None)
+        if not holder:
+            annotations[RELEASED_BY] = self._election.identity
+        metadata["annotations"] = annotations
+        spec = self._spec(lease.get("spec") or {}, holder=holder, is_taken=is_taken)
+        body = {**lease, "metadata": metadata, "spec": spec}
+        _ = self._note(await self._api.replace(LEASES, *self._place, body, patience=_ONCE))
+
+    def _spec(self, before: dict[str, Any], *, holder: str, is_taken: bool) -> dict[str, Any]:
+        # For people and for electors of other makes; we never compare these times with a clock.
+        now = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        transitions = int(before.get("leaseTransitions") or 0)
+        return {
+            **before,
+            "holderIdentity": holder,
+            "leaseDurationSeconds": math.ceil(self._election.duration if holder else 1.0),
+            "renewTime": now,
+            "acquireTime": now if is_taken else before.get("acquireTime", now),
+            "leaseTransitions": transitions + (1 if is_taken and before else 0),
+        }
+
+    # ---- time -------------------------------------------------------------------------------
+
+    async def _within(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        """What the work answers, if it does so in time, by the same clock that the deadlines use.
+
+        Raises:
+            KubernetesError: It does not.
+        """
+        task = asyncio.ensure_future(work())
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            _ = await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise KubernetesError(f"no answer about the Lease within {seconds:.1f} s")
+        finally:
+            for future in (task, timer):
+                _ = future.cancel()
+
+    async def _pause(self, seconds: float, resign: asyncio.Event) -> None:
+        """Wait, but no longer than until ``resign`` is set."""
+        waiter = asyncio.ensure_future(resign.wait())
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            _ = await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for future in (waiter, timer):
+                _ = future.cancel()
+
+
+_ONCE: Final = RequestTimeouts(seconds=10.0, tries=1)
+"""Tries are counted here: the deadline is ours, not the translator's."""

@@ -1,0 +1,203 @@
+"""The candidate for the Lease in a thread of its own: no work of the program's event loop can make it lose the Lease.
+
+The thread has an event loop and a connection to the API server of its own. It renews the Lease while the program's
+event loop is busy, and no longer than that: a loop that makes no progress for ``ElectionSettings.stall`` seconds counts as hung,
+the Lease is lost, and the watchdog ends the process. How a Lease is taken, held and given back is told in ``leader``.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from reconciler.kube.leadership.election import ElectionSettings, Leader, LeaseApi
+from reconciler.ports import Clock
+
+BEAT_SECONDS: Final = 0.5
+"""How often the program's event loop says that it makes progress, at least eight times per ``Election.stall``."""
+
+END_SECONDS: Final = 5.0
+"""How long the thread may take to end; it does not keep the process."""
+
+Connect = Callable[[], Awaitable[AbstractAsyncContextManager[LeaseApi]]]
+"""A new connection to the API server, made in the loop that uses it."""
+
+
+class LeaseThread:
+    """A candidate, then perhaps the leader, once. Has the events and the times of a :class:`Leader`.
+
+    Args:
+        connect: Called in the thread.
+        election: Which Lease.
+        clock: Time; it is used by both loops.
+        report: Called in the caller's loop with whether we lead, whenever that changes.
+
+    Attributes:
+        elected: Set when we lead; never cleared. Belongs to the caller's loop, as ``leadership_lost`` does.
+        leadership_lost: Set when we led and must end at once; never cleared.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        election: ElectionSettings,
+        *,
+        clock: Clock,
+        report: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self.elected = asyncio.Event()
+        self.leadership_lost = asyncio.Event()
+        self._connect, self._election, self._clock, self._report = connect, election, clock, report
+        self._leader: Leader | None = None
+        self._beat_at = clock.monotonic()
+        self._orders = _ThreadCommands()
+
+    @property
+    def leading(self) -> bool:
+        """Whether we lead for certain, right now."""
+        return self._leader is not None and self._leader.leading
+
+    @property
+    def certain_until(self) -> float | None:
+        """Until when (monotonic seconds) we lead if nothing is renewed; ``None`` = we do not lead."""
+        return None if self._leader is None else self._leader.certain_until
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a write of the one before may still land."""
+        return self._leader is not None and self._leader.fenced
+
+    async def run(self, resign: asyncio.Event) -> None:
+        """Stand by, lead, and give the Lease back when ``resign`` is set. Cancelled, it gives nothing back.
+
+        Args:
+            resign: Set it when our work has ended, not before: from then on another one acts.
+
+        Raises:
+            LeaseLost: We led and cannot be sure any more; ``leadership_lost`` is set.
+            KquotaError: There is no way to the API server.
+        """
+        caller_loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = caller_loop.create_future()
+        self._beat_at = self._clock.monotonic()
+        threading.Thread(
+            target=self._body, args=(caller_loop, ended), name="lease", daemon=True
+        ).start()
+        beating = asyncio.ensure_future(self._beat())
+        resigning = asyncio.ensure_future(resign.wait())
+        try:
+            _ = await asyncio.wait({ended, resigning}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                self._orders.resign()
+            await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            self._orders.end()
+            _ = await asyncio.wait({ended}, timeout=END_SECONDS)
+            raise
+        finally:
+            _ = beating.cancel()
+            _ = resigning.cancel()
+            if not ended.done() or ended.cancelled() or ended.exception() is not None:
+                self.leadership_lost.set()
+
+    async def _beat(self) -> None:
+        pause = min(BEAT_SECONDS, self._election.stall / 8)
+        while True:
+            self._beat_at = self._clock.monotonic()
+            await self._clock.sleep(pause)
+
+    # ---- in the thread -----------------------------------------------------------------------
+
+    def _body(self, caller_loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]") -> None:
+        error: BaseException | None = None
+        try:
+            asyncio.run(self._lead(caller_loop))
+        except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
+            error = caught
+
+        def end() -> None:
+            if ended.done():
+                return
+            if isinstance(error, asyncio.CancelledError):
+                ended.set_result(None)
+            elif error is not None:
+                ended.set_exception(error)
+            else:
+                ended.set_result(None)
+
+        _call(caller_loop, end)
+
+    async def _lead(self, caller_loop: asyncio.AbstractEventLoop) -> None:
+        resign = asyncio.Event()
+        self._orders.take(resign)
+
+        def report(leads: bool) -> None:  # noqa: FBT001 - a callback's only argument
+            _call(caller_loop, lambda: self._changed(leads=leads))
+
+        async with await self._connect() as api:
+            self._leader = Leader(
+                api, self._election, clock=self._clock, on_change=report, hindrance=self._hindrance
+            )
+            await self._leader.run(resign)
+
+    def _hindrance(self) -> str:
+        """Why the Lease must not be renewed, "" if it may be."""
+        silent = self._clock.monotonic() - self._beat_at
+        if silent < self._election.stall:
+            return ""
+        return f"the event loop has made no progress for {silent:.1f} s"
+
+    def _changed(self, *, leads: bool) -> None:
+        """In the caller's loop: we lead by now, or do not any more."""
+        self._report(leads)
+        if leads:
+            self.elected.set()
+        elif self._leader is not None and self._leader.leadership_lost.is_set():
+            self.leadership_lost.set()
+
+
+class _ThreadCommands:
+    """What the caller wants of the thread, whether or not its loop has begun."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Event, asyncio.Task[object]] | None
+        self._inner = None
+        self._resigns = False
+        self._ends = False
+
+    def take(self, resign: asyncio.Event) -> None:
+        """In the thread: carry out orders from now on, those given before included."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - asyncio.run made one
+        with self._lock:
+            self._inner = asyncio.get_running_loop(), resign, task
+        self._carry_out()
+
+    def resign(self) -> None:
+        """Give the Lease back and end."""
+        self._resigns = True
+        self._carry_out()
+
+    def end(self) -> None:
+        """End, and give nothing back."""
+        self._ends = True
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        with self._lock:
+            if self._inner is None:
+                return
+            loop, resign, task = self._inner
+            if self._ends:
+                _call(loop, task.cancel)
+            elif self._resigns:
+                _call(loop, resign.set)
+
+
+def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
+    """Call something in another thread's loop, unless that has ended."""
+    with contextlib.suppress(RuntimeError):
+        _ = loop.call_soon_threadsafe(work)

@@ -1,0 +1,1 @@
+"""Ownership records in statuses and ConfigMaps, and the finalizers that protect them."""

@@ -1,0 +1,135 @@
+"""Our finalizer: which documents need it, when it goes, and the patches that say so. Values in, values out.
+
+It stands only where deletion has an effect, and it never outlives ``deletionTimeout``: nobody may be left with a
+namespace that cannot go because a broker is down.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from reconciler.kube.api.custom_resources import (
+    FINALIZER,
+    Obj,
+    finalizer_place,
+    resource_version_of,
+    status_of,
+)
+from reconciler.kube.records.status_records import owned_from
+from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.ownership import (
+    Orphaned,
+    OwnershipRecords,
+    Pair,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.results.report import Reconciliation
+
+NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
+"""Policies that never remove: a deletion has nothing to wait for."""
+
+
+def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy) -> bool:
+    """Whether something will be removed when the document goes: unset means Delete under Sync, Retain otherwise."""
+    if in_force in NOTHING_TO_WRITE:
+        return False
+    if deletion_policy is None:
+        return in_force is Policy.SYNC
+    return deletion_policy is DeletionPolicy.DELETE
+
+
+def adding(obj: Obj) -> list[dict[str, Any]]:
+    """A JSON patch that puts our finalizer on, for exactly this version of the object."""
+    present = obj["metadata"].get("finalizers")
+    last: dict[str, Any] = (
+        {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
+        if present
+        else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}
+    )
+    return [_same_version(obj), last]
+
+
+def removing(obj: Obj) -> list[dict[str, Any]]:
+    """A JSON patch that takes our finalizer off, wherever it stands, and no other."""
+    place = finalizer_place(obj)
+    path = f"/metadata/finalizers/{place}"
+    return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
+
+
+def _same_version(obj: Obj) -> dict[str, Any]:
+    return {
+        "op": "test",
+        "path": "/metadata/resourceVersion",
+        "value": resource_version_of(obj),
+    }
+
+
+def holds_back(
+    documents: Iterable[str], owned: OwnershipRecords, report: Reconciliation
+) -> Mapping[str, set[Pair]]:
+    """Documents on their way out that something is still to be removed for, and what.
+
+    Args:
+        documents: Those that are being deleted and carry our finalizer.
+        owned: The records after the pass.
+        report: The pass. One that broke off before there was a plan holds everything back.
+    """
+    own_documents = set(documents)
+    pairs_by_document: dict[str, set[Pair]] = {}
+    if not own_documents:
+        return pairs_by_document
+    plan = None if report.preview is None else report.preview.plan
+    planned = None
+    if plan is not None and plan.complete and report.error is None:
+        planned = {(change.entity, change.key) for change in plan.changes}
+    for subject, record in owned.records.items():
+        for key, owner in record.pairs():
+            pair = subject, key
+            if owner.document not in own_documents or pair in owned.orphaned:
+                continue
+            if planned is None or pair in planned:
+                pairs_by_document.setdefault(owner.document, set()).add(pair)
+    return pairs_by_document
+
+
+def applied_elsewhere(
+    documents: Mapping[str, Obj], cluster_id: str
+) -> Mapping[str, Mapping[str, set[Pair]]]:
+    """What documents applied to other clusters than this one: by the other cluster's id, then by document."""
+    pairs_by_cluster: dict[str, dict[str, set[Pair]]] = {}
+    for document, obj in documents.items():
+        other_cluster_id = status_of(obj).get("clusterId")
+        if not isinstance(other_cluster_id, str) or other_cluster_id == cluster_id:
+            continue
+        owned = owned_from(
+            other_cluster_id, [obj], OwnershipRecords(cluster_id=other_cluster_id, is_known=False)
+        )
+        pairs = {
+            (subject, key) for subject, record in owned.records.items() for key, _ in record.pairs()
+        }
+        if pairs:
+            pairs_by_cluster.setdefault(other_cluster_id, {})[document] = pairs
+    return pairs_by_cluster
+
+
+def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
+    """What the records are told when these documents go and nothing of theirs is removed."""
+    return tuple(
+        Orphaned(entity=subject, key=key)
+        for subject, record in owned.records.items()
+        for key, owner in record.pairs()
+        if owner.document in documents
+    )
+
+
+def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
+    """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were."""
+    for subject, key in pairs:
+        record = owned.records[subject]
+        value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]
+        if value is not None and owner is not None:
+            retained = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
+            yield Recorded(entity=subject, key=key, value=value, owner=retained)
+            yield Orphaned(entity=subject, key=key)

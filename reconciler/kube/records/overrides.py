@@ -1,0 +1,224 @@
+"""Overrides where an operator acts: written into its ledger, carried out by its next pass. Kafka is not asked from here.
+
+What an override replaces has to be known when it begins, because it comes back at the end. A document's status says
+it; so only pairs that a document declares (or that already have an override) can be overridden here.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
+from reconciler.kube.api import reconcile_request
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    cluster_name_of,
+    is_terminating,
+    spec_of,
+    status_of,
+)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.kube.records import record_store
+from reconciler.kube.records.config_maps import StoredRecords
+from reconciler.kube.records.status_records import entity_of
+from reconciler.ports import Clock
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import FIELDS, Key, same_value
+from reconciler.quota.ownership import Override, OverrideSet, Pair
+from reconciler.render.names import entity_text
+
+_FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideLedger:
+    """Where the overrides of one Kafka cluster are.
+
+    Attributes:
+        api: The way to the API server.
+        namespace: The operator's own.
+        cluster: Name of the QuotaCluster.
+        cluster_id: Id of the Kafka cluster, as the operator pinned it.
+    """
+
+    api: KubernetesApi
+    namespace: str
+    cluster: str
+    cluster_id: str
+
+
+async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> OverrideLedger:
+    """The ledger of a QuotaCluster.
+
+    Raises:
+        UsageError: There is no such QuotaCluster.
+        ConfigError: The operator has never reached its Kafka cluster.
+    """
+    try:
+        obj = await api.get(QUOTA_CLUSTERS, None, cluster)
+    except NotFound:
+        raise UsageError(
+            f"there is no QuotaCluster {cluster}", hint="kubectl get quotaclusters lists them"
+        ) from None
+    cluster_id = spec_of(obj).get("expectedClusterId") or status_of(obj).get("clusterId")
+    if not isinstance(cluster_id, str):
+        raise ConfigError(
+            f"QuotaCluster {cluster} has no cluster id yet: no operator has reached its brokers",
+            hint="kquota operator check says why",
+        )
+    return OverrideLedger(api=api, namespace=namespace, cluster=cluster, cluster_id=cluster_id)
+
+
+async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
+    """Overrides that are in force, and those whose value was not replaced yet.
+
+    Raises:
+        InventoryError: The ledger cannot be read.
+        KubernetesError: The API server cannot be asked.
+    """
+    return (
+        await record_store.read(ledger.api, ledger.namespace, ledger.cluster_id)
+    ).remainder.overrides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideRequest:
+    """An override as it was asked for.
+
+    Attributes:
+        entity: Whose quota.
+        values: By key; ``None`` = not set.
+        until: Seconds since the epoch.
+        author: Who asks.
+        reason: Why.
+    """
+
+    entity: Entity
+    values: Mapping[Key, float | None]
+    until: float
+    author: str
+    reason: str
+
+
+async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:
+    """Write overrides down; they are in force from the operator's next pass on.
+
+    Raises:
+        UsageError: A pair is declared by no document, so that nobody here knows what the override replaces.
+        InventoryError: The ledger cannot be read.
+        KubernetesError: The API server cannot be asked.
+    """
+    listing = await ledger.api.list(CLIENT_QUOTAS)
+    documents = [
+        obj
+        for obj in listing.items
+        if cluster_name_of(obj) == ledger.cluster
+        and not is_terminating(obj)
+        and entity_of(obj) == request.entity
+    ]
+    overrides_begun: list[Override] = []
+
+    def work(stored: StoredRecords) -> StoredRecords:
+        overrides_begun[:] = [
+            _build_override(stored, request, key, value, documents)
+            for key, value in request.values.items()
+        ]
+        return _with_overrides(stored, overrides_begun)
+
+    _ = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
+    return overrides_begun
+
+
+async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> Sequence[Override]:
+    """End overrides now; what they replaced comes back with the operator's next pass.
+
+    Raises:
+        UsageError: There is no such override.
+        InventoryError: The ledger cannot be read.
+        KubernetesError: The API server cannot be asked.
+    """
+    overrides_ended: list[Override] = []
+
+    def work(stored: StoredRecords) -> StoredRecords:
+        missing = sorted(entity_text(pair[0]) for pair in pairs - stored.remainder.overrides.keys())
+        if missing:
+            raise UsageError(f"there is no override of {missing[0]} to end")
+        overrides_ended[:] = [
+            replace(override, until=min(override.until, now))
+            for pair, override in stored.remainder.overrides.items()
+            if pair in pairs
+        ]
+        return _with_overrides(stored, overrides_ended)
+
+    _ = await record_store.change(ledger.api, ledger.namespace, ledger.cluster_id, work)
+    return overrides_ended
+
+
+async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: Clock) -> bool:
+    """Ask the operator for a pass, and whether one was made in time.
+
+    Raises:
+        KubernetesError: The QuotaCluster may not be patched, or cannot be read.
+    """
+    place = (ledger.api, QUOTA_CLUSTERS, None, ledger.cluster)
+    value = await reconcile_request.request(*place, clock=clock)
+    return (await reconcile_request.wait(*place, value=value, seconds=seconds, clock=clock)).handled
+
+
+def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:
+    changes = [OverrideSet(override=override) for override in new_overrides]
+    return replace(stored, remainder=stored.remainder.with_changes(changes))
+
+
+def _build_override(
+    stored: StoredRecords,
+    request: OverrideRequest,
+    key: Key,
+    value: float | None,
+    documents: Sequence[Obj],
+) -> Override:
+    previous = stored.remainder.overrides.get((request.entity, key))
+    declaring = [
+        document for document in documents if _FIELD_OF[key] in spec_of(document).get("limits", {})
+    ]
+    if not declaring and previous is None:
+        raise UsageError(
+            f"no ClientQuota declares {key} of {entity_text(request.entity)}",
+            hint="declare it, or run kquota override against the brokers themselves",
+        )
+    item = _item(declaring, key)
+    live, declared = _number(item.get("live")), _number(item.get("desired"))
+    # An override of an override still replaces what stood there before the first one.
+    chained = previous is not None and (not declaring or same_value(key, previous.value, live))
+    return Override(
+        entity=request.entity,
+        key=key,
+        value=value,
+        until=request.until,
+        author=request.author,
+        reason=request.reason,
+        before=previous.before if chained and previous is not None else live,
+        declared=declared if previous is None or declaring else previous.declared,
+    )
+
+
+def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
+    """What a status says of the key; rivals see the same live value."""
+    for obj in declaring:
+        for item in status_of(obj).get("keys") or ():
+            if isinstance(item, dict) and item.get("key") == key.value:
+                return item
+    if declaring:
+        raise KquotaError(
+            f"the operator has not looked at {key} yet, so what an override would replace is not known",
+            hint="wait until the ClientQuota is Ready",
+        )
+    return {}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None

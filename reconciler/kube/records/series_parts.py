@@ -1,0 +1,276 @@
+"""The parts of one series of ConfigMaps: how many there are, which records each holds, and their gzip bytes.
+
+The number of parts is worked out from sizes, so that the work is linear in the bytes of the records: whatever the names
+are, all records are encoded and compressed at most four times (once where the present layout fits). Nothing here reads
+or writes ConfigMaps, and the arguments are immutable, so that it can run in a thread.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import InventoryError
+from reconciler.inventory import format as records_format
+from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.writers import RecordedWriter
+from reconciler.kube.records.series_layout import SeriesLayout, part_of
+from reconciler.quota.entity import Entity
+from reconciler.quota.ownership import (
+    Intent,
+    Override,
+    OwnershipRecord,
+    OwnershipRecords,
+    Pair,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartLimits:
+    """What one part may hold at most, and how many parts there may be.
+
+    Attributes:
+        packed: Characters of one part in base64, as it is stored. The API server takes ConfigMaps of 1 MiB.
+        unpacked: Bytes of one part before compression; well below what a reader accepts.
+        parts: Parts of one series.
+    """
+
+    packed: int = 256 * 1024
+    unpacked: int = 16 * 1024 * 1024
+    parts: int = 1024
+
+    def allows(self, part: "SeriesPart") -> bool:
+        """Whether a part is small enough."""
+        return 4 * ((len(part.packed) + 2) // 3) <= self.packed and part.size <= self.unpacked
+
+    @property
+    def certain(self) -> int:
+        """So many bytes fit into one part whatever they are: gzip adds 5 per 16 KiB at most, and 18."""
+        room = self.packed // 4 * 3
+        return min(room - room // 1024 - 64, self.unpacked)
+
+
+PART_LIMITS: Final = PartLimits()
+
+GROWTH: Final = 1.2
+"""A part of a larger layout may compress so much worse than the part that it comes from: estimates allow for it."""
+
+OVERHEAD: Final = 512
+"""Bytes of a part besides its rows, estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesPart:
+    """One part as it is stored.
+
+    Attributes:
+        packed: Its gzip bytes.
+        size: How many bytes it has unpacked.
+    """
+
+    packed: bytes
+    size: int
+
+
+def gzip_of(content: bytes) -> bytes:
+    """Gzip without a time and a name in it: equal content gives equal bytes."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    return packer.compress(content) + packer.flush()
+
+
+def lay_out(
+    owned: OwnershipRecords,
+    writers: Mapping[str, RecordedWriter],
+    present: SeriesLayout,
+    *,
+    limits: PartLimits = PART_LIMITS,
+    pack: Callable[[bytes], bytes] = gzip_of,
+) -> tuple[SeriesLayout, Sequence[SeriesPart]]:
+    """The layout of a series and its parts: the present one if it fits and is not far too large.
+
+    Args:
+        owned: The records of the series.
+        writers: Who writes to the cluster; they are in the first part.
+        present: The layout that is stored.
+        limits: How large a part may be.
+        pack: Compresses one part.
+
+    Raises:
+        InventoryError: There is more than even the largest layout takes.
+    """
+    parts = _parts(owned, writers, present.parts, pack)
+    if all(map(limits.allows, parts)):
+        if not _is_far_too_large(present, parts, limits):
+            return present, parts
+        return _next(present, 1), _parts(owned, writers, 1, pack)
+    sizes = _Sizes(owned, present.parts, limits.parts)
+    for count in sizes.candidates(parts, limits):
+        parts = _parts(owned, writers, count, pack)
+        if all(map(limits.allows, parts)):
+            return _next(present, count), parts
+    raise InventoryError(
+        f"the records of cluster {owned.cluster_id} do not fit into {limits.parts} ConfigMaps",
+        hint="remove orphaned quotas, or keep their documents",
+    )
+
+
+def _next(present: SeriesLayout, parts: int) -> SeriesLayout:
+    return SeriesLayout(serial=present.serial + 1, parts=parts)
+
+
+def _is_far_too_large(
+    present: SeriesLayout, parts: Sequence[SeriesPart], limits: PartLimits
+) -> bool:
+    """Whether one part would be filled to a quarter: much less, so that a layout does not change to and fro."""
+    return (
+        present.parts > 1
+        and sum(len(part.packed) for part in parts) <= limits.packed // 4
+        and sum(part.size for part in parts) <= limits.unpacked // 4
+    )
+
+
+# ---- sizes -----------------------------------------------------------------------------------
+
+
+class _Sizes:
+    """Bytes of the records by part of the finest layout; coarser layouts are sums of these.
+
+    A part of a layout with twice the parts holds records of one part of the layout before it, because the number of a
+    part is the remainder of a hash.
+    """
+
+    def __init__(self, owned: OwnershipRecords, present: int, max_bytes: int) -> None:
+        self._present = present
+        self._counts = [present]
+        while self._counts[-1] * 2 <= max_bytes:
+            self._counts.append(self._counts[-1] * 2)
+        self._finest = [0] * self._counts[-1]
+        for subject, size in sizes_of(owned).items():
+            self._finest[part_of(subject, len(self._finest))] += size
+
+    def candidates(self, parts: Sequence[SeriesPart], limits: PartLimits) -> Sequence[int]:
+        """Numbers of parts to try, at most three: by the compression seen, without any compression, the largest."""
+        ratios = [
+            GROWTH * len(part.packed) / max(size, 1)
+            for part, size in zip(parts, self._of(self._present), strict=True)
+        ]
+        estimated = self._first(
+            lambda number, size: (
+                size * ratios[number % self._present] + OVERHEAD <= limits.packed * 3 / 4
+                and size + OVERHEAD <= limits.unpacked
+            )
+        )
+        certain = self._first(lambda _, size: size + OVERHEAD <= limits.certain)
+        return sorted({estimated, max(estimated, certain), self._counts[-1]} - {self._present})
+
+    def _first(self, fits: Callable[[int, int], bool]) -> int:
+        """The smallest larger layout all of whose parts fit; the largest if none does."""
+        for count in self._counts[1:]:
+            if all(fits(number, size) for number, size in enumerate(self._of(count))):
+                return count
+        return self._counts[-1]
+
+    def _of(self, count: int) -> Sequence[int]:
+        sums = [0] * count
+        for number, size in enumerate(self._finest):
+            sums[number % count] += size
+        return sums
+
+
+def sizes_of(owned: OwnershipRecords) -> Mapping[Entity, int]:
+    """At least so many bytes as the rows of each entity have in the text, worked out in one go over the names."""
+    sizes: dict[Entity, int] = {}
+    names: dict[Entity, int] = {}
+
+    def add(subject: Entity, size: int) -> None:
+        name = names.get(subject)
+        if name is None:
+            name = names[subject] = sum(_escaped(slot) for slot in subject if slot)
+        sizes[subject] = sizes.get(subject, 0) + name + _ROW + size
+
+    for subject, record in owned.records.items():
+        owners = {owner.document for owner in record.owners if owner is not None}
+        add(subject, sum(_escaped(document) + _ROW for document in owners))
+    for (subject, _), intent in owned.intents.items():
+        add(subject, _escaped(intent.owner.document) + _ROW)
+    for pairs in (owned.drift_since, owned.orphaned):
+        for subject, _ in pairs:
+            add(subject, 0)
+    for (subject, _), override in owned.overrides.items():
+        add(subject, _escaped(override.author) + _escaped(override.reason) + _ROW)
+    return sizes
+
+
+_ROW: Final = 320
+"""More than a row has besides texts: six numbers of 25 characters, five owners, a key, marks."""
+
+
+def _escaped(text: str) -> int:
+    """At most so many bytes in JSON: six per character, twelve beyond the basic plane."""
+    if text.isascii() and text.isprintable():
+        return 2 * len(text) + 3
+    return 6 * (len(text.encode("utf-16-le", "surrogatepass")) // 2) + 3
+
+
+# ---- content ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _PartShare:
+    """What one part holds of a series."""
+
+    records: dict[Entity, OwnershipRecord] = field(default_factory=dict)
+    intents: dict[Pair, Intent] = field(default_factory=dict)
+    drift_since: dict[Pair, float] = field(default_factory=dict)
+    orphaned: set[Pair] = field(default_factory=set)
+    overrides: dict[Pair, Override] = field(default_factory=dict)
+
+
+def _parts(
+    owned: OwnershipRecords,
+    writers: Mapping[str, RecordedWriter],
+    count: int,
+    pack: Callable[[bytes], bytes],
+) -> Sequence[SeriesPart]:
+    parts = []
+    for number, share in enumerate(split(owned, count)):
+        records = ClusterRecords(owned=share, writers={} if number else writers)
+        content = records_format.encode({owned.cluster_id: records})
+        parts.append(SeriesPart(packed=pack(content), size=len(content)))
+    return parts
+
+
+def split(owned: OwnershipRecords, count: int) -> Sequence[OwnershipRecords]:
+    """What each of so many parts holds; every record is looked at once."""
+    if count == 1:
+        return (owned,)
+    shares = [_PartShare() for _ in range(count)]
+    places: dict[Entity, _PartShare] = {}
+
+    def share_of(subject: Entity) -> _PartShare:
+        share = places.get(subject)
+        if share is None:
+            share = places[subject] = shares[part_of(subject, count)]
+        return share
+
+    for subject, record in owned.records.items():
+        share_of(subject).records[subject] = record
+    for pair, intent in owned.intents.items():
+        share_of(pair[0]).intents[pair] = intent
+    for pair, at in owned.drift_since.items():
+        share_of(pair[0]).drift_since[pair] = at
+    for pair in owned.orphaned:
+        share_of(pair[0]).orphaned.add(pair)
+    for pair, override in owned.overrides.items():
+        share_of(pair[0]).overrides[pair] = override
+    return tuple(
+        OwnershipRecords(
+            cluster_id=owned.cluster_id,
+            records=share.records,
+            intents=share.intents,
+            drift_since=share.drift_since,
+            orphaned=frozenset(share.orphaned),
+            overrides=share.overrides,
+        )
+        for share in shares
+    )

@@ -1,0 +1,1 @@
+"""The operator process: reconciliation loops, cluster assignments, guards, shutdown and preflight checks."""

@@ -1,0 +1,122 @@
+"""One loop per QuotaCluster, begun and ended as they come and go, and one for documents that name none.
+
+Whoever hears of something calls :meth:`ClusterLoops.wake`; nothing here waits for Kafka or for the API server.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox
+from reconciler.app.loop.cluster_loop import Work
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.ports import Clock
+
+LOST: Final = ""
+"""Name of the loop for documents whose QuotaCluster does not exist; no QuotaCluster can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningLoop:
+    loop: ClusterLoop
+    stop: asyncio.Event
+
+
+class ClusterLoops:
+    """The loops of one operator.
+
+    Args:
+        cache: Which clusters there are.
+        ours: Whether a cluster is for this operator.
+        work_of: The work of a new loop, by the name of its cluster (``LOST`` for the rest).
+        pace_of: The rhythm of a loop, asked anew before each wait.
+        clock: Time.
+        on_end: Told the name of a cluster whose loop ended because it is gone.
+    """
+
+    def __init__(
+        self,
+        cache: ResourceCache,
+        *,
+        is_own: Callable[[str], bool],
+        work_of: Callable[[str], Work],
+        pace_of: Callable[[str], LoopIntervals],
+        clock: Clock,
+        on_end: Callable[[str], None],
+    ) -> None:
+        self._cache, self._is_own, self._clock = cache, is_own, clock
+        self._work_of, self._pace_of, self._on_end = work_of, pace_of, on_end
+        self._running: dict[str, _RunningLoop] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def loops(self) -> dict[str, ClusterLoop]:
+        """The loops of clusters that are ours, by name."""
+        return {name: running.loop for name, running in self._running.items() if name != LOST}
+
+    def wake(self, clusters: Iterable[str], key: str) -> None:
+        """Something about ``key`` changed for these clusters."""
+        for name in clusters:
+            present = name in self._cache.clusters
+            is_wanted = present and self._is_own(name)
+            if (name in self._running) != is_wanted:
+                self._changed.set()  # It came or went, or another operator serves it from now on.
+            if is_wanted and name in self._running:
+                self._running[name].loop.mailbox.put(key)
+            if not present and LOST in self._running:
+                self._running[LOST].loop.mailbox.put(name)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep the loops up until ``stop`` is set.
+
+        Raises:
+            Exception: What a loop died of: a bug.
+        """
+        tasks: dict[asyncio.Task[None], str] = {}
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            while not stop.is_set():
+                self._changed.clear()
+                self._begin_and_end(tasks)
+                changed = asyncio.ensure_future(self._changed.wait())
+                _ = await asyncio.wait(
+                    {*tasks, changed, stopping}, return_when=asyncio.FIRST_COMPLETED
+                )
+                _ = changed.cancel()
+                for task in [candidate for candidate in tasks if candidate.done()]:
+                    self._ended(tasks.pop(task))
+                    task.result()
+        finally:
+            for running in self._running.values():
+                running.stop.set()
+            _ = stopping.cancel()
+            if tasks:
+                _ = await asyncio.wait(tasks)
+
+    def _begin_and_end(self, tasks: dict[asyncio.Task[None], str]) -> None:
+        wanted_names = {LOST, *(name for name in self._cache.clusters if self._is_own(name))}
+        for name in wanted_names - self._running.keys():
+            stop = asyncio.Event()
+            loop = ClusterLoop(
+                name or "documents without a cluster",
+                mailbox=Mailbox(clock=self._clock),
+                work=self._work_of(name),
+                pace=partial(self._pace_of, name),
+                clock=self._clock,
+                random=random.random,
+            )
+            self._running[name] = _RunningLoop(loop, stop)
+            tasks[asyncio.ensure_future(loop.run(stop))] = name
+        for name in self._running.keys() - wanted_names:
+            self._running[name].stop.set()
+
+    def _ended(self, name: str) -> None:
+        """Its cluster is gone; if it was made again meanwhile, a new loop begins at once."""
+        del self._running[name]
+        self._on_end(name)
+        self._changed.set()
+        if LOST in self._running:
+            self._running[LOST].loop.mailbox.put(name)

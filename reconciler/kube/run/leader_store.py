@@ -1,0 +1,79 @@
+"""A Kafka cluster that the leader alone alters: the last check before a write leaves the process.
+
+Writes to Kubernetes need none: they are bound to the version of the object that they replace.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Final
+
+from reconciler.errors import LeaseLost
+from reconciler.kube.run.cluster_reconciler import SessionProvider
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.ports import Cluster, Progress, QuotaStore, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import Filter
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.state import QuotaState
+
+Leads = Callable[[], bool]
+"""Whether we lead for certain, right now."""
+
+DEPOSED: Final = "the Lease is not certain any more, so nothing was sent to Kafka"
+
+
+class LeadingStore:
+    """A store that refuses to alter while we do not lead. Implements ``ports.QuotaStore``."""
+
+    def __init__(self, store: QuotaStore, leads: Leads) -> None:
+        self._store, self._leads = store, leads
+
+    async def cluster(self) -> Cluster:
+        """Cluster id, live brokers and our rights."""
+        return await self._store.cluster()
+
+    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
+        """What a broker has."""
+        return await self._store.describe(filter_, node=node)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations.
+
+        Raises:
+            LeaseLost: We do not lead for certain; nothing was sent.
+        """
+        if not validate_only and not self._leads():
+            raise LeaseLost(DEPOSED)
+        return await self._store.alter(
+            alterations, validate_only=validate_only, progress=progress, results=results
+        )
+
+    async def wait_visible(
+        self,
+        expected: Sequence[Alteration],
+        *,
+        timeout: float,  # noqa: ASYNC109 - as the port has it
+    ) -> Visibility:
+        """Poll every live broker."""
+        return await self._store.wait_visible(expected, timeout=timeout)
+
+
+class LeadingSessions:
+    """Sessions whose stores refuse to alter while we do not lead. Implements ``cluster_work.SessionProvider``."""
+
+    def __init__(self, sessions: SessionProvider, leads: Leads) -> None:
+        self._sessions, self._leads = sessions, leads
+
+    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
+        """A client with the newest credentials that work.
+
+        Raises:
+            KquotaError: There is none.
+        """
+        return LeadingStore(await self._sessions.for_(cluster), self._leads)

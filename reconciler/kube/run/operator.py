@@ -1,0 +1,407 @@
+"""``kquota operator``: real things picked and put together, and the order in which they begin and end.
+
+    stand by -> lead: list everything -> watch, loops -> stop: watch and loops end -> the Lease is given back
+
+A standby serves probes and the webhook and touches nothing else. Whatever dies takes the process along; it is begun
+again by whoever began it, and a beginning writes nothing that is so already.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable
+from functools import partial
+from typing import Final
+
+from reconciler.app.loop import (
+    LoopIntervals,
+    ReconcileRunner,
+    RemovalWindow,
+    supervise,
+)
+from reconciler.app.loop.cluster_loop import Work
+from reconciler.app.loop.removal_window import WINDOW_SECONDS
+from reconciler.base.clock import SystemClock
+from reconciler.errors import LeaseLost
+from reconciler.inventory.audit_log import StreamAuditLog
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import (
+    CLIENT_QUOTAS,
+    GROUP,
+    QUOTA_CLUSTERS,
+    VERSION,
+    Obj,
+    document_of,
+    name_of,
+    operator_class_of,
+)
+from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.leadership.election import ElectionSettings
+from reconciler.kube.leadership.lease_thread import LeaseThread
+from reconciler.kube.leadership.watchdog import Watchdog
+from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.run.cluster_assignments import ClusterAssignments
+from reconciler.kube.run.cluster_loops import LOST, ClusterLoops
+from reconciler.kube.run.cluster_reconciler import (
+    ClusterReconciler,
+    OperatorContext,
+)
+from reconciler.kube.run.leader_store import LeadingSessions
+from reconciler.kube.run.missing_clusters import MissingClusterReconciler
+from reconciler.kube.run.removal_guard import DefinitionGuard
+from reconciler.kube.status.quota_cluster import SecretUse
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.kube.watch import kopf_watcher
+from reconciler.kube.watch.event_buffer import Taken
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
+from reconciler.metrics import HealthServer, Metrics, address
+from reconciler.ports import Clock
+from reconciler.quota.results.report import Reconciliation
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+LISTING_TRIES: Final = 3
+"""So often everything is listed before a namespace that cannot be is left for later."""
+
+DEAF_AFTER_INTERVALS: Final = 3
+"""Without any listing or event for so many intervals the watch counts as dead."""
+
+
+async def run(settings: OperatorSettings) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises:
+        KquotaError: The process cannot go on: the Lease was lost, a part of it died, a setting is wrong.
+    """
+    clock = SystemClock()
+    metrics = Metrics(entity_labels=settings.metrics_entity_labels)
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    if settings.kubeconfig is not None:
+        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf looks nowhere else.
+    api = await KubernetesApi.connect(
+        settings.kubeconfig, clock=clock, on_request=partial(_count_request, metrics)
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        _ = await stack.enter_async_context(api)
+        sessions = await stack.enter_async_context(
+            SessionKeeper(api, settings=settings, clock=clock, metrics=metrics)
+        )
+        operator = Operator(settings, api, sessions, clock=clock, metrics=metrics)
+        _ = await stack.enter_async_context(
+            HealthServer(
+                address(settings.metrics_address),
+                metrics=metrics,
+                healthy=operator.unhealthy,
+                ready=operator.unready,
+            )
+        )
+        if settings.webhook_address is not None:
+            from reconciler.kube.admission.webhook import serving  # noqa: PLC0415 - optional, and heavy
+
+            _ = await stack.enter_async_context(serving(api, settings, sessions))
+        await operator.run(stop)
+
+
+class Operator:
+    """One operator process.
+
+    Args:
+        settings: As started.
+        api: The way to the API server.
+        sessions: Clients of Kafka clusters.
+        clock: Time.
+        metrics: Told of everything.
+    """
+
+    def __init__(
+        self,
+        settings: OperatorSettings,
+        api: KubernetesApi,
+        sessions: SessionKeeper,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._settings, self._api, self._sessions = settings, api, sessions
+        self._clock, self._metrics = clock, metrics
+        self._cache = ResourceCache(settings.namespace_limits)
+        self._writer = ResourceWriter(
+            api, cache=self._cache, clock=clock, identity=settings.identity
+        )
+        self._loops = ClusterLoops(
+            self._cache,
+            is_own=self._is_ours,
+            work_of=self._work_of,
+            pace_of=self._pace_of,
+            clock=clock,
+            on_end=self._forget,
+        )
+        self._list = FullListing(
+            api,
+            self._cache,
+            namespaces=settings.namespaces,
+            from_file=None
+            if settings.quota_clusters is None
+            else read_clusters(settings.quota_clusters),
+            wake=self._loops.wake,
+            on_listed=partial(self._record_watch_event, "listing"),
+        )
+        self._leader: LeaseThread | None = None
+        self._heard_at: float | None = None
+        self._keepers = ClusterAssignments(self._cache)
+        self._definition = DefinitionGuard(api, self._cache)
+        self._closing: set[asyncio.Future[None]] = set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Stand by, lead, and end when ``stop`` is set.
+
+        Raises:
+            KquotaError: The process cannot go on.
+        """
+        if not self._settings.leader_elect:
+            await self._lead(stop)
+            return
+        election = ElectionSettings(
+            namespace=self._settings.operator_namespace,
+            name=self._settings.lease_name,
+            identity=self._settings.identity,
+        )
+        leader = self._leader = LeaseThread(
+            self._connect, election, clock=self._clock, report=self._metrics.leader
+        )
+        self._metrics.leader(False)  # noqa: FBT003 - the one fact it tells
+        resign = asyncio.Event()
+        holding = asyncio.ensure_future(leader.run(resign))
+        try:
+            with Watchdog(lambda: leader.certain_until, clock=self._clock):
+                await _wait_for_first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
+                if leader.elected.is_set() and not stop.is_set():
+                    await self._lead(stop, leader.leadership_lost)
+        finally:
+            resign.set()
+            await asyncio.wait({holding}, timeout=5)
+            _ = holding.cancel()
+        if holding.done() and not holding.cancelled():
+            holding.result()
+
+    async def _connect(self) -> KubernetesApi:
+        """A connection of the Lease's own: it waits for no other request."""
+        return await KubernetesApi.connect(
+            self._settings.kubeconfig,
+            clock=self._clock,
+            on_request=partial(_count_request, self._metrics),
+        )
+
+    async def _lead(self, stop: asyncio.Event, lease_lost: asyncio.Event | None = None) -> None:
+        ended = asyncio.Event()
+        await self._list_until_it_works(stop)
+        parts = {
+            "loops": self._loops.run(ended),
+            "watch": kopf_watcher.watch(
+                self._watched(), namespaces=self._settings.namespaces, stop=ended
+            ),
+            "secrets": kopf_watcher.watch(
+                {("", "v1", "secrets"): self._secret},
+                namespaces=[self._settings.operator_namespace],
+                stop=ended,
+            ),
+            "stop": _stopped(stop, ended),
+        }
+        if lease_lost is not None:
+            parts["lease"] = _raise_when_lost(lease_lost)
+        await supervise(parts, ended)
+
+    async def _list_until_it_works(self, stop: asyncio.Event) -> None:
+        pace, failures = LoopIntervals(), 0
+        while not stop.is_set() and not await self._list():
+            failures += 1
+            if failures >= LISTING_TRIES and self._cache.clusters:
+                return  # Some namespace cannot be listed; the others need not wait for it.
+            await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
+
+    def _watched(self) -> dict[tuple[str, str, str], Taken]:
+        handlers: dict[tuple[str, str, str], Taken] = {
+            (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
+        }
+        if self._settings.quota_clusters is None:
+            handlers[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
+        return handlers
+
+    # ---- what Kopf tells ---------------------------------------------------------------------
+
+    def _client_quota(self, kind: str, obj: Obj) -> None:
+        self._record_watch_event("clientquotas")
+        woken = self._cache.forget(obj) if kind == "DELETED" else self._cache.observe(obj)
+        self._loops.wake(woken, document_of(obj))
+        for name in woken:
+            if (loop := self._loops.loops.get(name)) is not None:
+                self._metrics.queue(name, loop.mailbox.depth)
+
+    def _quota_cluster(self, kind: str, obj: Obj) -> None:
+        self._record_watch_event("quotaclusters")
+        name = name_of(obj)
+        deleted = kind == "DELETED"
+        woken = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
+        self._loops.wake(woken, name)
+
+    def _secret(self, kind: str, obj: Obj) -> None:
+        if not kind:
+            return  # An initial listing: whoever needs it reads it.
+        name = name_of(obj)
+        self._loops.wake(
+            [
+                cluster
+                for cluster, cluster_obj in self._cache.clusters.items()
+                if cluster_obj["spec"].get("secretRef", {}).get("name") == name
+            ],
+            f"secret {name}",
+        )
+
+    def _record_watch_event(self, kind: str) -> None:
+        self._heard_at = self._clock.now()
+        self._metrics.watched(kind, self._heard_at)
+
+    # ---- loops -------------------------------------------------------------------------------
+
+    def _is_ours(self, name: str) -> bool:
+        obj = self._cache.clusters.get(name)
+        return obj is not None and operator_class_of(obj) == self._settings.operator_class
+
+    def _work_of(self, name: str) -> Work:
+        if name == LOST:
+            return MissingClusterReconciler(
+                self._cache,
+                writes=self._writer,
+                clock=self._clock,
+                inventory_of=self._inventory_of,
+            )
+        inventory = self._inventory_of(name)
+        window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
+        return ClusterReconciler(
+            name,
+            self._surroundings(),
+            inventory=inventory,
+            passes=ReconcileRunner(name, clock=self._clock, window=window),
+        )
+
+    def _inventory_of(self, name: str) -> KubeInventory:
+        return KubeInventory(
+            self._api, self._cache, name=name, namespace=self._settings.operator_namespace
+        )
+
+    def _surroundings(self) -> OperatorContext:
+        leader = self._leader
+        return OperatorContext(
+            settings=self._settings,
+            cache=self._cache,
+            list_everything=self._list,
+            sessions=LeadingSessions(self._sessions, lambda: leader is None or leader.leading),
+            writes=self._writer,
+            clock=self._clock,
+            audit=StreamAuditLog(sys.stdout),
+            refuses_removals=self._definition.refusal,
+            fenced=lambda: leader is not None and leader.fenced,
+            looks_after=self._keepers.of,
+            secret_of=self._secret_of,
+            passed=self._passed,
+        )
+
+    def _pace_of(self, name: str) -> LoopIntervals:
+        if name == LOST:
+            return LoopIntervals()
+        interval = self._interval_of(name)
+        self._metrics.interval(name, interval)
+        return LoopIntervals(interval=interval)
+
+    def _interval_of(self, name: str) -> float:
+        text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
+        interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
+        return max(interval, 1.0)
+
+    def _secret_of(self, name: str) -> SecretUse | None:
+        state = self._sessions.state(name)
+        if not state.version:
+            return None
+        return SecretUse(
+            version=state.version,
+            rotated_at=state.rotated_at,
+            rejected_version=state.rejected_version,
+            reason="" if state.problem is None else str(state.problem),
+        )
+
+    def _passed(self, report: Reconciliation, conflicts: int) -> None:
+        self._metrics.passed(report, conflicts=conflicts)
+
+    def _forget(self, name: str) -> None:
+        self._metrics.forget(name)
+        self._keepers.forget(name)
+        closing = asyncio.ensure_future(self._sessions.forget(name))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    # ---- probes ------------------------------------------------------------------------------
+
+    def unhealthy(self) -> list[str]:
+        """What only a new process can mend: a loop whose pass never ends."""
+        now = self._clock.now()
+        problems = []
+        for name, loop in self._loops.loops.items():
+            begun, ended = loop.last_started, loop.last_ended
+            if begun is not None and (ended is None or ended < begun) and now - begun > 1800:
+                problems.append(f"the pass over {name} has been running for {now - begun:.0f} s")
+        return problems
+
+    def unready(self) -> list[str]:
+        """What keeps it from doing its work; a standby is ready to take over."""
+        if self._leader is not None and not self._leader.leading:
+            return []
+        if self._heard_at is None:
+            return ["nothing was listed yet"]
+        now, problems = self._clock.now(), []
+        intervals = [self._interval_of(name) for name in self._loops.loops]
+        patience = DEAF_AFTER_INTERVALS * max(intervals, default=DEFAULT_INTERVAL) + 60
+        if now - self._heard_at > patience:
+            problems.append(f"nothing was heard of the API server for {now - self._heard_at:.0f} s")
+        for name, loop in self._loops.loops.items():
+            if loop.last_ended is None:
+                problems.append(f"{name} was not looked at yet")
+            elif now - loop.last_ended > DEAF_AFTER_INTERVALS * self._interval_of(name) + 120:
+                problems.append(f"{name} was not looked at for {now - loop.last_ended:.0f} s")
+        return problems
+
+
+def _count_request(metrics: Metrics, verb: str, resource: str, code: str) -> None:
+    metrics.kubernetes(verb, resource, int(code) if code.isdigit() else 0)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop.set)
+
+
+async def _wait_for_first(*work: Awaitable[object]) -> None:
+    """Until one of these is done; the others are cancelled."""
+    tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
+    _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        _ = task.cancel()
+
+
+async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
+    _ = await stop.wait()
+    _LOG.info("asked to stop")
+    ended.set()
+
+
+async def _raise_when_lost(lease_lost: asyncio.Event) -> None:
+    _ = await lease_lost.wait()
+    raise LeaseLost("the Lease was lost: another operator may lead by now")

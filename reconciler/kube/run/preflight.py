@@ -1,0 +1,224 @@
+"""Whether an operator with these settings could work: every right that it uses, asked for; every QuotaCluster, configured.
+
+The table of rights is the operator's own; a test holds it against the chart's Roles and against what it really asks for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.client import ClientConfig
+from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
+from reconciler.kube.api import resource_paths
+from reconciler.kube.api.client import AccessReview, KubernetesApi
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    name_of,
+    operator_class_of,
+    status_of,
+)
+from reconciler.kube.api.resource_paths import ApiResource
+from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.credentials import (
+    NONE,
+    NOT_FOUND,
+    client_config,
+    granted_credentials,
+)
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.status.eligibility import cluster_problems
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+
+NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
+"""Where Kubernetes puts events about objects that have no namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredRight:
+    """Something that the operator does, and why.
+
+    Attributes:
+        verb: Kubernetes' word.
+        resource: Of which kind.
+        purpose: What for.
+        subresource: For example ``status``.
+        namespace: Where; ``None`` = in the whole cluster.
+        name: Of one object only; "" = any.
+    """
+
+    verb: str
+    resource: ApiResource
+    purpose: str
+    subresource: str = ""
+    namespace: str | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        kind = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
+        name_text = f" {self.name}" if self.name else ""
+        namespace_text = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{name_text}{namespace_text}"
+
+
+_DOCUMENTS: Final = (
+    ("list", resource_paths.CLIENT_QUOTAS, "", "to know what is declared, and that nothing is missing"),
+    ("watch", resource_paths.CLIENT_QUOTAS, "", "to hear of changes"),
+    ("patch", resource_paths.CLIENT_QUOTAS, "status", "to say how each document stands, and to keep records"),
+    ("patch", resource_paths.CLIENT_QUOTAS, "", "to put its finalizer on and take it off"),
+    ("release", resource_paths.CLIENT_QUOTAS, "", "so that the admission policy lets it change its finalizer"),
+    ("create", resource_paths.EVENTS, "", "to tell of transitions"),
+)  # fmt: skip
+_OWN: Final = (
+    ("list", resource_paths.CONFIG_MAPS, "to read the records of what it owns"),
+    ("create", resource_paths.CONFIG_MAPS, "to write them"),
+    ("update", resource_paths.CONFIG_MAPS, "to write them"),
+    ("delete", resource_paths.CONFIG_MAPS, "to drop parts that are no longer needed"),
+    ("get", resource_paths.SECRETS, "to read credentials of Kafka clusters"),
+    ("list", resource_paths.SECRETS, "to hear of rotated credentials"),
+    ("watch", resource_paths.SECRETS, "to hear of rotated credentials"),
+)
+_CLUSTERS: Final = (
+    ("list", "", "to know which Kafka clusters there are"),
+    ("watch", "", "to hear of changes"),
+    ("patch", "status", "to say how each cluster stands"),
+)
+
+
+def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
+    """Every right that an operator with these settings uses."""
+    own_namespace = settings.operator_namespace
+    for namespace in settings.namespaces or (None,):
+        for verb, resource, subresource, purpose in _DOCUMENTS:
+            yield RequiredRight(
+                verb=verb,
+                resource=resource,
+                subresource=subresource,
+                namespace=namespace,
+                purpose=purpose,
+            )
+    if settings.namespaces and settings.quota_clusters is None:
+        yield RequiredRight(
+            verb="create",
+            resource=resource_paths.EVENTS,
+            namespace=NAMESPACE_OF_CLUSTER_EVENTS,
+            purpose="to tell of transitions of QuotaClusters",
+        )
+    if not settings.namespaces or settings.quota_clusters is None:
+        yield RequiredRight(
+            verb="get",
+            resource=resource_paths.DEFINITIONS,
+            name=resource_paths.CLIENT_QUOTA_DEFINITION,
+            purpose="to remove nothing while the definition of ClientQuota is being deleted",
+        )
+    for verb, resource, purpose in _OWN:
+        yield RequiredRight(verb=verb, resource=resource, namespace=own_namespace, purpose=purpose)
+    if settings.leader_elect:
+        lease = settings.lease_name
+        elect = "to elect who acts"
+        yield RequiredRight(
+            verb="create", resource=resource_paths.LEASES, namespace=own_namespace, purpose=elect
+        )
+        for verb in ("get", "update"):
+            yield RequiredRight(
+                verb=verb,
+                resource=resource_paths.LEASES,
+                namespace=own_namespace,
+                name=lease,
+                purpose=elect,
+            )
+    if settings.quota_clusters is None:
+        for verb, subresource, purpose in _CLUSTERS:
+            yield RequiredRight(
+                verb=verb,
+                resource=resource_paths.QUOTA_CLUSTERS,
+                subresource=subresource,
+                purpose=purpose,
+            )
+
+
+async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview:
+    """Whether we have it.
+
+    Raises:
+        KubernetesError: The API server cannot be asked.
+    """
+    return await api.review(
+        right.resource,
+        right.verb,
+        namespace=right.namespace,
+        name=right.name,
+        subresource=right.subresource,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfiguration:
+    """One QuotaCluster, and how to reach it.
+
+    Attributes:
+        name: Of the QuotaCluster.
+        expected: Id that must answer, by spec or pinned by the operator; ``None`` = any.
+        config: ``None`` where ``error`` says why there is none.
+        error: What is wrong with it; ``None`` = nothing.
+    """
+
+    name: str
+    expected: str | None = None
+    config: ClientConfig | None = None
+    error: KquotaError | None = None
+
+
+async def configured(
+    api: KubernetesApi, settings: OperatorSettings
+) -> Sequence[ClusterConfiguration]:
+    """Every QuotaCluster that an operator with these settings serves, by name.
+
+    Raises:
+        KquotaError: They cannot be listed, or their file cannot be read.
+    """
+    if settings.quota_clusters is not None:
+        objects: Sequence[Obj] = read_clusters(settings.quota_clusters)
+    else:
+        objects = (await api.list(resource_paths.QUOTA_CLUSTERS)).items
+    own_clusters = [
+        cluster_obj
+        for cluster_obj in objects
+        if operator_class_of(cluster_obj) == settings.operator_class
+    ]
+    return [
+        await _configured(api, settings, cluster_obj)
+        for cluster_obj in sorted(own_clusters, key=name_of)
+    ]
+
+
+async def _configured(
+    api: KubernetesApi, settings: OperatorSettings, obj: Obj
+) -> ClusterConfiguration:
+    name = name_of(obj)
+    problems = cluster_problems(obj, allow_references=settings.allow_references)
+    if problems:
+        return ClusterConfiguration(name=name, error=ConfigError("; ".join(problems)))
+    cluster = from_spec(name, obj["spec"])
+    pinned = status_of(obj).get("clusterId")
+    expected = cluster.expected_cluster_id or (pinned if isinstance(pinned, str) else None)
+    try:
+        config = await _config(api, settings, cluster)
+    except KquotaError as error:
+        return ClusterConfiguration(name=name, expected=expected, error=error)
+    return ClusterConfiguration(name=name, expected=expected, config=config)
+
+
+async def _config(
+    api: KubernetesApi, settings: OperatorSettings, cluster: QuotaCluster
+) -> ClientConfig:
+    credentials = NONE
+    if cluster.secret_name is not None:
+        place = f"{settings.operator_namespace}/{cluster.secret_name}"
+        try:
+            secret = await api.get(
+                resource_paths.SECRETS, settings.operator_namespace, cluster.secret_name
+            )
+        except NotFound:
+            raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
+        credentials = granted_credentials(secret, cluster.name)
+    return client_config(cluster, credentials, allow_references=settings.allow_references)

@@ -1,0 +1,107 @@
+"""Removals of the operator: whether a pass may make any, and whether the definition of ClientQuota forbids them.
+
+`kubectl delete crd` deletes every ClientQuota of the cluster at once. Such a deletion says nothing about any limit, so
+nothing is removed from Kafka while the definition is being deleted or is gone.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from reconciler.errors import Forbidden, KubernetesError, NotFound
+from reconciler.kube.api.custom_resources import is_terminating
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTA_DEFINITION,
+    DEFINITIONS,
+    ApiResource,
+)
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.plan import Plan, QuotaChange
+
+BEING_DELETED: Final = (
+    f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or is gone, so no limit is removed from Kafka; apply the"
+    " definitions again once it is gone and restore the documents from git; documents that are still there go after"
+    " the deletion timeout, or at once by kquota operator release, and their limits stay"
+)
+UNREAD: Final = f"the API server did not say whether the definition {CLIENT_QUOTA_DEFINITION} is being deleted; removals wait until it does"
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+
+class DefinitionApi(Protocol):
+    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+
+    async def get(
+        self, resource: ApiResource, namespace: str | None, name: str
+    ) -> Mapping[str, Any]:
+        """One object."""
+        ...
+
+
+class DefinitionGuard:
+    """Withholds removals while the definition of ClientQuota is being deleted.
+
+    Args:
+        api: The way to the API server.
+        cache: The documents as they are.
+    """
+
+    def __init__(self, api: DefinitionApi, cache: ResourceCache) -> None:
+        self._api, self._cache = api, cache
+        self._forbidden = False
+
+    async def refusal(self, name: str, plan: Plan) -> str:
+        """Why no removal of a plan may be made now; "" = nothing is known against it.
+
+        One request where a removal comes from a document that is gone or going, none otherwise. Without the right to
+        read the definition nothing is known against removals: the budgets alone bound them.
+
+        Args:
+            name: Of the QuotaCluster.
+            plan: What would be done.
+        """
+        if not any(self._is_of_deleted_document(name, change) for change in plan.changes):
+            return ""
+        try:
+            definition = await self._api.get(DEFINITIONS, None, CLIENT_QUOTA_DEFINITION)
+        except NotFound:
+            return BEING_DELETED
+        except Forbidden as error:
+            if not self._forbidden:
+                _LOG.warning("%s; removals are bounded by their budgets alone", error)
+            self._forbidden = True
+            return ""
+        except KubernetesError as error:
+            _LOG.warning("%s: %s", name, error)
+            return UNREAD
+        return BEING_DELETED if is_terminating(definition) else ""
+
+    def _is_of_deleted_document(self, name: str, change: QuotaChange) -> bool:
+        if not change.removes:
+            return False
+        obj = None if change.owner is None else self._cache.of(name).get(change.owner.document)
+        return obj is None or is_terminating(obj)
+
+
+def might_remove(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
+    """Whether we own something that nobody asks for any more; what is orphaned or frozen stays anyway."""
+    desired = settled.desired
+    frozen = desired.frozen
+    for subject, record in owned.records.items():
+        limits = desired.limits.get(subject)
+        if limits is not None and not any(
+            applied is not None and limit is None
+            for applied, limit in zip(record.applied, limits, strict=True)
+        ):
+            continue
+        for key, owner in record.pairs():
+            if (
+                (subject, key) not in owned.orphaned
+                and owner.document not in frozen
+                and (limits is None or limits[COLUMN_OF[key]] is None)
+            ):
+                return True
+    return False

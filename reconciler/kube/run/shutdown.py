@@ -1,0 +1,73 @@
+"""Stopping the operator from outside: its Deployment is scaled to nothing, and its pods are waited for.
+
+An operator that runs puts its finalizer back on whatever still needs one. So before a release takes finalizers off for
+good, the operator has to be gone: what a chart's uninstallation and an administrator who cleans up both need.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.errors import KubernetesUnavailable, NotFound
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.resource_paths import ApiResource
+from reconciler.ports import Clock
+
+DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments", namespaced=True)
+PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)
+
+LONGEST_STOP: Final = 150.0
+"""Seconds: a pod has 75 to end (a broker may take 65 to answer an alter), and the same again for its node to say so."""
+
+LOOK_AGAIN: Final = 1.0
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+async def stop_deployment(
+    api: KubernetesApi, namespace: str, name: str, *, clock: Clock, longest: float = LONGEST_STOP
+) -> bool:
+    """Scale a Deployment to no replicas and return when none of its pods runs any more.
+
+    Args:
+        api: The way to the API server. It needs ``get`` on the Deployment, ``patch`` on its ``scale`` and ``list`` on pods.
+        namespace: Where the Deployment is.
+        name: Its name.
+        clock: Time.
+        longest: Seconds to wait for the pods.
+
+    Returns:
+        Whether there was a Deployment.
+
+    Raises:
+        KubernetesAway: Pods still run after ``longest`` seconds, or the API server does not answer.
+        KubernetesError: A right is missing.
+    """
+    try:
+        deployment = await api.get(DEPLOYMENTS, namespace, name)
+    except NotFound:
+        return False
+    _ = await api.patch_merge(
+        DEPLOYMENTS, namespace, name, {"spec": {"replicas": 0}}, subresource="scale"
+    )
+    labels = _selector(deployment)
+    until = clock.monotonic() + longest
+    while running := await _running(api, namespace, labels):
+        if clock.monotonic() >= until:
+            raise KubernetesUnavailable(
+                f"after {longest:.0f} s these pods still run: {', '.join(running)}",
+                hint="delete them, then release again",
+            )
+        await clock.sleep(LOOK_AGAIN)
+    return True
+
+
+def _selector(deployment: Mapping[str, Any]) -> str:
+    """The Deployment's labels as a query; ours selects by equality alone."""
+    match_labels: Mapping[str, str] = deployment["spec"]["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in sorted(match_labels.items()))
+
+
+async def _running(api: KubernetesApi, namespace: str, labels: str) -> list[str]:
+    pods = (await api.list(PODS, namespace, labels=labels)).items
+    return sorted(
+        pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") not in ENDED
+    )

@@ -1,0 +1,256 @@
+"""The status of a ClientQuota: what it owns, what became of each of its keys, and its conditions. Bounded in every direction.
+
+A status is made from the previous one and from a pass. Where nothing happened it is the previous one to the letter, so
+that a restart writes nothing. It holds the document's records, so it is never made without them: where there was no
+pass, they are taken over as they stand.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    cluster_name_of,
+    generation_of,
+    requested_at,
+)
+from reconciler.kube.records.status_records import entity_of
+from reconciler.kube.status.comparison import unchanged as unchanged  # noqa: PLC0414 - for both kinds
+from reconciler.kube.status.conditions import bounded, condition_of, conditions
+from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.entries import StatusEntries, previous_keys, sentence
+from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
+from reconciler.kube.status.quota_cluster import cluster_status as cluster_status  # noqa: PLC0414 - the other kind's
+from reconciler.kube.status.quota_cluster import pending_cluster as pending_cluster  # noqa: PLC0414 - the same
+from reconciler.kube.status.reasons import PRECEDENCE, TABLE, Reason, worst
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.results.report import Reconciliation
+from reconciler.render.names import entity_text
+
+MOST_ENTITY: Final = 2048
+"""Longest text of an entity; names may have 32,767 bytes each, and a list shows it."""
+
+GRACE_SECONDS: Final = 60.0
+"""So long a cluster may be away before documents in order say so: a blip is not worth a write to each of them."""
+
+_Status = dict[str, Any]
+
+_STANDS: Final[Mapping[EligibilityKind, Reason]] = {
+    EligibilityKind.TERMINATING: Reason.DELETING,
+    EligibilityKind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
+    EligibilityKind.INVALID: Reason.INVALID,
+    EligibilityKind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
+    EligibilityKind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,
+    EligibilityKind.NOT_GRANTED: Reason.NOT_GRANTED,
+    EligibilityKind.OUT_OF_SCOPE: Reason.OUT_OF_SCOPE,
+    EligibilityKind.SUSPENDED: Reason.SUSPENDED,
+    EligibilityKind.CLUSTER_SUSPENDED: Reason.CLUSTER_SUSPENDED,
+}
+
+
+class _KeyStatusMemo:
+    """The last pass that was read: one reading serves all documents of a cluster."""
+
+    def __init__(self) -> None:
+        self._last: KeyStatusIndex | None = None
+
+    def read(
+        self, report: Reconciliation, settled: ResolvedClaims, owned: OwnershipRecords
+    ) -> KeyStatusIndex:
+        last = self._last
+        if (
+            last is None
+            or last.report is not report
+            or last.settled is not settled
+            or last.owned is not owned
+        ):
+            last = self._last = KeyStatusIndex(report, settled=settled, owned=owned)
+        return last
+
+    def forget(self) -> None:
+        """Let go of the pass: its plan and outcome are as large as all documents together."""
+        self._last = None
+
+
+_MEMO: Final = _KeyStatusMemo()
+forget_memo: Final = _MEMO.forget
+"""Call it when every status of a pass was made."""
+
+
+def document_status(
+    eligibility: Eligibility,
+    *,
+    settled: ResolvedClaims | None = None,
+    report: Reconciliation | None = None,
+    owned: OwnershipRecords | None = None,
+    previous: Obj,
+    now: float,
+    outage: float = math.inf,
+) -> _Status:
+    """The status of a document.
+
+    Args:
+        eligibility: How it stands.
+        settled: Who asks for what and does not get it; with ``report``.
+        report: The pass; ``None`` where there was none, because none was due or none is possible.
+        owned: The records after the pass; with ``report``.
+        previous: The status so far, empty for none.
+        now: Seconds since the epoch.
+        outage: For how many seconds passes have failed by now.
+    """
+    key_statuses = None
+    if report is not None and settled is not None and owned is not None:
+        key_statuses = _MEMO.read(report, settled, owned)
+    if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
+        return dict(previous)
+    subject = _entity(eligibility)
+    status: _Status = {"observedGeneration": generation_of(eligibility.obj)}
+    handled = (
+        requested_at(eligibility.obj) if key_statuses is not None or eligibility.freezes else None
+    )
+    handled = handled or previous.get("lastHandledReconcileAt")
+    if handled is not None:
+        status["lastHandledReconcileAt"] = handled[:128]
+    text = previous.get("entity") if subject is None else entity_text(subject)
+    if text is not None:
+        status["entity"] = bounded(text, MOST_ENTITY)
+    status_entries = None
+    if key_statuses is not None and key_statuses.compared and subject is not None:
+        status_entries = StatusEntries(
+            eligibility=eligibility,
+            subject=subject,
+            key_statuses=key_statuses,
+            previous=previous,
+            now=now,
+        )
+        status["clusterId"] = key_statuses.owned.cluster_id
+        keys, drift = status_entries.keys(), status_entries.drift()
+    else:
+        if "clusterId" in previous:
+            status["clusterId"] = previous["clusterId"]
+        keys, drift = previous_keys(eligibility, previous), list(previous.get("drift", ()))
+    if keys:
+        status["keys"] = keys
+    if drift:
+        status["drift"] = drift
+    reason, message = _reason(eligibility, key_statuses, status_entries)
+    spoken_of = None if eligibility.freezes else status_entries
+    status["conditions"] = conditions(
+        reason,
+        message,
+        generation=generation_of(eligibility.obj),
+        previous=previous.get("conditions", ()),
+        now=now,
+        drifted=None if spoken_of is None else spoken_of.drifted(),
+        conflict=None if spoken_of is None else spoken_of.conflict(),
+        keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,
+    )
+    return status
+
+
+def pending_status(eligibility: Eligibility, *, now: float) -> _Status:
+    """What a document without any status says while the first pass takes long; a fault is told at once."""
+    return document_status(eligibility, previous={}, now=now)
+
+
+def _entity(eligibility: Eligibility) -> Entity | None:
+    return (
+        entity_of(eligibility.obj)
+        if eligibility.declaration is None
+        else eligibility.declaration.entity
+    )
+
+
+def _may_wait(
+    eligibility: Eligibility, key_statuses: KeyStatusIndex, previous: Obj, outage: float
+) -> bool:
+    """Whether a document that was in order says nothing yet of a pass that failed."""
+    trouble = key_statuses.trouble
+    if key_statuses.compared or trouble is None or eligibility.kind is not EligibilityKind.ACCEPTED:
+        return False
+    if previous.get("observedGeneration") != generation_of(eligibility.obj):
+        return False
+    if trouble.reason is Reason.PENDING:
+        return bool(condition_of(previous, "Ready"))
+    passes_by = TABLE[trouble.reason].reconciling and outage < GRACE_SECONDS
+    return passes_by and condition_of(previous, "Ready").get("status") == "True"
+
+
+# ---- the one reason --------------------------------------------------------------------------
+
+
+def _reason(
+    eligibility: Eligibility,
+    key_statuses: KeyStatusIndex | None,
+    status_entries: StatusEntries | None,
+) -> tuple[Reason, str]:
+    """The reason that the document shows, and its sentence."""
+    stands = _STANDS.get(eligibility.kind)
+    if stands is Reason.DELETING:
+        return stands, _message_text(stands, _waits_for(key_statuses, status_entries), ())
+    if stands is Reason.INVALID:
+        return stands, "; ".join(eligibility.messages)
+    if stands is not None:
+        return stands, _message_text(stands, "; ".join(eligibility.messages), ())
+    if status_entries is not None:
+        return _of_keys(eligibility, status_entries)
+    if key_statuses is None or key_statuses.trouble is None:
+        return Reason.PENDING, _message_text(Reason.PENDING, "", eligibility.messages)
+    reason = _for_documents(key_statuses.trouble.reason)
+    cluster = f"QuotaCluster {cluster_name_of(eligibility.obj)}"
+    return reason, _message_text(reason, "", (cluster, *eligibility.messages))
+
+
+def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[Reason, str]:
+    """The worst of the keys; what is said of them, worst first."""
+    displayed = {
+        key: _displayed_reason(status_entries, key, key_status)
+        for key, key_status in status_entries.statuses_by_key.items()
+    }
+    reason = worst(*displayed.values())
+    statuses = sorted(
+        (
+            (key, key_status)
+            for key, key_status in status_entries.statuses_by_key.items()
+            if key_status.message and (displayed[key] is not Reason.SYNCED or not key_status.drifts)
+        ),
+        key=lambda item: (PRECEDENCE[displayed[item[0]]], COLUMN_OF[item[0]]),
+    )
+    return reason, _message_text(reason, sentence(statuses), eligibility.messages)
+
+
+def _displayed_reason(status_entries: StatusEntries, key: Key, key_status: KeyStatus) -> Reason:
+    """The reason of a key; drift that does not count yet is none."""
+    if key_status.reason is Reason.DRIFTED and not status_entries.counts_as_drift(key):
+        return Reason.SYNCED
+    return _for_documents(key_status.reason)
+
+
+def _for_documents(reason: Reason) -> Reason:
+    """What a document says of its cluster's trouble: the cluster's own faults are faults of the cluster."""
+    if reason is Reason.INVALID or "Q" not in TABLE[reason].on:
+        return Reason.CLUSTER_INVALID
+    return reason
+
+
+def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntries | None) -> str:
+    """What keeps the limits of a deleted document from being removed; "" = nothing that is known."""
+    if status_entries is not None:
+        return sentence(
+            (key, key_status)
+            for key, key_status in status_entries.statuses_by_key.items()
+            if key_status.message
+        )
+    if key_statuses is None or key_statuses.trouble is None:
+        return ""
+    message = TABLE[_for_documents(key_statuses.trouble.reason)].message
+    return f"{TABLE[Reason.DELETING].message}, but {message}"
+
+
+def _message_text(reason: Reason, detail: str, remarks: Iterable[str]) -> str:
+    """What is known in detail, or the row's sentence; and remarks."""
+    return "; ".join((detail or TABLE[reason].message, *remarks))

@@ -1,0 +1,162 @@
+"""Conditions of a resource from its one reason: Ready, Drifted, Conflict and Paused always, Reconciling and Stalled while true.
+
+``lastTransitionTime`` changes when a status flips and at no other time, so that a restart writes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler import errors
+from reconciler.kube.api.custom_resources import read_time, time_text
+from reconciler.kube.status.reasons import TABLE, Reason, Truth
+from reconciler.render.names import escaped_lines
+
+MOST_CHARACTERS: Final = 1024
+"""Longest message; the schema allows more, but nobody reads it, and five thousand objects hold one each."""
+
+NOT_COMPARED: Final = "NotCompared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileFailure:
+    """What kept a whole pass from its work.
+
+    Attributes:
+        reason: Which.
+        message: For whoever owns the QuotaCluster; documents say the row's own sentence instead.
+    """
+
+    reason: Reason
+    message: str
+
+
+def conditions(
+    reason: Reason,
+    message: str,
+    *,
+    generation: int,
+    previous: Iterable[Mapping[str, Any]],
+    now: float,
+    drifted: str | None = None,
+    conflict: str | None = None,
+    keep: bool = False,
+) -> list[dict[str, Any]]:
+    """The conditions that a resource has by this reason.
+
+    Args:
+        reason: Of the Ready condition.
+        message: For people; cut where it is too long.
+        generation: That the reason was found for.
+        previous: The conditions so far.
+        now: Seconds since the epoch.
+        drifted: What has drifted; "" = nothing, ``None`` = it was not compared.
+        conflict: What is in conflict; "" = nothing, ``None`` = it was not compared.
+        keep: Whether what was not compared stays as it was found last, because nothing could be asked.
+    """
+    row = TABLE[reason]
+    before = {
+        str(previous_condition.get("type")): previous_condition for previous_condition in previous
+    }
+    words = bounded(message)
+    conditions_now = [_condition("Ready", row.ready, reason, words)]
+    conditions_now.append(_aspect("Drifted", "NoDrift", drifted, before if keep else {}))
+    conditions_now.append(_aspect("Conflict", "NoConflict", conflict, before if keep else {}))
+    conditions_now.append(
+        _condition("Paused", "True", reason, words)
+        if row.paused
+        else _condition("Paused", "False", "NotSuspended", "")
+    )
+    if row.reconciling:
+        conditions_now.append(_condition("Reconciling", "True", reason, words))
+    if row.stalled:
+        conditions_now.append(_condition("Stalled", "True", reason, words))
+    for condition in conditions_now:
+        if "observedGeneration" not in condition:
+            condition["observedGeneration"] = generation
+        condition["lastTransitionTime"] = _since(condition, before, now)
+    return conditions_now
+
+
+def _condition(kind: str, status: Truth, reason: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": str(reason), "message": message}
+
+
+def _aspect(
+    kind: str, nothing: str, problem: str | None, before: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    if problem is None:
+        previous = before.get(kind)
+        return dict(previous) if previous else _condition(kind, "Unknown", NOT_COMPARED, "")
+    if problem:
+        return _condition(kind, "True", kind, bounded(problem))
+    return _condition(kind, "False", nothing, "")
+
+
+def _since(
+    condition: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], now: float
+) -> str:
+    previous = before.get(condition["type"])
+    if previous is not None and previous.get("status") == condition["status"]:
+        transition_time = previous.get("lastTransitionTime")
+        if isinstance(transition_time, str) and read_time(transition_time) is not None:
+            return transition_time
+    return time_text(now)
+
+
+def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """One condition of a status, empty where it has none."""
+    conditions_value = status.get("conditions")
+    for condition in conditions_value if isinstance(conditions_value, list) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == kind:
+            return condition
+    return {}
+
+
+def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
+    """The text with everything escaped that acts on a screen, or its beginning and how much was left out."""
+    text = escaped_lines(text)
+    if len(text) <= max_characters:
+        return text
+    mark = f" … ({len(text) - max_characters} characters more)"
+    return text[: max_characters - len(mark)] + mark
+
+
+# ---- errors ----------------------------------------------------------------------------------
+
+_OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
+    (errors.WrongCluster, Reason.WRONG_CLUSTER),
+    (errors.AuthenticationError, Reason.AUTHENTICATION_FAILED),
+    (errors.AuthorizationError, Reason.AUTHORIZATION_FAILED),
+    (errors.TlsError, Reason.TLS_FAILED),
+    (errors.ControllerUnavailable, Reason.BROKER_UNAVAILABLE),
+    (errors.UnsupportedVersion, Reason.UNSUPPORTED_BROKER),
+    (errors.ConnectError, Reason.BROKER_UNAVAILABLE),
+    (errors.RequestTimeout, Reason.BROKER_UNAVAILABLE),
+    (errors.InventoryLocked, Reason.OTHER_WRITER),
+    (errors.InventoryError, Reason.RECORDS_UNREADABLE),
+    (errors.PlanRefused, Reason.OTHER_WRITER),
+    (errors.ConfigError, Reason.INVALID),
+    (errors.StalePlan, Reason.PENDING),
+    (errors.Interrupted, Reason.PENDING),
+    (errors.LeaseLost, Reason.PENDING),
+)
+"""Closest class first."""
+
+
+def trouble_of(error: errors.KquotaError) -> ReconcileFailure:
+    """What an error that ended a pass means: the first fitting row, never a guess that all is well."""
+    message = f"{error}; {error.hint}" if error.hint else str(error)
+    return ReconcileFailure(reason=_reason_of(error), message=message)
+
+
+def _reason_of(error: errors.KquotaError) -> Reason:
+    if isinstance(error, errors.CredentialsError):
+        reasons_by_text = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
+        return reasons_by_text.get(error.reason, Reason.SECRET_INVALID)
+    if isinstance(error, errors.KubernetesError):
+        return Reason.KUBERNETES_UNAVAILABLE if error.retriable else Reason.KUBERNETES_REFUSED
+    for kind, reason in _OF_ERRORS:
+        if isinstance(error, kind):
+            return reason
+    return Reason.PENDING if error.retriable else Reason.FAILED

@@ -1,0 +1,299 @@
+"""What a custom resource may ask for, and why not: one standing per document, and all of them as one desired state.
+
+Only a document that was seen to be deleted is undeclared. One that is invalid, not granted, out of scope or suspended
+freezes what the records say is its own; one on its way out declares nothing, so that the planner judges its pairs by
+the deletionPolicy that was recorded last. A message never names another tenant's objects.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from reconciler.kube.api.custom_resources import (
+    API_VERSION,
+    Obj,
+    cluster_name_of,
+    created_of,
+    deletion_requested_at,
+    document_of,
+    generation_of,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    uid_of,
+)
+from reconciler.kube.configuration.cluster_references import (
+    refused_references,
+    schema_problems,
+)
+from reconciler.kube.configuration.namespace_limits import excess_of
+from reconciler.manifest import explanation
+from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.manifest.schema_names import QUOTA
+from reconciler.manifest.syntax import nodes
+from reconciler.quota.entity import Entity
+from reconciler.quota.grants import judge
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.patterns import form
+from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import set_values
+
+MOST_PROBLEMS: Final = 8
+"""So many faults of a document are listed; further ones are counted."""
+
+
+class EligibilityKind(StrEnum):
+    """How a document stands; the first that applies, in this order."""
+
+    TERMINATING = "Terminating"
+    NAMESPACE_LIMIT = "NamespaceLimit"
+    INVALID = "Invalid"
+    CLUSTER_NOT_FOUND = "ClusterNotFound"
+    CLUSTER_INVALID = "ClusterInvalid"
+    NOT_GRANTED = "NotGranted"
+    OUT_OF_SCOPE = "OutOfScope"
+    SUSPENDED = "Suspended"
+    CLUSTER_SUSPENDED = "ClusterSuspended"
+    ACCEPTED = "Accepted"
+
+
+_GONE: Final = frozenset({EligibilityKind.TERMINATING})
+_CLAIMING: Final = frozenset({EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eligibility:
+    """One document, judged.
+
+    Attributes:
+        document: ``namespace/name``.
+        obj: The resource as it was judged.
+        kind: How it stands.
+        declaration: What it says, rights applied; ``None`` where it cannot be read.
+        claim: What it may ask for; ``None`` = nothing.
+        halted: Pairs that nobody else may take for undeclared while it is suspended.
+        tenanted: Whether its cluster has tenants, so that other namespaces' documents must not be named to it.
+        messages: Sentences for its author: why it stands so, or what in it does not count.
+
+    Raises:
+        ValueError: A document that may not ask for anything has a claim, or the other way round.
+    """
+
+    document: str
+    obj: Obj = field(repr=False)
+    kind: EligibilityKind
+    declaration: Declaration | None = None
+    claim: Claim | None = None
+    halted: frozenset[Pair] = frozenset()
+    tenanted: bool = False
+    messages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.claim is not None) != (self.kind in _CLAIMING):
+            raise ValueError(f"a document that stands as {self.kind} has a claim that does not fit")
+
+    @property
+    def claims(self) -> bool:
+        """Whether it asks for its pairs."""
+        return self.claim is not None
+
+    @property
+    def freezes(self) -> bool:
+        """Whether pairs recorded as its own are neither written nor removed."""
+        return self.kind not in _GONE | _CLAIMING
+
+
+def assess_eligibility(
+    obj: Obj, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
+) -> Eligibility:
+    """How a ClientQuota stands.
+
+    Args:
+        obj: The resource.
+        clusters: The QuotaClusters by name.
+        unusable: Names of QuotaClusters that exist and have faults of their own.
+    """
+    document = document_of(obj)
+    excess = excess_of(obj)
+    if excess:
+        kind = (
+            EligibilityKind.TERMINATING if is_terminating(obj) else EligibilityKind.NAMESPACE_LIMIT
+        )
+        return Eligibility(document=document, obj=obj, kind=kind, messages=(excess,))
+    read = _read(obj)
+    declaration = None if isinstance(read, tuple) else read.declaration
+    if is_terminating(obj):
+        return Eligibility(
+            document=document, obj=obj, kind=EligibilityKind.TERMINATING, declaration=declaration
+        )
+    if isinstance(read, tuple):
+        return Eligibility(document=document, obj=obj, kind=EligibilityKind.INVALID, messages=read)
+    cluster = clusters.get(read.cluster)
+    if cluster is None:
+        exists = read.cluster in unusable
+        return Eligibility(
+            document=document,
+            obj=obj,
+            kind=EligibilityKind.CLUSTER_INVALID if exists else EligibilityKind.CLUSTER_NOT_FOUND,
+            declaration=declaration,
+            messages=(
+                f"QuotaCluster {read.cluster} cannot be used as it is; its own status says why"
+                if exists
+                else f"there is no QuotaCluster {read.cluster}",
+            ),
+        )
+    return _judged(obj, read.declaration, cluster)
+
+
+def grounds_of(obj: Obj) -> tuple[object, ...]:
+    """All of a ClientQuota that :func:`assess_eligibility` goes by, short: what is equal stands the same by the same QuotaCluster.
+
+    Labels are no part of the generation, and guards may ask for some.
+    """
+    return (
+        uid_of(obj),
+        generation_of(obj),
+        deletion_requested_at(obj),
+        labels_of(obj),
+        excess_of(obj),
+    )
+
+
+def resolve_desired_state(
+    eligibilities: Iterable[Eligibility],
+    owned: OwnershipRecords,
+    *,
+    waiting: Collection[str] = (),
+    untouched: Collection[Entity] = (),
+) -> ResolvedClaims:
+    """What all documents of one cluster together ask for, rivals settled.
+
+    Args:
+        eligibilities: Each document once; those on their way out count as deleted.
+        owned: The records, which tell who holds a pair at present.
+        waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
+            nobody else's to remove.
+        untouched: Entities of which nobody can tell whose their limits are: who asks for any of them waits, too.
+    """
+    everything = tuple(eligibilities)
+    held_up = [
+        eligibility.claim.declaration
+        for eligibility in everything
+        if eligibility.claim is not None
+        and (eligibility.document in waiting or eligibility.claim.declaration.entity in untouched)
+    ]
+    silent = {*waiting, *(declaration.document for declaration in held_up)}
+    return resolve_claims(
+        [
+            eligibility.claim
+            for eligibility in everything
+            if eligibility.claim is not None and eligibility.document not in silent
+        ],
+        owned=owned,
+        frozen=[
+            eligibility.document
+            for eligibility in everything
+            if eligibility.freezes or eligibility.document in silent
+        ],
+        halted=frozenset().union(
+            *(eligibility.halted for eligibility in everything),
+            (
+                (declaration.entity, key)
+                for declaration in held_up
+                for key, _ in set_values(declaration.limits)
+            ),
+            ((subject, key) for subject in untouched for key in COLUMNS),
+        ),
+    )
+
+
+# ---- one document ----------------------------------------------------------------------------
+
+
+def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
+    """The document, or what is wrong with it.
+
+    Labels, annotations and the other metadata are not checked: the API server has rules of its own for them.
+    """
+    bare = {
+        "apiVersion": API_VERSION,
+        "kind": QUOTA,
+        "metadata": {"name": name_of(obj), "namespace": namespace_of(obj)},
+        "spec": dict(spec_of(obj)),
+    }
+    try:
+        quota = from_resource(bare, path=f"clientquotas/{document_of(obj)}")
+    except DocumentDeclined:
+        problems = explanation.problems(QUOTA, nodes.from_json(bare), "")
+        return shortened([problem.message for problem in problems]) or (
+            "it does not fit the schema",
+        )
+    labels = labels_of(obj)
+    return replace(quota, labels=labels, declaration=replace(
+        quota.declaration, labels=tuple(sorted(labels.items()))
+    ))  # fmt: skip
+
+
+def shortened(messages: Collection[str]) -> tuple[str, ...]:
+    """The first messages, each once, and how many more there are."""
+    once = tuple(dict.fromkeys(messages))
+    if len(once) <= MOST_PROBLEMS:
+        return once
+    return (*once[:MOST_PROBLEMS], f"and {len(once) - MOST_PROBLEMS} more")
+
+
+def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
+    """A readable document of a usable cluster, by the cluster's tenants, scope and switches."""
+    verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
+    declared, messages = verdict.declaration, verdict.messages
+    kind = EligibilityKind.ACCEPTED
+    if not verdict.granted:
+        kind = EligibilityKind.NOT_GRANTED
+    elif not cluster.rules().in_scope(declared.entity):
+        kind = EligibilityKind.OUT_OF_SCOPE
+        shape = form(declared.entity)
+        messages = (
+            f"an entity of the form {shape} like this one is outside the scope of QuotaCluster {cluster.name}",
+        )
+    elif declared.suspended:
+        kind = EligibilityKind.SUSPENDED
+    elif cluster.suspend:
+        kind = EligibilityKind.CLUSTER_SUSPENDED
+    claims = kind in _CLAIMING
+    return Eligibility(
+        document=declaration.document,
+        obj=obj,
+        kind=kind,
+        declaration=declared,
+        claim=Claim(declaration=declared, priority=verdict.priority, created=created_of(obj))
+        if claims
+        else None,
+        halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
+        if kind is EligibilityKind.SUSPENDED
+        else frozenset(),
+        tenanted=bool(cluster.grants),
+        messages=messages,
+    )
+
+
+def refers_to(eligibility: Eligibility) -> str:
+    """Name of the QuotaCluster that the document refers to, "" if it does not say."""
+    return cluster_name_of(eligibility.obj)
+
+
+def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+    """Everything that keeps a QuotaCluster from being used; empty = it may be.
+
+    Args:
+        obj: The resource.
+        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+    """
+    return shortened(
+        (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
+    )

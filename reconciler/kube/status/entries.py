@@ -1,0 +1,202 @@
+"""One document against one pass: its keys, its drift and its conflicts, as the status of a ClientQuota lists them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reconciler.kube.api.custom_resources import Obj, time_text
+from reconciler.kube.records.status_records import key_record_fields
+from reconciler.kube.status.conditions import bounded, condition_of
+from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
+from reconciler.kube.status.reasons import Reason
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.state import NO_LIMITS, Limits
+from reconciler.render.names import escaped
+from reconciler.render.units import json_number
+
+
+def declared(eligibility: Eligibility) -> Limits:
+    """What a document declares by now; one on its way out declares nothing."""
+    if eligibility.declaration is None or eligibility.kind is EligibilityKind.TERMINATING:
+        return NO_LIMITS
+    return eligibility.declaration.limits
+
+
+def sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
+    """What is to be said of several keys."""
+    return "; ".join(
+        f"{key}: {key_status.message}" if key_status.message else str(key)
+        for key, key_status in statuses
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusEntries:
+    """A document and a pass that compared it. Not slotted: what was read is read once.
+
+    Attributes:
+        eligibility: How the document stands.
+        subject: Its entity.
+        key_statuses: The pass.
+        previous: Its status so far.
+        now: Seconds since the epoch.
+    """
+
+    eligibility: Eligibility
+    subject: Entity
+    key_statuses: KeyStatusIndex
+    previous: Obj
+    now: float
+
+    @cached_property
+    def statuses_by_key(self) -> Mapping[Key, KeyStatus]:
+        """The keys that the document declares or still owns, in the order of the columns."""
+        statuses: dict[Key, KeyStatus] = {}
+        for key, declared_value in zip(COLUMNS, declared(self.eligibility), strict=True):
+            if declared_value is None and not self._record(key):
+                continue
+            key_status = self.key_statuses.of(
+                (self.subject, key), self.eligibility.document, tenanted=self.eligibility.tenanted
+            )
+            if self.eligibility.freezes:
+                key_status = KeyStatus(reason=Reason.SYNCED, cause="Frozen", live=key_status.live)
+            statuses[key] = key_status
+        return statuses
+
+    def _record(self, key: Key) -> dict[str, Any]:
+        return key_record_fields(
+            self.key_statuses.owned, self.eligibility.document, self.subject, key
+        )
+
+    def _pair(self, key: Key) -> Pair:
+        return self.subject, key
+
+    # ---- keys --------------------------------------------------------------------------------
+
+    def keys(self) -> list[dict[str, Any]]:
+        """``status.keys``."""
+        return [self._key(key, key_status) for key, key_status in self.statuses_by_key.items()]
+
+    def _key(self, key: Key, key_status: KeyStatus) -> dict[str, Any]:
+        before, record = self._before(key), self._record(key)
+        row: dict[str, Any] = {"key": key.value}
+        declared_value = declared(self.eligibility)[COLUMN_OF[key]]
+        if declared_value is not None:
+            row["desired"] = json_number(declared_value)
+        if key_status.live is not None and math.isfinite(key_status.live):
+            row["live"] = json_number(key_status.live)
+        row |= record
+        if "applied" in record:
+            row["appliedAt"] = self._applied_at(record, key_status, before)
+        row["cause"] = key_status.cause
+        result = key_status.result or _previous_result(key_status, before)
+        if result:
+            row["result"] = result
+        if key_status.message:
+            row["message"] = bounded(key_status.message)
+        override = self.key_statuses.owned.overrides.get(self._pair(key))
+        if override is not None and self.now < override.until:
+            row["overriddenBy"] = _overridden(override)
+        return row
+
+    def _before(self, key: Key) -> Obj:
+        """What the status said of the key, if it spoke of this very cluster."""
+        if self.previous.get("clusterId") != self.key_statuses.owned.cluster_id:
+            return {}
+        items = self.previous.get("keys", ())
+        return next((item for item in items if item.get("key") == key), {})
+
+    def _applied_at(self, record: Obj, key_status: KeyStatus, before: Obj) -> str:
+        """Now if it was written just now, else when it was before; what was found applied counts from now on."""
+        if key_status.result != "Applied" and before.get("applied") == record["applied"]:
+            return str(before.get("appliedAt") or time_text(self.now))
+        return time_text(self.now)
+
+    # ---- drift and conflict ------------------------------------------------------------------
+
+    def drift(self) -> list[dict[str, Any]]:
+        """``status.drift``: what somebody else changed and is not back yet, with the first time it was seen."""
+        rows: list[dict[str, Any]] = []
+        for key, key_status in self.statuses_by_key.items():
+            first = self.key_statuses.owned.drift_since.get(self._pair(key))
+            if not key_status.drifts and first is None:
+                continue
+            observation = self.key_statuses.observations_by_key.get(self._pair(key))
+            if first is None:
+                first = self.now if observation is None else observation.since
+            row: dict[str, Any] = {"key": key.value, "firstSeen": time_text(first)}
+            expected = self.key_statuses.applied(self._pair(key))
+            if expected is not None:
+                row["expected"] = json_number(expected)
+            if key_status.live is not None and math.isfinite(key_status.live):
+                row["live"] = json_number(key_status.live)
+            rows.append(row)
+        return rows
+
+    def counts_as_drift(self, key: Key) -> bool:
+        """Whether drift of a key is spoken of: after N looks in a row, or once it was, also after a restart."""
+        if not self.statuses_by_key[key].drifts:
+            return False
+        observation = self.key_statuses.observations_by_key.get(self._pair(key))
+        if observation is not None and observation.confirmed:
+            return True
+        was_drifted = condition_of(self.previous, "Drifted").get("status") == "True"
+        return was_drifted and any(
+            item.get("key") == key for item in self.previous.get("drift", ())
+        )
+
+    def drifted(self) -> str:
+        """What the Drifted condition says; "" = there is none."""
+        return sentence(
+            (key, key_status)
+            for key, key_status in self.statuses_by_key.items()
+            if self.counts_as_drift(key)
+        )
+
+    def conflict(self) -> str:
+        """What the Conflict condition says; "" = there is none."""
+        return sentence(
+            (key, key_status)
+            for key, key_status in self.statuses_by_key.items()
+            if key_status.reason is Reason.CONFLICT
+        )
+
+
+def _previous_result(key_status: KeyStatus, before: Obj) -> str:
+    """The outcome of an earlier write, as long as it still explains what is seen."""
+    result = str(before.get("result", ""))
+    settled = key_status.reason in {Reason.SYNCED, Reason.OVERRIDE_ACTIVE}
+    return result if result == "Applied" or not settled else ""
+
+
+def _overridden(override: Override) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "until": time_text(override.until),
+        "who": bounded(escaped(override.author), 256),
+        "reason": bounded(escaped(override.reason), 512),
+    }
+    if override.value is not None and math.isfinite(override.value):
+        fields["value"] = json_number(override.value)
+    return fields
+
+
+def previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any]]:
+    """The keys as a status has them, with what the document says by now: nothing was compared."""
+    declared_values = dict(zip(COLUMNS, declared(eligibility), strict=True))
+    rows: list[dict[str, Any]] = []
+    for item in previous.get("keys", ()):
+        row = {name: value for name, value in item.items() if name != "desired"}
+        value = (
+            item.get("desired")
+            if eligibility.declaration is None
+            else declared_values.get(item.get("key"))
+        )
+        if value is not None:
+            row["desired"] = json_number(value)
+        rows.append(row)
+    return rows

@@ -1,0 +1,195 @@
+"""What is worth an Event: changes from one status to the next, never a state. Values; posting is somebody else's.
+
+No document gets one for becoming ready the first time: five thousand of them would say nothing. Trouble of a cluster is
+told once, on the QuotaCluster.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from reconciler.kube.status.conditions import condition_of
+from reconciler.kube.status.reasons import TABLE, Reason, ReasonRow
+from reconciler.render.names import escaped_lines
+
+MOST_BYTES: Final = 1024
+"""Longest note that the API server takes, in bytes (NoteLengthLimit of events.k8s.io/v1)."""
+
+_QUIET: Final = frozenset(
+    {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
+)
+"""Reasons that come and go by themselves, or that another event tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceEvent:
+    """One Event.
+
+    Attributes:
+        kind: ``Normal`` or ``Warning``; the API knows no other.
+        reason: One word for programs.
+        note: A sentence; cut where the API server would refuse it.
+
+    Raises:
+        ValueError: The note is empty.
+    """
+
+    kind: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+
+    def __post_init__(self) -> None:
+        if not self.note:
+            raise ValueError("an event without a note says nothing")
+        object.__setattr__(self, "note", _cut(self.note))
+
+
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ResourceEvent, ...]:
+    """What is worth an Event on a ClientQuota.
+
+    Args:
+        before: Its status so far, empty for none.
+        after: The one that is written.
+    """
+    return tuple(_all(before, after, on="Q"))
+
+
+def cluster_transitions(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[ResourceEvent, ...]:
+    """The same on a QuotaCluster."""
+    return tuple(_all(before, after, on="C"))
+
+
+def released(document: str, limits: int, reason: str) -> ResourceEvent:
+    """That a document went and its limits stay; on the QuotaCluster, because nothing else is left.
+
+    Args:
+        document: ``namespace/name``.
+        limits: How many stay.
+        reason: A sentence.
+    """
+    words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {reason}"
+    return ResourceEvent(kind="Warning", reason="Released", note=words)
+
+
+def released_more(documents: int, limits: int, reason: str) -> ResourceEvent:
+    """That many more documents went and their limits stay."""
+    words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {reason}"
+    return ResourceEvent(kind="Warning", reason="Released", note=words)
+
+
+def _all(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, on: str
+) -> Iterator[ResourceEvent]:
+    was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
+    row = _row(now)
+    if row is not None and now.get("reason") != was.get("reason"):
+        yield from _reached(row, was, str(now.get("message", "")), on)
+    yield from _resumed(before, after)
+    yield from _drift(before, after)
+    if on == "Q" and row is not None and row.ready == "True" and was.get("status") == "True":
+        yield from _applied(before, after)
+
+
+def _row(ready: Mapping[str, Any]) -> ReasonRow | None:
+    try:
+        return TABLE[Reason(str(ready.get("reason")))]
+    except ValueError:
+        return None
+
+
+def _reached(
+    row: ReasonRow, was: Mapping[str, Any], message: str, on: str
+) -> Iterator[ResourceEvent]:
+    """The Ready condition has another reason."""
+    of_cluster = _is_of_cluster(row) and row.reason not in _ALSO_OF_ONE
+    if row.event and on in row.on and not (on == "Q" and of_cluster):
+        kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
+        yield ResourceEvent(kind=kind, reason=row.event, note=message or row.message)
+    elif (
+        row.ready == "True"
+        and was.get("status") == "False"
+        and not (on == "Q" and _came_from_cluster(was))
+    ):
+        yield ResourceEvent(kind="Normal", reason="Reconciled", note=message or row.message)
+    elif row.reason not in _QUIET and row.ready == "True" and was:
+        yield ResourceEvent(kind="Normal", reason=row.reason.value, note=message or row.message)
+
+
+_ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_REFUSED})
+"""Faults of the cluster that one document may have alone; while the cluster has them, documents post nothing."""
+
+
+def _came_from_cluster(was: Mapping[str, Any]) -> bool:
+    row = _row(was)
+    return row is not None and _is_of_cluster(row)
+
+
+def _is_of_cluster(row: ReasonRow) -> bool:
+    """Whether the fault is the cluster's, so that each of its documents would repeat it."""
+    return "C" in row.on and row.reason not in {
+        Reason.INVALID, Reason.SUSPENDED, Reason.GUARD_REFUSED, Reason.AUTHORIZATION_FAILED,
+    }  # fmt: skip
+
+
+def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
+    was, now = condition_of(before, "Paused"), condition_of(after, "Paused")
+    if was.get("status") == "True" and now.get("status") == "False":
+        yield ResourceEvent(kind="Normal", reason="Resumed", note="it is no longer suspended")
+
+
+def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
+    was, now = condition_of(before, "Drifted"), condition_of(after, "Drifted")
+    if now.get("status") == "True" and was.get("status") != "True":
+        words = str(now.get("message", "")) or "somebody else changed a live value"
+        yield ResourceEvent(kind="Warning", reason="DriftDetected", note=words)
+    corrected = _rewritten(before, after)
+    if corrected:
+        words = f"written back after somebody else had changed it: {', '.join(corrected)}"
+        yield ResourceEvent(kind="Normal", reason="DriftCorrected", note=words)
+    elif was.get("status") == "True" and now.get("status") == "False":
+        yield ResourceEvent(
+            kind="Normal", reason="DriftOver", note="the live values are as applied"
+        )
+
+
+def _keys(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return {str(entry.get("key")): entry for entry in status.get("keys", ())}
+
+
+def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Keys that were applied again with the value that they had."""
+    previous_keys_by_name = _keys(before)
+    return [
+        key
+        for key, entry in _keys(after).items()
+        if key in previous_keys_by_name
+        and entry.get("result") == "Applied"
+        and entry.get("cause") == "InSync"
+        and "applied" in entry
+        and entry["applied"] == previous_keys_by_name[key].get("applied")
+        and entry.get("appliedAt") != previous_keys_by_name[key].get("appliedAt")
+    ]
+
+
+def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
+    """A document that was in order has other limits in force by now."""
+    previous_entries, current_entries = _keys(before), _keys(after)
+    changed = [
+        key
+        for key in sorted(previous_entries.keys() | current_entries.keys())
+        if previous_entries.get(key, {}).get("applied")
+        != current_entries.get(key, {}).get("applied")
+    ]
+    if changed:
+        words = f"in force as declared: {', '.join(changed)}"
+        yield ResourceEvent(kind="Normal", reason="Reconciled", note=words)
+
+
+def _cut(note: str) -> str:
+    """The note, escaped, in at most so many bytes, whole characters of it."""
+    coded = escaped_lines(note).encode("utf-8", "replace")
+    if len(coded) <= MOST_BYTES:
+        return coded.decode("utf-8")
+    return coded[: MOST_BYTES - 3].decode("utf-8", "ignore") + "…"

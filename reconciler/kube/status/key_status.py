@@ -1,0 +1,362 @@
+"""One pass, read: what it means for each pair. Filed by pair, so that five thousand statuses are made from it quickly.
+
+Sentences speak of the pair alone. What it waits for, who has it instead and who wrote last are told without a name
+where tenants share the cluster.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+
+from reconciler.kube.api.custom_resources import time_text
+from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
+from reconciler.kube.status.reasons import Reason
+from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.keys import COLUMN_OF, Key, same_value
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.policy import Action, Cause, DriftMode, Policy
+from reconciler.quota.results.report import (
+    PairOutcome,
+    PairVisibility,
+    Reconciliation,
+    WithheldChange,
+)
+from reconciler.render.names import escaped
+from reconciler.render.units import number
+
+_T = TypeVar("_T", QuotaChange, Finding)
+
+_NO_RIGHT: Final = frozenset({29, 30, 31})
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: a right of ours is missing, the document is in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyStatus:
+    """What a pass means for one pair.
+
+    Attributes:
+        reason: Which row of the table.
+        cause: Why the present difference exists, or ``InSync``.
+        message: A sentence; "" where there is nothing to say.
+        result: Outcome of the write of this pass, as ``status.keys`` has it; "" = nothing was written.
+        live: The value last seen; ``None`` = not set.
+        drifts: Whether somebody else changed it, corrected or not.
+    """
+
+    reason: Reason
+    cause: str = "InSync"
+    message: str = ""
+    result: str = ""
+    live: float | None = None
+    drifts: bool = False
+
+
+class KeyStatusIndex:
+    """A pass, filed by pair.
+
+    Args:
+        report: The pass; one that broke off before it had a plan reads as trouble and nothing else.
+        settled: Who asks for what and does not get it.
+        owned: The records after the pass.
+    """
+
+    def __init__(
+        self, report: Reconciliation, *, settled: ResolvedClaims, owned: OwnershipRecords
+    ) -> None:
+        self.report, self.settled, self.owned = report, settled, owned
+        self.trouble: ReconcileFailure | None = (
+            None if report.error is None else trouble_of(report.error)
+        )
+        plan = None if report.preview is None else report.preview.plan
+        self._changes: dict[Pair, QuotaChange] = _filed(plan.changes if plan else ())
+        self._findings: dict[Pair, Finding] = _filed(plan.findings if plan else ())
+        self._waiting: dict[Pair, QuotaChange] = _filed(report.waiting)
+        self._outcomes: dict[Pair, PairOutcome] = {
+            (pair_outcome.change.entity, pair_outcome.change.key): pair_outcome
+            for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
+        }
+        self._withheld: dict[Pair, WithheldChange] = {
+            (withheld.change.entity, withheld.change.key): withheld for withheld in report.withheld
+        }
+
+    @property
+    def compared(self) -> bool:
+        """Whether there was a plan, so that each pair can be spoken of."""
+        return self.report.preview is not None
+
+    @cached_property
+    def observations_by_key(self) -> Mapping[Pair, DriftObservation]:
+        """Drift with its past."""
+        return {
+            (observation.entity, observation.key): observation
+            for observation in self.report.observations
+        }
+
+    @property
+    def observes(self) -> bool:
+        """Whether the policy in force writes nothing."""
+        preview = self.report.preview
+        return preview is not None and preview.policy is Policy.OBSERVE
+
+    def live(self, pair: Pair) -> float | None:
+        """The value last seen."""
+        if self.report.live is not None:
+            return self.report.live.value(*pair)
+        outcome = self._outcomes.get(pair)
+        if outcome is not None and outcome.visibility is not PairVisibility.UNCHECKED:
+            return outcome.observed_value
+        change, finding = self._changes.get(pair), self._findings.get(pair)
+        if change is not None:
+            return change.before
+        return self.applied(pair) if finding is None else finding.live
+
+    def applied(self, pair: Pair) -> float | None:
+        """The value last applied."""
+        return self.owned.records.get(pair[0], NO_RECORD).applied[COLUMN_OF[pair[1]]]
+
+    def of(self, pair: Pair, document: str, *, tenanted: bool) -> KeyStatus:
+        """What the pass means for a pair of a document.
+
+        Args:
+            pair: The pair.
+            document: Who asks.
+            tenanted: Whether other namespaces' documents must not be named.
+        """
+        live = self.live(pair)
+        winner = self.settled.losses.get(document, {}).get(pair)
+        if winner is not None:
+            message = f"{_winner_text(winner, document, tenanted=tenanted)} has it"
+            return KeyStatus(reason=Reason.CONFLICT, cause="Conflict", message=message, live=live)
+        withheld, finding = self._withheld.get(pair), self._findings.get(pair)
+        if withheld is not None:
+            return _withheld_reading(withheld, live)
+        if pair in self._waiting:
+            return self._drifting(pair, live)
+        if pair in self._changes:
+            return self._changed(self._changes[pair], live)
+        return (
+            self._quiet(pair, live) if finding is None else self._status_of_finding(finding, live)
+        )
+
+    # ---- changes -----------------------------------------------------------------------------
+
+    def _changed(self, change: QuotaChange, live: float | None) -> KeyStatus:
+        outcome = self._outcomes.get((change.entity, change.key))
+        if outcome is None or outcome.result is None:
+            return self._not_sent(change, live)
+        return self._status_of_outcome(outcome, live)
+
+    def _status_of_outcome(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
+        cause = outcome.change.cause
+        drifts = cause is Cause.DRIFT
+
+        def reading(reason: Reason, message: str, result: str) -> KeyStatus:
+            return KeyStatus(
+                reason=reason,
+                cause=cause.value,
+                message=message,
+                result=result,
+                live=live,
+                drifts=drifts,
+            )
+
+        match outcome.result, outcome.visibility:
+            case Applied() | Unknown(), PairVisibility.VISIBLE:
+                return self._status_when_applied(outcome, live)
+            case Rejected(code=code, message=words, name=name), _:
+                reason = (
+                    Reason.AUTHORIZATION_FAILED if code in _NO_RIGHT else Reason.BROKER_REJECTED
+                )
+                return reading(reason, escaped(words or name), "Rejected")
+            case Held(), _:
+                return reading(
+                    Reason.HELD, "waits for other limits that have to be in force first", "Held"
+                )
+            case Applied(), PairVisibility.CHANGED:
+                message = (
+                    f"written, and changed by somebody else right afterwards to {number(live)}"
+                )
+                return KeyStatus(
+                    reason=Reason.DRIFTED,
+                    cause=Cause.DRIFT.value,
+                    message=message,
+                    result="Applied",
+                    live=live,
+                    drifts=True,
+                )
+            case Applied(), _:
+                return reading(
+                    Reason.VERIFY_TIMEOUT,
+                    "acknowledged, not yet visible on every live broker",
+                    "Applied",
+                )
+            case _:
+                return reading(
+                    Reason.OUTCOME_UNKNOWN,
+                    "the broker's answer got lost; the write may still land",
+                    "Unknown",
+                )
+
+    def _status_when_applied(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
+        overriding = outcome.change.cause is Cause.OVERRIDE
+        return KeyStatus(
+            reason=Reason.OVERRIDE_ACTIVE if overriding else Reason.SYNCED,
+            cause=Cause.OVERRIDE.value if overriding else Cause.IN_SYNC.value,
+            message=_OVERRIDDEN if overriding else "",
+            result="Applied",
+            live=live,
+        )
+
+    def _not_sent(self, change: QuotaChange, live: float | None) -> KeyStatus:
+        reason = Reason.PENDING if self.trouble is None else self.trouble.reason
+        return KeyStatus(
+            reason=reason,
+            cause=change.cause.value,
+            message="not written yet",
+            live=live,
+            drifts=change.cause is Cause.DRIFT,
+        )
+
+    # ---- findings ----------------------------------------------------------------------------
+
+    def _status_of_finding(self, finding: Finding, live: float | None) -> KeyStatus:
+        pair = finding.entity, finding.key
+        if finding.action in {Action.RECORD, Action.ORPHAN}:
+            return KeyStatus(reason=Reason.SYNCED, live=live)
+        if finding.ignored:
+            return KeyStatus(
+                reason=Reason.SYNCED, cause=finding.cause.value, message=finding.note, live=live
+            )
+        if finding.cause is Cause.DRIFT:
+            return self._drifting(pair, live)
+        reason, message = self._reason_left_unchanged(finding)
+        return KeyStatus(reason=reason, cause=finding.cause.value, message=message, live=live)
+
+    def _reason_left_unchanged(self, finding: Finding) -> tuple[Reason, str]:
+        """What is reported and not written, but for drift."""
+        agrees = finding.cause in {Cause.ADOPT, Cause.CONVERGED}
+        unsettled = agrees or (finding.entity, finding.key) in self.owned.intents
+        removal = finding.cause in {Cause.PRUNE, Cause.GONE}
+        cases: tuple[tuple[bool, Reason, str], ...] = (
+            (finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
+            (finding.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
+            (finding.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
+             "no longer declared, but somebody else changed it since, so it is not removed"),
+            (self.observes and agrees, Reason.SYNCED, "as declared; nothing is recorded under Observe"),
+            (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
+            (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
+            (removal and not self._is_complete, Reason.HELD, "not every document was read, so nothing is removed"),
+        )  # fmt: skip
+        matches = ((reason, words) for holds, reason, words in cases if holds)
+        return next(matches, (Reason.POLICY_RESTRICTED, _difference(finding)))
+
+    @property
+    def _is_complete(self) -> bool:
+        preview = self.report.preview
+        return preview is not None and preview.plan.complete
+
+    def _drifting(self, pair: Pair, live: float | None) -> KeyStatus:
+        observation = self.observations_by_key.get(pair)
+        message = f"{number(self.applied(pair))} was applied, {_finding_text(live)} is live"
+        if observation is not None and observation.fought:
+            message += f"; {_correction_history(observation)}"
+        return KeyStatus(
+            reason=Reason.FOUGHT_OVER
+            if observation is not None and observation.fought
+            else Reason.DRIFTED,
+            cause=Cause.DRIFT.value,
+            message=message,
+            live=live,
+            drifts=True,
+        )
+
+    def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
+        """Nothing was said of it: in sync, or drift that nobody wants to hear of, or that does not count yet."""
+        applied, preview = self.applied(pair), self.report.preview
+        aliases = () if preview is None else preview.plan.shadowing_ip_aliases
+        shadowed = [alias.shadow_message for alias in aliases if alias.entity == pair[0]]
+        if shadowed:
+            return KeyStatus(
+                reason=Reason.TWIN_SPELLING,
+                cause=Cause.IN_SYNC.value,
+                message=escaped("; ".join(shadowed)),
+                live=live,
+            )
+        if applied is None or same_value(pair[1], applied, live):
+            return KeyStatus(reason=Reason.SYNCED, live=live)
+        disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
+        message = "changed by somebody else; driftDetection is Disabled" if disabled else ""
+        return KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
+
+
+_OVERRIDDEN: Final = "an override is in force"
+
+
+def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
+    return {(item.entity, item.key): item for item in items}
+
+
+def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:
+    guards = {violation.guard for violation in withheld.violations}
+    if Guard.TWIN_SPELLING in guards:
+        reason = Reason.TWIN_SPELLING
+    elif withheld.change.cause is Cause.TAKEOVER:
+        reason = Reason.TAKEOVER_PENDING
+    else:
+        reason = Reason.GUARD_REFUSED
+    sentences = dict.fromkeys(
+        f"{violation.message} (allowed with {violation.allow_with})"
+        for violation in withheld.violations
+    )
+    return KeyStatus(
+        reason=reason,
+        cause=withheld.change.cause.value,
+        message=escaped("; ".join(sentences)),
+        live=live,
+        drifts=withheld.change.cause is Cause.DRIFT,
+    )
+
+
+def violation_text(violation: Violation) -> str:
+    """What a guard says, and the field of the QuotaCluster that allows it; flags of the command line help nobody here."""
+    field = violation.allow_with.partition(" or ")[0]
+    allowed = f" (allowed with spec.{field})" if field.startswith("guards.") else ""
+    return violation.message + allowed
+
+
+def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:
+    """The document that won, as far as the loser's author may know it."""
+    if tenanted and winner.partition("/")[0] != document.partition("/")[0]:
+        return "another document"
+    return f"ClientQuota {winner}"
+
+
+def _correction_history(observation: DriftObservation) -> str:
+    """When we wrote the value back, and over what each time."""
+    times = ", ".join(
+        f"{time_text(at)} over {_finding_text(value)}"
+        for at, value in zip(observation.corrected_at, observation.overwritten, strict=True)
+    )
+    history = f" ({times})" if times else ""
+    return (
+        f"it was written back {observation.corrections} times{history} and changed again each time"
+    )
+
+
+def _finding_text(live: float | None) -> str:
+    return "nothing" if live is None else number(live)
+
+
+def _difference(finding: Finding) -> str:
+    desired_text = "no value" if finding.desired is None else number(finding.desired)
+    return f"{desired_text} is declared, {_finding_text(finding.live)} is live"
+
+
+def key_text(key: Key, message: str) -> str:
+    """One key's part of a message about a whole document."""
+    return f"{key}: {message}" if message else str(key)

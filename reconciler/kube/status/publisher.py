@@ -1,0 +1,333 @@
+"""After a pass: statuses, records, finalizers and events, in the order in which a crash between two of them does least harm.
+
+Statuses first, because they hold the records; then shards and ledger, which forget what a status now holds; then
+finalizers, because an object that goes takes its status along; then the QuotaCluster.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from reconciler.errors import InventoryError, KquotaError
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    deletion_requested_at,
+    has_finalizer,
+    is_terminating,
+    status_of,
+)
+from reconciler.kube.records import finalizers
+from reconciler.kube.records.inventory import KubeInventory
+from reconciler.kube.status.budget_wait import waited_for_budget
+from reconciler.kube.status.client_quota import (
+    GRACE_SECONDS,
+    document_status,
+    forget_memo,
+    pending_status,
+)
+from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.eligibility import Eligibility
+from reconciler.kube.status.events import (
+    ResourceEvent,
+    cluster_transitions,
+    released,
+    released_more,
+    transitions,
+)
+from reconciler.kube.status.quota_cluster import cluster_status
+from reconciler.kube.status.reconcile_result import (
+    ReconcileResult,
+    mentioned_documents,
+    next_sync,
+    report_for,
+    token,
+    was_leaving,
+)
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.ports import Clock
+from reconciler.quota.policy import Policy
+from reconciler.quota.results.report import Reconciliation
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+MOST_EVENTS: Final = 100
+"""Events of one pass: beyond that they say what the QuotaCluster's counts say better."""
+
+
+GAVE_UP: Final = "they could not be removed within the deletion timeout"
+
+
+class StatusPublisher:
+    """Tells of the passes over one cluster.
+
+    Args:
+        name: Of the QuotaCluster.
+        writes: The way to the API server.
+        inventory: The records.
+        clock: Time.
+        deletion_timeout: How many seconds a finalizer may hold a document that is being deleted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        writes: ResourceWriter,
+        inventory: KubeInventory,
+        clock: Clock,
+        deletion_timeout: float,
+    ) -> None:
+        self._name, self._writer, self._inventory, self._clock = name, writes, inventory, clock
+        self._deletion_timeout = deletion_timeout
+        # Documents whose status was worked out by a pass that had nothing to say of them, and from what.
+        self._quiet: dict[str, tuple[object, ...]] = {}
+        self._failing_since: float | None = None
+        # When documents on their way out waited for a removal budget last: their timeout begins after that.
+        self._waited: Mapping[str, float] = {}
+
+    async def pending(self, eligibilities: Mapping[str, Eligibility]) -> None:
+        """Documents without any status say that they wait."""
+        now = self._clock.now()
+        _ = await self._writer.statuses(
+            (eligibility.obj, pending_status(eligibility, now=now))
+            for eligibility in eligibilities.values()
+            if not status_of(eligibility.obj).get("conditions")
+        )
+
+    async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
+        """Write whatever changed.
+
+        Args:
+            result: What the pass left.
+            everything: Look at every document, whether or not the pass spoke of it.
+
+        Returns:
+            What could not be done yet and has to be tried again, in a sentence; "" = nothing.
+
+        Raises:
+            KquotaError: The records could not be written; the QuotaCluster says so.
+        """
+        try:
+            return await self._publish(result, everything=everything)
+        except KquotaError as error:
+            failed = replace(result.report, error=result.report.error or error)
+            await self._cluster(replace(result, report=failed), {})
+            raise
+
+    async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
+        leaving = {
+            document: obj
+            for document, obj in result.documents.items()
+            # Who is on his way out only since the pass was begun is the next one's.
+            if is_terminating(obj) and has_finalizer(obj) and was_leaving(result, document)
+        }
+        held_documents, gave_up = await self._held_back(leaving, result)
+        await self._orphan_records_elsewhere(result, leaving)
+        events: list[tuple[Obj, ResourceEvent]] = []
+        unsaved = await self._statuses(result, held_documents, events, everything=everything)
+        released = {
+            document: obj for document, obj in leaving.items() if document not in held_documents
+        }
+        await self._inventory.flush(
+            live=[document for document in result.documents if document not in released],
+            complete=result.report.preview is not None and result.report.preview.plan.complete,
+        )
+        stuck = await self._finalizers(result, released)
+        await self._cluster(result, gave_up)
+        if result.report.error is None:
+            await self._writer.events(events[:MOST_EVENTS], otherwise=result.obj)
+        return _pending_text(result, unsaved, stuck, held_documents)
+
+    def _outage(self, report: Reconciliation) -> float:
+        """For how many seconds passes have failed."""
+        if report.error is None:
+            self._failing_since = None
+            return 0.0
+        if self._failing_since is None:
+            self._failing_since = report.started_at
+        return self._clock.now() - self._failing_since
+
+    async def _held_back(
+        self, leaving: Mapping[str, Obj], result: ReconcileResult
+    ) -> tuple[frozenset[str], Mapping[str, int]]:
+        """Documents that have to wait for a removal; and those that waited too long, whose quotas stay."""
+        if not result.records_known:
+            return frozenset(leaving), {}
+        now, owned = self._clock.now(), self._inventory.owned
+        held_pairs = dict(finalizers.holds_back(leaving, owned, result.report))
+        # Another cluster answers, or is meant, than the one that they were applied to.
+        legible = {
+            document: obj for document, obj in leaving.items() if document not in result.unreadable
+        }
+        strange = finalizers.applied_elsewhere(legible, owned.cluster_id)
+        if result.report.error is not None:
+            held_pairs |= {
+                document: pairs for _, some in strange.items() for document, pairs in some.items()
+            }
+        for document in leaving.keys() & result.unreadable.keys():
+            # Somebody may mend its status yet; if nobody does, its quotas stay.
+            _ = held_pairs.setdefault(document, set())
+        self._waited = waited_for_budget(leaving, held_pairs, result.report, self._waited, now=now)
+        late = {
+            document
+            for document in held_pairs
+            if now
+            - max(deletion_requested_at(leaving[document]) or now, self._waited.get(document, 0.0))
+            >= self._deletion_timeout
+        }
+        waiting = frozenset(held_pairs).difference(late)
+        for cluster_id, some in strange.items():
+            await self._inventory.orphan_records(
+                cluster_id, [leaving[document] for document in some if document not in waiting]
+            )
+        own_late = late.difference(*strange.values())
+        if own_late:
+            given_up = [
+                change
+                for document in own_late
+                for change in finalizers.given_up(held_pairs[document], owned)
+            ]
+            await self._inventory.write(owned.cluster_id, given_up)
+        return waiting, {document: len(held_pairs[document]) for document in sorted(late)}
+
+    async def _orphan_records_elsewhere(
+        self, result: ReconcileResult, leaving: Mapping[str, Obj]
+    ) -> None:
+        """Keep what statuses record of another cluster, before they speak of this one instead."""
+        if result.report.preview is None:
+            return
+        staying_documents = {
+            document: eligibility.obj
+            for document, eligibility in result.eligibilities.items()
+            if document not in leaving and document not in result.unreadable
+        }
+        elsewhere = finalizers.applied_elsewhere(
+            staying_documents, self._inventory.owned.cluster_id
+        )
+        for cluster_id, some in elsewhere.items():
+            try:
+                await self._inventory.orphan_records(
+                    cluster_id, [staying_documents[document] for document in some]
+                )
+            except InventoryError as error:
+                _LOG.warning("what was applied to cluster %s is forgotten: %s", cluster_id, error)
+
+    async def _statuses(
+        self,
+        result: ReconcileResult,
+        held_documents: frozenset[str],
+        events: list[tuple[Obj, ResourceEvent]],
+        *,
+        everything: bool,
+    ) -> set[str]:
+        """Write the statuses that changed; the documents whose status could not be written."""
+        quiet: dict[str, tuple[object, ...]] = {}
+        failed = await self._writer.statuses(
+            self._changed(result, held_documents, events, quiet, everything=everything)
+        )
+        forget_memo()
+        self._quiet = {name: token for name, token in quiet.items() if name not in failed}
+        return failed
+
+    def _changed(
+        self,
+        result: ReconcileResult,
+        held_documents: frozenset[str],
+        events: list[tuple[Obj, ResourceEvent]],
+        quiet: dict[str, tuple[object, ...]],
+        *,
+        everything: bool,
+    ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
+        """Documents whose status is another one now, one at a time: five thousand of them fill no memory."""
+        now = self._clock.now()
+        mentioned = mentioned_documents(result)
+        outage = self._outage(result.report)
+        for document, eligibility in result.eligibilities.items():
+            if is_terminating(eligibility.obj) and document not in held_documents:
+                continue
+            made_from = (*token(eligibility, result), outage >= GRACE_SECONDS)
+            if document not in mentioned:
+                quiet[document] = made_from
+                if not everything and self._quiet.get(document) == made_from:
+                    continue
+            before = status_of(eligibility.obj)
+            after = document_status(
+                eligibility,
+                settled=result.settled,
+                report=report_for(document, result),
+                owned=self._inventory.owned,
+                previous=before,
+                now=now,
+                outage=outage,
+            )
+            if not unchanged(before, after):
+                if len(events) < MOST_EVENTS:
+                    events.extend((eligibility.obj, each) for each in transitions(before, after))
+                yield eligibility.obj, after
+
+    async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
+        """Take our finalizer off what is released, and off what no longer needs it."""
+        unneeded = [
+            eligibility.obj
+            for eligibility in result.eligibilities.values()
+            if eligibility.claim is not None
+            and result.rules.in_force in {Policy.UPSERT, Policy.SYNC}
+            and not is_terminating(eligibility.obj)
+            and has_finalizer(eligibility.obj)
+            and not finalizers.deletion_has_effect(
+                eligibility.claim.declaration.deletion_policy, result.rules.in_force
+            )
+        ]
+        return await self._writer.patches(
+            (obj, finalizers.removing(obj)) for obj in (*released.values(), *unneeded)
+        )
+
+    async def _cluster(self, result: ReconcileResult, gave_up: Mapping[str, int]) -> None:
+        before = status_of(result.obj)
+        after = cluster_status(
+            result.obj,
+            report=result.report,
+            settled=result.settled,
+            owned=self._inventory.owned,
+            documents=len(result.documents),
+            previous=before,
+            now=self._clock.now(),
+            next_sync=next_sync(result),
+            behaves_as=result.behaves_as,
+            secret=result.secret,
+        )
+        events = [
+            *cluster_transitions(before, after),
+            *_releases(gave_up),
+        ]
+        if not unchanged(before, after):
+            _ = await self._writer.cluster_status(result.obj, after)
+        await self._writer.events(((result.obj, event) for event in events), otherwise=None)
+
+
+def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:
+    """One event per document, up to a number: a namespace may have held thousands."""
+    releases = list(gave_up.items())
+    for document, count in releases[:MOST_EVENTS]:
+        yield released(document, count, GAVE_UP)
+    if remaining := releases[MOST_EVENTS:]:
+        yield released_more(len(remaining), sum(count for _, count in remaining), GAVE_UP)
+
+
+def _pending_text(
+    result: ReconcileResult, unsaved: set[str], stuck: set[str], held_documents: frozenset[str]
+) -> str:
+    parts = []
+    if result.unheld:
+        parts.append(f"{len(result.unheld)} documents could not be given our finalizer")
+    if unsaved:
+        parts.append(f"{len(unsaved)} statuses could not be written")
+    if stuck:
+        parts.append(f"{len(stuck)} finalizers could not be removed")
+    if held_documents:
+        parts.append(f"{len(held_documents)} deleted documents wait for their quotas to be removed")
+    outcome = result.report.outcome
+    if outcome is not None and not outcome.complete:
+        parts.append(outcome.failure or "not every change was applied and seen")
+    return "; ".join(parts)

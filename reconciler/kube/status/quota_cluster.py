@@ -1,0 +1,337 @@
+"""The status of a QuotaCluster: what holds for the cluster as a whole. Its readers are admins, so it may name anything.
+
+A fault of one document is that document's; here stands what keeps the cluster from being reached, read or trusted, and
+what no document is left to tell of, such as removals that a guard withholds.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.errors import ConfigError, CredentialsError, KquotaError
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    generation_of,
+    requested_at,
+    spec_of,
+    time_text,
+)
+from reconciler.kube.configuration.cluster_references import refused_references
+from reconciler.kube.status.conditions import (
+    ReconcileFailure,
+    bounded,
+    condition_of,
+    conditions,
+    trouble_of,
+)
+from reconciler.kube.status.key_status import violation_text
+from reconciler.kube.status.reasons import TABLE, Reason, worst
+from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.policy import Action, Cause, Policy
+from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
+from reconciler.quota.state import QuotaState
+from reconciler.render.names import entity_text
+from reconciler.render.units import json_number, number
+
+MOST_DRIFT: Final = 20
+MOST_NAMED: Final = 5
+MOST_ENTITY: Final = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretUse:
+    """The credentials of a session.
+
+    Attributes:
+        version: Resource version of the Secret that the session was built with.
+        rotated_at: When it was taken into use, in seconds since the epoch.
+        rejected_version: A newer version that could not be used; the old session stays.
+        reason: Why not.
+    """
+
+    version: str
+    rotated_at: float
+    rejected_version: str = ""
+    reason: str = ""
+
+
+def cluster_status(
+    obj: Obj,
+    *,
+    report: Reconciliation | None,
+    settled: ResolvedClaims | None = None,
+    owned: OwnershipRecords | None = None,
+    documents: int = 0,
+    previous: Obj,
+    now: float,
+    behaves_as: str = "",
+    secret: SecretUse | None = None,
+    next_sync: float | None = None,
+) -> dict[str, Any]:
+    """The status of a QuotaCluster.
+
+    Args:
+        obj: The resource.
+        report: The pass; ``None`` before the first.
+        settled: Who asks for what and does not get it.
+        owned: The records after the pass.
+        documents: How many documents refer to the cluster.
+        previous: The status so far, empty for none.
+        now: Seconds since the epoch.
+        behaves_as: Line of Kafka versions; "" = as before.
+        secret: The credentials in use; ``None`` = as before.
+        next_sync: When everything is due again, in seconds since the epoch; not told if ``None``.
+    """
+    status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
+    status |= {name: previous[name] for name in _KEPT if name in previous}
+    requested = requested_at(obj)
+    if report is not None and requested is not None:
+        status["lastHandledReconcileAt"] = requested[:128]
+    if behaves_as:
+        status["behavesAs"] = behaves_as
+    if next_sync is not None:
+        status["nextSyncTime"] = time_text(next_sync)
+    if secret is not None:
+        status["secret"] = _secret(secret)
+    compared = report is not None and report.preview is not None
+    drift = () if report is None else _open_drift(report, previous)
+    if report is not None and report.preview is not None and owned is not None:
+        status |= _facts(report, report.preview)
+        status["counts"] = {
+            "documents": documents,
+            **_counts(report, report.preview.plan, owned, now),
+        }
+        status["counts"]["conflicts"] = len(_conflicting_pairs(settled))
+        _ = status.pop("drift", None)
+        status["counts"]["drifted"] = len(drift)
+        if drift:
+            status["drift"] = _drift(drift)
+    reason, message = _reason(obj, report, secret)
+    status["conditions"] = conditions(
+        reason,
+        message,
+        generation=generation_of(obj),
+        previous=previous.get("conditions", ()),
+        now=now,
+        drifted=_drifted(drift) if compared else None,
+        conflict=_conflict(settled) if settled is not None and compared else None,
+        keep=not compared,
+    )
+    return status
+
+
+_KEPT: Final = (
+    "lastHandledReconcileAt", "clusterId", "behavesAs", "lastSuccessfulSyncTime",
+    "policyInForce", "counts", "secret", "drift", "planDigest",
+)  # fmt: skip
+"""What stays as it was told last until it is known anew."""
+
+
+def pending_cluster(obj: Obj, *, previous: Obj, now: float) -> dict[str, Any]:
+    """What a QuotaCluster says while its first pass takes long."""
+    return cluster_status(obj, report=None, previous=previous, now=now)
+
+
+# ---- facts -----------------------------------------------------------------------------------
+
+
+def _secret(use: SecretUse) -> dict[str, Any]:
+    secret_status = {"resourceVersion": use.version[:128], "rotatedAt": time_text(use.rotated_at)}
+    if use.rejected_version:
+        secret_status["rejectedVersion"] = use.rejected_version[:128]
+    return secret_status
+
+
+def _facts(report: Reconciliation, preview: Preview) -> dict[str, Any]:
+    plan = preview.plan
+    facts: dict[str, Any] = {"clusterId": plan.cluster_id, "policyInForce": preview.policy.value}
+    if report.in_order and not _waiting_removals(plan):
+        facts["lastSuccessfulSyncTime"] = time_text(report.ended_at)
+    if plan.changes:
+        facts["planDigest"] = plan.digest
+    return facts
+
+
+def _counts(
+    report: Reconciliation, plan: Plan, owned: OwnershipRecords, now: float
+) -> dict[str, int]:
+    return {
+        "declared": plan.desired_pairs,
+        "owned": owned.pair_count,
+        "unmanaged": len(plan.unmanaged),
+        "orphaned": len(owned.orphaned),
+        "frozen": len(plan.findings_for(Cause.FROZEN)),
+        "overridden": sum(now < override.until for override in owned.overrides.values()),
+        "foreign": _foreign(report.live),
+    }
+
+
+def _conflicting_pairs(settled: ResolvedClaims | None) -> frozenset[Pair]:
+    """Pairs that two documents ask for."""
+    losses = {} if settled is None else settled.losses
+    return frozenset(pair for lost_pairs in losses.values() for pair in lost_pairs)
+
+
+def _foreign(live: QuotaState | None) -> int:
+    if live is None:
+        return 0
+    values = sum(len(foreign_values) for foreign_values in live.foreign_values.values())
+    return values + sum(len(foreign_values) for _, foreign_values in live.foreign_entities)
+
+
+def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation, ...]:
+    """Drift that was seen often enough and is not back by now.
+
+    A process that begins anew counts looks from one again; what was spoken of before it is spoken of further.
+    """
+    spoken_of = condition_of(previous, "Drifted").get("status") == "True"
+    corrected = {
+        (pair_outcome.change.entity, pair_outcome.change.key)
+        for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
+        if pair_outcome.is_done
+    }
+    return tuple(
+        observation
+        for observation in report.observations
+        if (observation.confirmed or (spoken_of and observation.since < report.started_at))
+        and (observation.entity, observation.key) not in corrected
+    )
+
+
+def _drift(observations: Sequence[DriftObservation]) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
+    for observation in observations[:MOST_DRIFT]:
+        entry: dict[str, Any] = {
+            "entity": bounded(entity_text(observation.entity), MOST_ENTITY),
+            "key": observation.key.value,
+            "firstSeen": time_text(observation.since),
+        }
+        if observation.expected is not None:
+            entry["expected"] = json_number(observation.expected)
+        if observation.live is not None and math.isfinite(observation.live):
+            entry["live"] = json_number(observation.live)
+        entries.append(entry)
+    return entries
+
+
+# ---- conditions ------------------------------------------------------------------------------
+
+
+def _drifted(observations: Sequence[DriftObservation]) -> str:
+    listing = "; ".join(
+        f"{entity_text(observation.entity)} {observation.key}: {number(observation.expected)} was applied, {number(observation.live)} is live"
+        for observation in observations[:MOST_NAMED]
+    )
+    remainder = (
+        f"; and {len(observations) - MOST_NAMED} more" if len(observations) > MOST_NAMED else ""
+    )
+    return listing + remainder
+
+
+def _conflict(settled: ResolvedClaims) -> str:
+    pairs = _conflicting_pairs(settled)
+    if not pairs:
+        return ""
+    losers = _first(sorted(settled.losses))
+    return f"{_several(len(pairs), 'limit')} asked for twice; not by the word of {losers}"
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun} is" if count == 1 else f"{count} {noun}s are"
+
+
+def _first(names: Collection[str]) -> str:
+    first_names = ", ".join(tuple(names)[:MOST_NAMED])
+    return (
+        f"{first_names} and {len(names) - MOST_NAMED} more"
+        if len(names) > MOST_NAMED
+        else first_names
+    )
+
+
+def _reason(
+    obj: Obj, report: Reconciliation | None, secret: SecretUse | None
+) -> tuple[Reason, str]:
+    """The worst of what holds, with its sentence."""
+    problems: dict[Reason, str] = {}
+    if spec_of(obj).get("suspend") is True:
+        problems[Reason.SUSPENDED] = "suspended: nothing is written to the cluster"
+    if report is None:
+        problems.setdefault(Reason.PENDING, TABLE[Reason.PENDING].message)
+    elif report.error is not None:
+        trouble = _trouble(obj, report.error)
+        problems[trouble.reason] = trouble.message
+    if secret is not None and secret.rejected_version:
+        problems[Reason.SECRET_REJECTED] = "; ".join(
+            (
+                f"version {secret.rejected_version} of the Secret cannot be used",
+                *filter(None, [secret.reason]),
+            )
+        )
+    if report is not None and report.preview is not None:
+        problems |= _of_plan(obj, report, report.preview.plan)
+    reason = worst(*problems)
+    return reason, problems.get(reason, TABLE[reason].message)
+
+
+def _trouble(obj: Obj, error: KquotaError) -> ReconcileFailure:
+    """The error's row; what is refused as a reference has one of its own."""
+    if isinstance(error, ConfigError) and not isinstance(error, CredentialsError):
+        refused_texts = [
+            reference for reference in refused_references(obj) if reference in str(error)
+        ]
+        if refused_texts:
+            return ReconcileFailure(
+                reason=Reason.REFERENCE_REFUSED, message="; ".join(refused_texts)
+            )
+    return trouble_of(error)
+
+
+_AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
+"""Live as declared, and only not recorded so."""
+
+
+def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
+    problems: dict[Reason, str] = {}
+    withheld = [withheld for withheld in report.withheld if withheld.change.removes]
+    if withheld:
+        problems[Reason.GUARD_REFUSED] = _withheld_text(withheld)
+    waiting = _waiting_removals(plan)
+    if waiting:
+        problems[Reason.LISTING_INCOMPLETE] = (
+            f"not every document was read, so {_several(waiting, 'limit')} kept that nobody declares any more"
+        )
+    failure = "" if report.outcome is None else report.outcome.failure
+    if failure and report.error is None:
+        problems[Reason.BROKER_UNAVAILABLE] = failure
+    policy = None if report.preview is None else report.preview.policy
+    differing = [finding for finding in plan.restricted if finding.cause not in _AGREEING]
+    if policy is Policy.OBSERVE and differing:
+        problems[Reason.OBSERVE_ONLY] = f"{_several(len(differing), 'difference')} only shown"
+    if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
+        problems[Reason.SYNC_NOT_CONFIRMED] = (
+            f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"
+            " spec.confirmSync with that very id confirms it"
+        )
+    return problems
+
+
+def _withheld_text(withheld: Collection[WithheldChange]) -> str:
+    sentences = dict.fromkeys(
+        violation_text(violation) for withheld in withheld for violation in withheld.violations
+    )
+    return f"{_several(len(withheld), 'removal')} withheld: {'; '.join(sentences)}"
+
+
+def _waiting_removals(plan: Plan) -> int:
+    """Removals that an incomplete listing keeps from being made."""
+    if plan.complete:
+        return 0
+    return sum(
+        finding.cause in {Cause.PRUNE, Cause.GONE} and finding.action is Action.REPORT
+        for finding in plan.findings
+    )

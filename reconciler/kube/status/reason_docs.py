@@ -1,0 +1,130 @@
+"""``docs/troubleshooting.md`` from the table of reasons: ``python -m reconciler.kube.status.reason_docs --write`` or ``--check``."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from reconciler.kube.status.events import MOST_BYTES
+from reconciler.kube.status.reasons import ROWS, ReasonRow
+
+PATH: Final = Path("docs/troubleshooting.md")
+
+_HEAD: Final = """\
+<!-- Generated from reconciler/kube/status/reasons.py by `python -m reconciler.kube.status.reason_docs --write`. -->
+# Troubleshooting
+
+Every resource has one reason, in its `Ready` condition and in the lists of `kubectl`. Look there first:
+
+```console
+$ kubectl get ckq --all-namespaces          # ClientQuota: entity, Ready, Reason; -o wide adds the sentence
+$ kubectl get qcl                           # QuotaCluster: Ready, Reason, documents, drifted pairs
+$ kubectl describe ckq alice-checkout       # per key: declared, live, applied value, cause, the broker's words
+$ kubectl wait --for=condition=Ready ckq/alice-checkout --timeout=2m
+```
+
+A fault of one document stands on that document. A fault of the cluster stands on the QuotaCluster with its details, and on its
+documents with the same reason and one sentence: tenants read them, so they name no address, no secret and no other tenant.
+
+To have something looked at again now, and wait for it: `kquota reconcile NAME --wait`, or set the annotation
+`kafka-quotas.io/requestedAt` to a new value and wait until `status.lastHandledReconcileAt` has it.
+
+## What you see first
+
+| you see | look at |
+| --- | --- |
+| no status at all | The operator does not see the object: is its namespace watched, does a QuotaCluster of that name exist, does an operator with that `operatorClass` run and lead? `kubectl logs` of the operator names what it watches. |
+| `Pending` for long | The first pass takes long or cannot begin: the QuotaCluster's reason says why. |
+| `observedGeneration` is older than `metadata.generation` | The change was not seen yet: as above. kstatus, Flux and Argo CD say "in progress" meanwhile. |
+| a namespace or an object stays in Terminating | [Deleting](#deleting). It ends by itself after `--deletion-timeout` (10 minutes). If no operator runs any more: `kquota operator release`, see [uninstall.md](uninstall.md). |
+| Ready, but clients are not limited | Limits are per broker, and a closer level wins: `kquota resolve --user U --client-id C`. See [semantics.md](semantics.md). |
+| Ready, but the live value is another one | `Drifted`, `OverrideActive`, `ObserveOnly` and `PolicyRestricted` are Ready on purpose: nothing is wrong with the document. |
+| Argo CD says Progressing for ever | Its health script is not installed: see [argo-and-flux.md](argo-and-flux.md). |
+| after `kubectl delete crd` the message says that the definition is being deleted | [A deleted definition](#a-deleted-definition) |
+
+## A deleted definition
+
+`kubectl delete crd clientquotas.kafka-quotas.io` deletes every ClientQuota. While the definition is being deleted or is gone, no limit is
+removed from Kafka: the QuotaCluster says `GuardRefused`, and the documents say `Deleting`. The deletion cannot be taken back.
+
+1. The documents go after `operator.deletionTimeout` (10 minutes), and then the definition. To let them go at once, run
+   `kquota operator release --all --operator-namespace NAMESPACE --stop-deployment NAME`, and start the operator again afterwards.
+2. Apply the definitions again, with `helm upgrade` or from `crds/`.
+3. Restore the documents from git. Their limits, listed as orphaned meanwhile, are adopted.
+
+This needs the right to `get` the CustomResourceDefinition `clientquotas.kafka-quotas.io`, which the chart's ClusterRole has. With Roles only
+(`watch.namespaces` and `quotaClusters.fromFile`) the operator cannot know it, and the [removal budgets](policy.md#removal-budgets) alone
+bound what is removed: 10 limits an hour and namespace. There set `guards.maxRemovals: 0` before you delete the definition.
+
+## All reasons
+
+Where several apply to a resource or to its keys, the one that stands first in this table is shown; the message then tells the
+others behind it. `Reconciling` means that it goes on by itself; `Stalled` that somebody has to do something: `kubectl wait`,
+Flux and Argo CD stop waiting then.
+
+| reason | on | Ready | other conditions | kstatus | Argo CD | Event |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+_CONDITIONS: Final = """
+`Ready`, `Drifted`, `Conflict` and `Paused` are always there; `Reconciling` and `Stalled` only while they are true. A time changes
+when a status flips and at no other time. `Drifted` is Unknown (`NotCompared`) while nothing is compared. It becomes True after two
+observations in a row, three seconds apart, so that a broker that lags is not taken for somebody; corrections wait for that, too.
+
+Events tell of transitions: a document that becomes ready the first time has none. Besides those of the table there are
+`DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again, or another limit in force), `Resumed`, and `Released`
+on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is told once, on
+the QuotaCluster.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    rows = "".join(_row(row) for row in ROWS)
+    sections = "".join(_section(row) for row in ROWS)
+    return _HEAD + rows + _CONDITIONS.format(bytes=MOST_BYTES) + sections
+
+
+def _row(row: ReasonRow) -> str:
+    link = f"[{row.reason}](#{row.reason.lower()})"
+    other_conditions = [
+        name
+        for name, holds in (
+            ("Stalled", row.stalled),
+            ("Reconciling", row.reconciling),
+            ("Paused", row.paused),
+            ("Conflict", row.conflict),
+        )
+        if holds
+    ]
+    cells = (
+        link, _kinds(row), row.ready, ", ".join(other_conditions), row.kstatus, row.argo, row.event,
+    )  # fmt: skip
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _kinds(row: ReasonRow) -> str:
+    return {"Q": "ClientQuota", "C": "QuotaCluster", "QC": "both"}[row.on]
+
+
+def _section(row: ReasonRow) -> str:
+    sentence = row.message[0].upper() + row.message[1:]
+    return f"\n## {row.reason}\n\n*{sentence}.* {row.helps}\n"
+
+
+def _main(arguments: list[str]) -> int:
+    if arguments == ["--write"]:
+        PATH.write_text(text(), encoding="utf-8")
+        return 0
+    if arguments == ["--check"]:
+        fresh = PATH.is_file() and PATH.read_text(encoding="utf-8") == text()
+        if not fresh:
+            sys.stderr.write(
+                f"{PATH} is stale: run python -m reconciler.kube.status.reason_docs --write\n"
+            )
+        return 0 if fresh else 1
+    sys.stderr.write("give --write or --check\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

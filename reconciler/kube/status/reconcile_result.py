@@ -1,0 +1,113 @@
+"""What a pass over one cluster left to tell, and what follows from it. Values in, values out; ``telling`` writes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.errors import Forbidden, InventoryError, KquotaError
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    generation_of,
+    requested_at,
+    uid_of,
+)
+from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
+from reconciler.kube.status.quota_cluster import SecretUse
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota.ownership import Owner
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import Rules
+from reconciler.quota.results.report import Reconciliation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileResult:
+    """What a pass over one cluster left to tell.
+
+    Attributes:
+        obj: The QuotaCluster.
+        cluster: What it says; ``None`` where it cannot be used.
+        rules: What was in force.
+        report: The pass.
+        settled: Who asks for what, after the pass.
+        eligibilities: What each document may ask for.
+        documents: The documents as objects, as they are by now.
+        unheld: Documents that could not be held, so that nothing was written for them.
+        unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
+        records_known: Whether the records could be read; without them nobody is released.
+        behaves_as: Line of Kafka versions, "" where the cluster was not asked.
+        secret: The credentials in use; ``None`` where there are none.
+    """
+
+    obj: Obj
+    cluster: QuotaCluster | None
+    rules: Rules
+    report: Reconciliation
+    settled: ResolvedClaims
+    eligibilities: Mapping[str, Eligibility]
+    documents: Mapping[str, Obj]
+    unheld: frozenset[str] = frozenset()
+    unreadable: Mapping[str, InventoryError] = field(default_factory=dict[str, InventoryError])
+    records_known: bool = True
+    behaves_as: str = ""
+    secret: SecretUse | None = None
+
+
+def report_for(document: str, result: ReconcileResult) -> Reconciliation:
+    """What the pass means for a document, also for one that was left out of it."""
+    report = result.report
+    error: KquotaError | None = result.unreadable.get(document)
+    if error is None and document in result.unheld:
+        error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
+    if error is None:
+        return report
+    return Reconciliation(
+        cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
+    )
+
+
+def next_sync(result: ReconcileResult) -> float | None:
+    """When everything is due again; a pass that failed is tried again sooner, nobody can say when."""
+    if result.cluster is None or result.report.error is not None:
+        return None
+    return result.report.started_at + result.cluster.interval
+
+
+def token(eligibility: Eligibility, result: ReconcileResult) -> tuple[object, ...]:
+    """All that a status is made from besides what the pass says of the document."""
+    return (
+        uid_of(eligibility.obj),
+        generation_of(eligibility.obj),
+        requested_at(eligibility.obj),
+        generation_of(result.obj),
+        type(result.report.error),
+        result.rules.in_force,
+    )
+
+
+def mentioned_documents(result: ReconcileResult) -> set[str]:
+    """Documents that the pass has something to say of."""
+    documents = set(result.settled.losses) | result.unheld | result.unreadable.keys()
+    report = result.report
+    if report.preview is not None:
+        plan = report.preview.plan
+        for change in plan.changes:
+            documents.update(_documents_of(change.claim, change.owner))
+        for finding in plan.findings:
+            documents.update(_documents_of(finding.claim, finding.owner))
+    for observation in report.observations:
+        documents.add(observation.document)
+    return documents
+
+
+def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[str]:
+    if claim is not None:
+        yield claim.document
+    if owner is not None:
+        yield owner.document
+
+
+def was_leaving(result: ReconcileResult, document: str) -> bool:
+    """Whether a document was on its way out when the pass began; since then it is the next one's."""
+    eligibility = result.eligibilities.get(document)
+    return eligibility is not None and eligibility.kind is EligibilityKind.TERMINATING

@@ -1,0 +1,1 @@
+"""Watch events, listings and the cache of custom resources."""

@@ -1,0 +1,304 @@
+"""What was seen of the custom resources: by cluster, without what nobody reads, and whether a change matters.
+
+Kopf tells of single objects; a pass looks at all of them. The cache stands between the two. It is a copy of what the
+API server said, never a source of its own: a complete listing replaces what stands here.
+"""
+
+from collections.abc import Iterable, Mapping
+from sys import intern
+from typing import Any, Final
+
+from reconciler.kube.api.custom_resources import (
+    REQUESTED_AT,
+    Obj,
+    cluster_name_of,
+    deletion_requested_at,
+    document_of,
+    few_finalizers,
+    generation_of,
+    has_finalizer,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    requested_at,
+    resource_version_of,
+    status_of,
+    uid_of,
+)
+from reconciler.kube.configuration.namespace_limits import (
+    EXCESS,
+    NamespaceLimits,
+    NamespaceUse,
+    excerpt,
+    excess_of,
+    place_of,
+)
+
+KEPT: Final = (
+    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+    "labels",
+)  # fmt: skip
+"""The metadata that is read here, besides one annotation and our finalizer. All else may be as large as its author likes."""
+
+MOST_REQUEST: Final = 128
+"""Longest value of the annotation that asks for a pass; a status has no more room for it."""
+
+SHARED_CHARACTERS: Final = 64
+"""Longer texts are hardly ever equal."""
+
+MOST_ENDED: Final = 10_000
+"""So many deletions are remembered, so that a listing from before one of them brings nothing back."""
+
+
+def slim(obj: Obj) -> Obj:
+    """The object without what nobody here reads.
+
+    What is left shares its keys and common words with all others: each object was parsed by itself, so that five
+    thousand of them would hold five thousand copies of ``conditions``.
+    """
+    slimmed: dict[str, Any] = _shared(stripped(obj))
+    return slimmed
+
+
+def stripped(obj: Obj) -> Obj:
+    """The object with the metadata that is read here alone: field managers and annotations may be most of it."""
+    metadata = metadata_of(obj)
+    kept_metadata: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
+    kept_metadata |= few_finalizers(metadata)
+    requested = requested_at(obj)
+    if requested is not None:
+        kept_metadata["annotations"] = {REQUESTED_AT: requested[:MOST_REQUEST]}
+    return {
+        **{name: value for name, value in obj.items() if name != EXCESS},
+        "metadata": kept_metadata,
+    }
+
+
+def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
+    kind = type(value)
+    if kind is str:
+        return intern(value) if len(value) <= SHARED_CHARACTERS else value
+    if kind is dict:
+        return {intern(key): _shared(item) for key, item in value.items()}
+    if kind is list:
+        return [_shared(item) for item in value]
+    return value
+
+
+def _what_matters(obj: Obj) -> tuple[object, ...]:
+    """All that a pass reads of an object besides its status, which is our own."""
+    return (
+        uid_of(obj),
+        generation_of(obj),
+        deletion_requested_at(obj),
+        labels_of(obj),
+        requested_at(obj),
+        has_finalizer(obj),
+        excess_of(obj),
+    )
+
+
+def _version(obj: Obj) -> int | None:
+    """The resource version as a number; they grow within one kind (KEP-5504, and etcd's revisions before it)."""
+    return _number(resource_version_of(obj))
+
+
+def _number(version: str) -> int | None:
+    return int(version) if version.isascii() and version.isdecimal() else None
+
+
+def _is_before(first: Obj, second: Obj) -> bool:
+    """Whether one was written before the other, as far as their versions tell."""
+    first_version, second_version = _version(first), _version(second)
+    return (
+        first_version is not None and second_version is not None and first_version < second_version
+    )
+
+
+class ResourceCache:
+    """ClientQuotas by cluster and QuotaClusters by name, as last seen.
+
+    Methods that take note of something answer with the names of the clusters that have to be looked at again.
+
+    What is heard comes by three ways (watch, listings, answers to our own writes) and in no common order: a listing of
+    many pages is older than what the watch told meanwhile, and an event may tell of a status that we have replaced
+    since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
+
+    Of each namespace as much is kept as its limits allow, and an excerpt of what is beyond them. An excerpt becomes a
+    document again when it is within the limits and a listing brings it anew.
+
+    Args:
+        limits: What is served of one namespace.
+    """
+
+    def __init__(self, limits: NamespaceLimits | None = None) -> None:
+        self._limits = limits or NamespaceLimits()
+        self._uses: dict[str, NamespaceUse] = {}
+        self._documents: dict[str, dict[str, Obj]] = {}
+        self._cluster_of: dict[str, str] = {}
+        self._departed_documents: dict[str, dict[str, Obj]] = {}
+        self._ended: dict[str, None] = {}
+        self.clusters: dict[str, Obj] = {}
+
+    @property
+    def document_count(self) -> int:
+        """How many ClientQuotas there are."""
+        return len(self._cluster_of)
+
+    def of(self, cluster: str) -> Mapping[str, Obj]:
+        """The ClientQuotas that refer to a cluster, by ``namespace/name``."""
+        return self._documents.get(cluster, {})
+
+    def documents_without_cluster(self) -> Mapping[str, Mapping[str, Obj]]:
+        """The ClientQuotas that refer to clusters that do not exist, by the name of the cluster."""
+        return {
+            cluster: dict(documents)
+            for cluster, documents in self._documents.items()
+            if cluster not in self.clusters
+        }
+
+    def has(self, document: str) -> bool:
+        """Whether there is a ClientQuota of this ``namespace/name``, whichever cluster it refers to."""
+        return document in self._cluster_of
+
+    def knows(self, obj: Obj) -> bool:
+        """Whether this very ClientQuota (by uid) is there as far as we saw."""
+        document = document_of(obj)
+        cluster = self._cluster_of.get(document)
+        return cluster is not None and uid_of(self._documents[cluster][document]) == uid_of(obj)
+
+    def take_departed(self, cluster: str) -> dict[str, Obj]:
+        """The ClientQuotas of a cluster that were seen to be deleted and left records, since the last call, as they were."""
+        return self._departed_documents.pop(cluster, {})
+
+    def observe(self, obj: Obj) -> frozenset[str]:
+        """A ClientQuota as it is now, or was a while ago."""
+        document, cluster = document_of(obj), cluster_name_of(obj)
+        earlier_cluster = self._cluster_of.get(document)
+        previous = None if earlier_cluster is None else self._documents[earlier_cluster][document]
+        if self._is_over(obj, previous):
+            return frozenset()
+        woken: set[str] = set()
+        if previous is not None and earlier_cluster is not None and uid_of(previous) != uid_of(obj):
+            # Deleted and made again between two looks: the first one departed.
+            woken |= self.forget(previous)
+            previous = None
+        slimmed = slim(obj)
+        use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
+        _, created, size = place_of(slimmed)
+        moved_documents = use.put(document, created=created, size=size)
+        if not use.serves(document):
+            slimmed = excerpt(slimmed, self._limits)
+        self._documents.setdefault(cluster, {})[document] = slimmed
+        self._cluster_of[document] = cluster
+        if previous is None or _what_matters(previous) != _what_matters(slimmed):
+            woken.add(cluster)
+        return frozenset(woken | self._excluded(use, moved_documents))
+
+    def _excluded(self, use: NamespaceUse, moved_documents: Iterable[str]) -> set[str]:
+        """Keep excerpts of documents that are beyond the limit by now; their clusters."""
+        woken: set[str] = set()
+        for document in moved_documents:
+            cluster = self._cluster_of[document]
+            current = self._documents[cluster][document]
+            if not use.serves(document) and not excess_of(current):
+                self._documents[cluster][document] = excerpt(current, self._limits)
+                woken.add(cluster)
+        return woken
+
+    def forget(self, obj: Obj) -> frozenset[str]:
+        """A ClientQuota was deleted; one of the same name that was made since stays."""
+        self._end(obj)
+        if not self.knows(obj):
+            return frozenset()
+        document = document_of(obj)
+        cluster = self._cluster_of.pop(document)
+        current = self._documents[cluster].pop(document)
+        if not self._documents[cluster]:
+            del self._documents[cluster]
+        use = self._uses[namespace_of(current)]
+        _ = use.remove(document)
+        if not len(use):
+            del self._uses[namespace_of(current)]
+        if status_of(current).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
+            self._departed_documents.setdefault(cluster, {})[document] = current
+        return frozenset({cluster})
+
+    def observe_listing(
+        self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
+    ) -> frozenset[str]:
+        """A complete listing, of one namespace or of all: what is not in it and not newer is gone.
+
+        Args:
+            items: All objects.
+            namespace: Which one was listed; ``None`` = all.
+            version: Resource version of the listing; "" = it is as new as anything.
+        """
+        seen_documents: set[str] = set()
+        woken: set[str] = set()
+        for obj in items:
+            seen_documents.add(document_of(obj))
+            woken |= self.observe(obj)
+        prefix = "" if namespace is None else f"{namespace}/"
+        missing = [
+            document
+            for document in self._cluster_of
+            if document.startswith(prefix) and document not in seen_documents
+        ]
+        for document in missing:
+            current = self._documents[self._cluster_of[document]][document]
+            if _is_within(current, version):
+                woken |= self.forget(current)
+        return frozenset(woken)
+
+    def cluster_seen(self, obj: Obj) -> frozenset[str]:
+        """A QuotaCluster as it is now, or was a while ago."""
+        name = name_of(obj)
+        previous = self.clusters.get(name)
+        if self._is_over(obj, previous):
+            return frozenset()
+        self.clusters[name] = slim(obj)
+        changed = previous is None or _what_matters(previous) != _what_matters(obj)
+        return frozenset({name}) if changed else frozenset()
+
+    def cluster_gone(self, obj: Obj) -> frozenset[str]:
+        """A QuotaCluster was deleted; one of the same name that was made since stays."""
+        self._end(obj)
+        name = name_of(obj)
+        current = self.clusters.get(name)
+        if current is None or uid_of(current) != uid_of(obj):
+            return frozenset()
+        del self.clusters[name]
+        return frozenset({name})
+
+    def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
+        """A complete listing of QuotaClusters; as :meth:`observe_listing`."""
+        woken: set[str] = set()
+        seen_names: set[str] = set()
+        for obj in items:
+            seen_names.add(name_of(obj))
+            woken |= self.cluster_seen(obj)
+        for cluster_obj in [
+            unlisted for name, unlisted in self.clusters.items() if name not in seen_names
+        ]:
+            if _is_within(cluster_obj, version):
+                woken |= self.cluster_gone(cluster_obj)
+        return frozenset(woken)
+
+    def _is_over(self, obj: Obj, current: Obj | None) -> bool:
+        """Whether what is told of an object is no longer so."""
+        return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))
+
+    def _end(self, obj: Obj) -> None:
+        """Remember that this very object was deleted: a uid is never used again."""
+        if uid := uid_of(obj):
+            self._ended[uid] = None
+            if len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+
+
+def _is_within(obj: Obj, version: str) -> bool:
+    """Whether a listing of this version would hold the object, if it were still there."""
+    obj_version, listing_version = _version(obj), _number(version)
+    return obj_version is None or listing_version is None or obj_version <= listing_version

@@ -1,0 +1,285 @@
+"""Why a document was declined: every reason with its line and column. Loaded only when something is wrong.
+
+``jsonschema`` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+
+from reconciler.errors import Problem, QuotaValueError
+from reconciler.manifest import quantity, schema, schema_check, schema_names
+from reconciler.manifest.rules.client_quota import Json
+from reconciler.manifest.schema_check import RULES_BY_KIND, ambiguous_keys, matching
+from reconciler.manifest.syntax.nodes import (
+    MappingNode,
+    Node,
+    Path,
+    ScalarNode,
+    find,
+    key_place,
+    place,
+    to_json,
+)
+from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
+
+# jsonschema's classes; its stubs allow what its validators never give.
+_Validator: TypeAlias = Any
+_Error: TypeAlias = Any
+
+_MOST_SHOWN: Final = 80
+"""How much of a wrong value a message repeats."""
+
+
+@cache
+def _validator(kind: str) -> _Validator:
+    # A float that is whole, such as 5.0, is no integer here: the reader of a custom resource refuses it too.
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    )
+    validator_class = validators.extend(  # type: ignore[no-untyped-call] # their stub
+        Draft202012Validator, {"pattern": _matches}, type_checker=types
+    )
+    return validator_class(schema.load(kind))
+
+
+def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
+    if isinstance(value, str) and not schema_check.matches(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def problems(kind: str, root: Node, path: str) -> list[Problem]:
+    """Everything that is wrong with a document of a known kind, sorted by place."""
+    document = to_json(root)
+    located: dict[tuple[int, int, str], None] = {}
+    rejected_paths: list[Path] = []
+    for error in _validator(kind).iter_errors(document):
+        at = tuple(error.absolute_path)
+        rejected_paths.append(at)
+        for location, message in _sentences(error, root, at):
+            located[(*location, message)] = None
+    for at, message in _broken_rules(kind, document, rejected_paths):
+        located[(*place(root, at), message)] = None
+    for at in ambiguous_keys(root):
+        located[(*key_place(root, at), f"{path_text(at)}: {quote_it(str(at[-1]))}")] = None
+    return [Problem(path, line, column, message) for line, column, message in sorted(located)]
+
+
+def _broken_rules(
+    kind: str, document: Json, rejected_paths: Sequence[Path]
+) -> Iterator[tuple[Path, str]]:
+    """The rules speak only about what the schema accepted."""
+    for rule in RULES_BY_KIND[kind]:
+        for at, value in matching(document, rule.at):
+            if rule.broken is None or any(path[: len(at)] == at for path in rejected_paths):
+                continue
+            message = rule.broken(value)
+            if message is not None:
+                yield at, f"{path_text(at)}: {message}"
+
+
+# ---- words ----------------------------------------------------------------------------------
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it: ``spec.tenants[0].namespaces``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".") or "document"
+
+
+def quote_it(text: str) -> str:
+    """The sentence about a plain scalar that readers disagree on."""
+    return f"plain {text!r} is not text to every YAML reader; put it in quotes" if text else (
+        "an empty value is null, never the default; write a name in quotes or {default: true}"
+    )  # fmt: skip
+
+
+_ENTITY: Final = ("spec", "entity")
+_NULL_SLOT: Final = "null is never the default; write {name: ...} or {default: true}"
+
+_Sentences = Iterator[tuple[tuple[int, int], str]]
+
+
+def _sentences(error: _Error, root: Node, at: Path) -> _Sentences:
+    special = _WORDS.get(str(error.validator))
+    if special is not None:
+        yield from special(error, root, at)
+        return
+    value = error.instance
+    fixed = _SENTENCES.get(str(error.validator))
+    if fixed is None:
+        yield place(root, at), f"{path_text(at)}: {error.message[:200]}"
+        return
+    value_text = repr(value.text if isinstance(value, AmbiguousScalar) else value)
+    value_text = value_text if len(value_text) <= _MOST_SHOWN else value_text[:_MOST_SHOWN] + "…"
+    yield (
+        place(root, at),
+        f"{path_text(at)}: " + fixed.format(value=value_text, bound=error.validator_value),
+    )
+
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "const": "must be {bound}, not {value}",
+    "minLength": "may not be empty",
+    "maxLength": "is longer than {bound} characters",
+    "minItems": "needs at least {bound} items",
+    "maxItems": "has more than {bound} items",
+    "minProperties": "needs at least {bound} fields",
+    "maxProperties": "has more than {bound} fields",
+    "minimum": "{value} is below the smallest value allowed, {bound}",
+    "maximum": "{value} is above the largest value allowed, {bound}",
+    "exclusiveMinimum": "{value} is not greater than {bound}; leave the field out for no limit",
+    "uniqueItems": "holds an item twice",
+}
+
+
+def _required(error: _Error, root: Node, at: Path) -> _Sentences:
+    missing = [name for name in error.validator_value if name not in error.instance]
+    for name in missing:
+        yield place(root, at), f"{path_text((*at, name))} is missing"
+
+
+def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
+    known_fields = error.schema.get("properties", {})
+    for name in error.instance:
+        if name in known_fields:
+            continue
+        close = difflib.get_close_matches(name, known_fields, n=1)
+        hint = (
+            f"did you mean {close[0]}?"
+            if close
+            else f"known are {', '.join(known_fields) or 'none'}"
+        )
+        yield key_place(root, (*at, name)), f"{path_text((*at, name))}: unknown field; {hint}"
+
+
+_TYPE_NAMES: Final[Mapping[str, str]] = {
+    "string": "text",
+    "object": "a mapping",
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a decimal number without exponent",
+}
+
+
+def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
+    expected_type = error.validator_value
+    kinds: list[str] = [expected_type] if isinstance(expected_type, str) else list(expected_type)
+    node = find(root, at)
+    location = place(root, at)
+    if isinstance(node, ScalarNode) and node.plain and _can_be_quoted(kinds, node.text):
+        yield location, f"{path_text(at)}: {quote_it(node.text)}"
+        return
+    if isinstance(node, ScalarNode) and node.plain and meaning(node.text) is None:
+        yield (
+            location,
+            f"{path_text(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}",
+        )
+        return
+    expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
+    if kinds == ["integer", "string"] and "pattern" in error.schema:
+        expected = "a whole number such as 20000000 or a quantity such as 10Mi"
+    got = _described(node)
+    yield location, f"{path_text(at)}: must be {expected}, not {got}"
+
+
+_EXAMPLES: Final[Mapping[Path, str]] = {
+    ("metadata",): "{name: checkout}",
+    (
+        "spec",
+    ): "{clusterRef: {name: prod}, entity: {user: {name: checkout}}, limits: {producerByteRate: 10Mi}}",
+    ("spec", "clusterRef"): "{name: prod}",
+    ("spec", "entity"): "{user: {name: checkout}}",
+    ("spec", "entity", "user"): "{name: checkout} or {default: true}",
+    ("spec", "entity", "clientId"): "{name: checkout} or {default: true}",
+    ("spec", "entity", "ip"): '{name: "10.0.0.7"} or {default: true}',
+    ("spec", "limits"): "{producerByteRate: 10Mi}",
+    ("spec", "properties"): "{security.protocol: SASL_SSL}",
+    ("spec", "guards"): "{maxRemovals: 10}",
+    ("spec", "manifests"): "[quotas]",
+    ("spec", "tenants"): "[{namespaces: [payments], entities: [{user: {prefix: pay-}}]}]",
+    ("spec", "scope"): "[{user: {prefix: pay-}}]",
+}
+"""The right shape of the fields that are most often written in another one."""
+
+
+def _example(at: Path) -> str:
+    example = _EXAMPLES.get(at)
+    return "" if example is None else f" such as {example}"
+
+
+def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
+    """Whether the field takes text and the scalar is one that readers disagree on."""
+    return kinds == ["string"] and not is_text(text)
+
+
+def _described(node: Node | None) -> str:
+    match node:
+        case MappingNode():
+            return "a mapping"
+        case ScalarNode(text, plain):
+            excerpt = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+            if plain and isinstance(meaning(text), AmbiguousScalar):
+                return f"{excerpt!r}, which readers take for different values"
+            return f"{excerpt if plain else repr(excerpt)}"
+        case _:
+            return "a list"
+
+
+def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
+    if isinstance(error.instance, AmbiguousScalar) or error.instance is None:
+        return
+    known_values = [
+        str(value).lower() if isinstance(value, bool) else str(value)
+        for value in error.validator_value
+    ]
+    if known_values == ["true"]:
+        words = "only true is allowed; leave the slot out if you do not mean the default"
+        yield place(root, at), f"{path_text(at)}: {words}"
+        return
+    if not isinstance(error.instance, str):
+        return
+    close = difflib.get_close_matches(error.instance, known_values, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    excerpt = repr(error.instance[:_MOST_SHOWN])
+    yield place(root, at), f"{path_text(at)}: {excerpt} is none of {', '.join(known_values)}{hint}"
+
+
+def _quantity(text: str) -> str:
+    try:
+        return f"{quantity.manifest_whole(text)} is not in the pattern"
+    except QuotaValueError as wrong:
+        return wrong.message
+
+
+_PATTERNS: Final[Mapping[str, str]] = {
+    schema_names.DNS_LABEL: "is no name of a namespace: small letters, digits and dashes",
+    schema_names.TIME: 'is no time; write for example "2026-12-31T00:00:00Z", in quotes',
+    schema_names.DNS_SUBDOMAIN: "is no name of a resource: small letters, digits, dashes and dots",
+}
+
+
+def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
+    excerpt = repr(str(error.instance)[:_MOST_SHOWN])
+    pattern = str(error.validator_value)
+    if pattern == quantity.MANIFEST_PATTERN:
+        yield place(root, at), f"{path_text(at)}: {_quantity(str(error.instance))}"
+        return
+    if "ms|s|m|h" in pattern:
+        words = "is no duration; write for example 90s, 10m or 1h30m"
+    else:
+        words = _PATTERNS.get(pattern, f"does not match {pattern}")
+    yield place(root, at), f"{path_text(at)}: {excerpt} {words}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
+    "required": _required,
+    "additionalProperties": _unknown,
+    "type": _wrong_type,
+    "enum": _enum,
+    "pattern": _pattern,
+}

@@ -1,0 +1,216 @@
+"""What a reader of a foreign format gives: declarations, what could not be carried, what should be known."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import ManifestErrors, QuotaValueError
+from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.writer import unwritable_entity, unwritable_value
+from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key, check_value
+from reconciler.quota.planner.desired_state import NO_LINES, Declaration, Lines
+from reconciler.quota.state import Limits, limits_of
+
+Parts: TypeAlias = tuple[tuple[str, str | None], ...]
+"""``(type, name)`` of each slot, name ``None`` for the default; types may be foreign."""
+
+Files: TypeAlias = Sequence[tuple[str, str]]
+"""``(path, text)``; the path is only shown."""
+
+MAX_DIGITS: Final = 400
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+NO_KEY: Final = "a key that manifests do not know"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRemark:
+    """One thing to tell about a foreign file.
+
+    Attributes:
+        path: The file.
+        line: Where, from 1; 0 where the format has no lines.
+        about: Whose limits, as far as that is known.
+        key: Which limit, as the tool spells it; "" for all of them.
+        value: Its value as written.
+        text: One sentence.
+    """
+
+    path: str
+    line: int
+    text: str
+    about: Parts = ()
+    key: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLimit:
+    """One limit as the tool has it.
+
+    Attributes:
+        key: Kafka's name, or the tool's own where Kafka has none.
+        text: The value as written.
+        line: Where.
+        live: Whether it is a printed float64 (as brokers hold it) and not a number that a person wrote.
+        is_known: Whether the tool has such a limit; what it has not, it never set.
+    """
+
+    key: str
+    text: str
+    line: int
+    live: bool = False
+    is_known: bool = True
+
+    def value(self) -> float:
+        """The number.
+
+        A printed float64 is taken as the float64 it came from. A whole number that somebody wrote stays exact, so
+        that one which float64 cannot hold is noticed.
+
+        Raises:
+            QuotaValueError: It is none, or has a spelling that readers take for different numbers (``017``).
+        """
+        match = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
+        if match is None:
+            raise QuotaValueError("not a decimal number")
+        is_integer = match.group(1) is None and match.group(2) is None
+        return int(self.text) if is_integer and not self.live else float(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """Foreign files as declarations.
+
+    Attributes:
+        declarations: One per entity, sorted by entity; ``path`` and ``line`` are those of the foreign file.
+        losses: What no manifest holds, or what could not be understood; sorted by place.
+        notes: What was carried and should be known; sorted by place.
+    """
+
+    declarations: tuple[Declaration, ...]
+    losses: tuple[ImportRemark, ...]
+    notes: tuple[ImportRemark, ...]
+
+
+class ImportCollector:
+    """Where readers put what they find. Its state is what was found so far.
+
+    Args:
+        namespace: Where the documents shall live.
+    """
+
+    def __init__(self, *, namespace: str) -> None:
+        self._namespace = namespace
+        self._found: dict[Entity, Declaration] = {}
+        self._losses: list[ImportRemark] = []
+        self._notes: list[ImportRemark] = []
+
+    def result(self) -> ImportResult:
+        """Everything so far, sorted."""
+        return ImportResult(
+            declarations=tuple(self._found[entity] for entity in sorted(self._found, key=sort_key)),
+            losses=tuple(sorted(self._losses, key=_place)),
+            notes=tuple(sorted(self._notes, key=_place)),
+        )
+
+    def lose(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
+        """Something cannot be carried."""
+        self._losses.append(ImportRemark(path=path, line=line, text=text, about=subject))
+
+    def note(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
+        """Something was carried, and there is a thing to know about it."""
+        self._notes.append(ImportRemark(path=path, line=line, text=text, about=subject))
+
+    @contextmanager
+    def entry(self) -> Iterator[None]:
+        """Around the reading of one entry: what is wrong inside costs this entry alone."""
+        try:
+            yield
+        except ManifestErrors as errors:
+            for problem in errors.problems:
+                self.lose(problem.path, problem.line, problem.message)
+
+    def add(
+        self,
+        path: str,
+        line: int,
+        quota_limits: Iterable[ImportedLimit],
+        *,
+        user: Slot = ABSENT,
+        client_id: Slot = ABSENT,
+        ip: Slot = ABSENT,
+    ) -> None:
+        """The limits of one entity. What a manifest cannot declare is listed instead."""
+        entity_parts = parts(Entity((user, client_id, ip)))
+        quota_limits = tuple(quota_limits)
+        try:
+            subject = entity(user=user, client_id=client_id, ip=ip)
+        except QuotaValueError as error:
+            self.lose(path, line, error.message, entity_parts)
+            return
+        reason = unwritable_entity(subject)
+        if reason:
+            self.lose(path, line, reason, entity_parts)
+            return
+        if not quota_limits:
+            self.note(path, line, "no limits, so there is nothing to declare", entity_parts)
+            return
+        values: dict[Key, float] = {}
+        lines: dict[Key, int] = {}
+        for limit in quota_limits:
+            try:
+                key, value = _checked(subject, limit)
+                if key in values:
+                    raise QuotaValueError("given twice")  # noqa: TRY301 - one way out of the loop
+            except QuotaValueError as error:
+                self._losses.append(
+                    ImportRemark(path=path, line=limit.line, text=error.message, about=entity_parts, key=limit.key, value=limit.text)
+                )  # fmt: skip
+            else:
+                values[key], lines[key] = value, limit.line
+        if values:
+            self._declare(subject, limits_of(values), path, line, _lines_of(lines))
+
+    def _declare(self, subject: Entity, limits: Limits, path: str, line: int, lines: Lines) -> None:
+        first = self._found.get(subject)
+        if first is None:
+            self._found[subject] = Declaration(
+                document=f"{self._namespace}/{document_name(subject)}",
+                entity=subject,
+                limits=limits,
+                path=path,
+                line=line,
+                lines=lines,
+            )
+        elif first.limits != limits:
+            place = f"{first.path}:{first.line}" if first.line else first.path
+            self.lose(path, line, f"other limits for the same entity stand at {place}; they were taken", parts(subject))  # fmt: skip
+
+
+def _checked(subject: Entity, limit: ImportedLimit) -> tuple[Key, float]:
+    if not limit.is_known:
+        raise QuotaValueError("the tool has no such limit")
+    try:
+        key = Key(limit.key)
+    except ValueError:
+        raise QuotaValueError(NO_KEY) from None
+    value = check_value(key, limit.value())
+    reason = unwritable_value(subject, key, value)
+    if reason:
+        raise QuotaValueError(reason)
+    return key, value
+
+
+def _lines_of(lines: dict[Key, int]) -> Lines:
+    columns = list(NO_LINES)
+    for key, line in lines.items():
+        columns[COLUMN_OF[key]] = line
+    producer, consumer, request, mutation, connection = columns
+    return producer, consumer, request, mutation, connection
+
+
+def _place(remark: ImportRemark) -> tuple[str, int, str, str]:
+    return remark.path, remark.line, remark.key, remark.text

@@ -1,0 +1,236 @@
+"""Documents of foreign tools, YAML or JSON, walked by field; what has another shape is an error with its place."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import ManifestErrors, Problem
+from reconciler.manifest.foreign import json_nodes
+from reconciler.manifest.foreign.collector import ImportedLimit
+from reconciler.manifest.syntax import scalars, yaml_parser
+from reconciler.manifest.syntax.nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+)
+
+_INTEGER: Final = re.compile(r"0|[1-9][0-9]*")
+HINT: Final = (
+    "other tools' YAML is read as strictly as manifests; expand what is not plain YAML first"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentTree:
+    """One value of a document, which knows where it stands.
+
+    Attributes:
+        path: The file.
+        node: The value.
+    """
+
+    path: str
+    node: Node
+
+    @property
+    def line(self) -> int:
+        """Its line, from 1."""
+        return self.node.line
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether it has fields."""
+        return isinstance(self.node, MappingNode)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it has items."""
+        return isinstance(self.node, SequenceNode)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is a plain null."""
+        return isinstance(self.node, ScalarNode) and self.node.plain and scalars.meaning(self.node.text) is None  # fmt: skip
+
+    def wrong(self, message: str) -> ManifestErrors:
+        """An error about this value."""
+        return ManifestErrors([Problem(self.path, self.line, self.node.column, message)])
+
+    def get(self, field: str) -> "DocumentTree | None":
+        """A field; ``None`` where it is absent or null.
+
+        Raises:
+            ManifestErrors: This is no mapping.
+        """
+        if not isinstance(self.node, MappingNode):
+            raise self.wrong("a mapping belongs here")
+        entry = self.node.entries.get(field)
+        child = None if entry is None else DocumentTree(path=self.path, node=entry.value)
+        return None if child is None or child.is_null else child
+
+    def need(self, field: str) -> "DocumentTree":
+        """A field that must be there.
+
+        Raises:
+            ManifestErrors: It is not, or this is no mapping.
+        """
+        child = self.get(field)
+        if child is None:
+            raise self.wrong(f"{field} is missing")
+        return child
+
+    def dig(self, *fields: str) -> "DocumentTree | None":
+        """A field of a field; ``None`` as soon as one is absent or null.
+
+        Raises:
+            ManifestErrors: One on the way is no mapping.
+        """
+        node_tree: DocumentTree | None = self
+        for field in fields:
+            node_tree = node_tree.get(field) if node_tree is not None else None
+        return node_tree
+
+    def fields(self) -> Iterator[tuple[str, "DocumentTree"]]:
+        """Every field, nulls included.
+
+        Raises:
+            ManifestErrors: This is no mapping.
+        """
+        if not isinstance(self.node, MappingNode):
+            raise self.wrong("a mapping belongs here")
+        for name, entry in self.node.entries.items():
+            yield name, DocumentTree(path=self.path, node=entry.value)
+
+    def items(self) -> Iterator["DocumentTree"]:
+        """Every item.
+
+        Raises:
+            ManifestErrors: This is no list.
+        """
+        if not isinstance(self.node, SequenceNode):
+            raise self.wrong("a list belongs here")
+        for node in self.node.nodes:
+            yield DocumentTree(path=self.path, node=node)
+
+    def scalar_text(self) -> str:
+        """A scalar as it is written, whatever its type.
+
+        Raises:
+            ManifestErrors: This is no scalar.
+        """
+        if not isinstance(self.node, ScalarNode):
+            raise self.wrong("a single value belongs here")
+        return self.node.text
+
+    def text(self) -> str:
+        """A string. A plain whole number is its digits, as every tool here takes it.
+
+        Raises:
+            ManifestErrors: No scalar, or one that readers of YAML take for different values.
+        """
+        text = self.scalar_text()
+        assert isinstance(self.node, ScalarNode)  # noqa: S101 - spelled() has seen to it
+        if self.node.plain and not scalars.is_text(text) and not _INTEGER.fullmatch(text):
+            raise self.wrong(f"{text!r} is not a string for every reader of YAML; quote it")
+        return text
+
+    def text_field(self, field: str) -> str | None:
+        """A field that is a string; ``None`` where it is absent or null.
+
+        Raises:
+            ManifestErrors: It is something else.
+        """
+        child = self.get(field)
+        return None if child is None else child.text()
+
+
+def documents(path: str, text: str) -> list[DocumentTree]:
+    """The documents of a YAML file, or the one of a JSON file.
+
+    Raises:
+        ManifestErrors: Everything that is wrong with the text itself.
+    """
+    if json_nodes.looks_like_json(text):
+        return [DocumentTree(path=path, node=json_nodes.read(text, path))]
+    problems: list[Problem] = []
+    budget = yaml_parser.NodeBudget(total=yaml_parser.MAX_FILE_NODES)
+    trees = [
+        DocumentTree(path=path, node=node)
+        for piece in yaml_parser.pieces(text)
+        if not budget.is_spent
+        for node in yaml_parser.read(piece, path, problems, budget)
+    ]
+    if problems:
+        raise ManifestErrors(problems, hint=HINT)
+    return trees
+
+
+def limits(
+    tree: DocumentTree | None, keys: Mapping[str, str] | None = None, *, live: bool = False
+) -> list[ImportedLimit]:
+    """The limits in a mapping; a null is none.
+
+    Args:
+        tree: The mapping; ``None`` = there is none.
+        keys: The limits that the tool has, its name to Kafka's; ``None`` = any, under Kafka's names.
+        live: Whether the numbers are printed float64s.
+
+    Raises:
+        ManifestErrors: This is no mapping, or a value is no scalar.
+    """
+    return [
+        read_limit(field, value, keys, live=live)
+        for field, value in (tree.fields() if tree is not None else ())
+        if not value.is_null
+    ]
+
+
+def read_limit(
+    field: str, value: DocumentTree, keys: Mapping[str, str] | None = None, *, live: bool = False
+) -> ImportedLimit:
+    """One limit; as :func:`limits`.
+
+    Raises:
+        ManifestErrors: The value is no scalar.
+    """
+    is_known = keys is None or field in keys
+    key = field if keys is None else keys.get(field, field)
+    return ImportedLimit(
+        key=key, text=value.scalar_text(), line=value.line, live=live, is_known=is_known
+    )
+
+
+def only_cluster(
+    places_by_cluster: Mapping[str, str],
+    cluster: str | None,
+    subject: str,
+    *,
+    must_choose: bool = False,
+) -> None:
+    """Refuse to mix what a tool keeps for several clusters.
+
+    Args:
+        places_by_cluster: Cluster (as the tool calls it) to a place where it stands.
+        cluster: The one that was asked for.
+        subject: What such a cluster is to the tool.
+        must_choose: Whether even a single one has to be named, because the tool wants it named.
+
+    Raises:
+        ManifestErrors: Several and none chosen, or the chosen one is not among them.
+    """
+    names = ", ".join(sorted(places_by_cluster))
+    if cluster is None and (must_choose or len(places_by_cluster) > 1):
+        message = f"these are for certain clusters ({subject}): {names}"
+        raise ManifestErrors(
+            [_at(places_by_cluster, message)], hint="choose one with --source-cluster"
+        )
+    if cluster is not None and cluster not in places_by_cluster:
+        message = f"there is no {subject} {cluster!r}; there is {names or 'none'}"
+        raise ManifestErrors([_at(places_by_cluster, message)])
+
+
+def _at(places_by_cluster: Mapping[str, str], message: str) -> Problem:
+    path, _, line = next(iter(places_by_cluster.values()), ":0").rpartition(":")
+    return Problem(path, int(line), 0, message)

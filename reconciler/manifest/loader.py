@@ -1,0 +1,254 @@
+"""Texts to declarations: finds the documents of every file, checks them, and lists every problem of a run.
+
+Where the texts come from does not matter: ``files.read_paths`` reads a disk, ``git`` reads a revision.
+"""
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import ManifestErrors, Problem
+from reconciler.manifest.document import DocumentDeclined, from_node, text_of
+from reconciler.manifest.files import FileTexts, read_paths
+from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
+from reconciler.manifest.syntax import yaml_parser
+from reconciler.manifest.syntax.nodes import (
+    MappingNode,
+    Node,
+    SequenceNode,
+    key_place,
+)
+from reconciler.manifest.syntax.yaml_parser import DocumentText
+from reconciler.manifest.template_inference import TemplateCache
+from reconciler.quota.planner.desired_state import Declaration
+
+LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
+"""What holds many documents, by apiVersion and kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedManifests:
+    """What a set of files declares.
+
+    Attributes:
+        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files.
+        problems: Everything that is wrong, sorted by place. Not empty: nothing may be planned from this.
+        warnings: What is legal and odd, such as a file without a document.
+        file_count: Files that were given.
+        document_count: ClientQuota documents found, broken ones included.
+    """
+
+    by_cluster: Mapping[str, tuple[Declaration, ...]]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    file_count: int
+    document_count: int
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """All of them, cluster by cluster."""
+        return tuple(
+            declaration for declarations in self.by_cluster.values() for declaration in declarations
+        )
+
+    def of(self, cluster: str) -> tuple[Declaration, ...]:
+        """The declarations for one cluster; none if no document names it."""
+        return self.by_cluster.get(cluster, ())
+
+    def checked(self) -> "LoadedManifests":
+        """Itself, if nothing is wrong.
+
+        Raises:
+            ManifestErrors: All problems.
+        """
+        if self.problems:
+            raise ManifestErrors(self.problems)
+        return self
+
+
+@dataclass(slots=True, kw_only=True)
+class _LoadRun:
+    """What one load has gathered so far."""
+
+    clusters: Collection[str] | None
+    progress: Callable[[int], None]
+    by_cluster: dict[str, list[Declaration]] = field(default_factory=dict)
+    places: dict[tuple[str, str], Declaration] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    documents: int = 0
+    shapes: TemplateCache = field(default_factory=TemplateCache)
+    budget: yaml_parser.NodeBudget
+
+    def add(self, cluster: str, declaration: Declaration) -> None:
+        """One accepted document."""
+        declarations = self.by_cluster.get(cluster)
+        if declarations is None:
+            if self.clusters is not None and cluster not in self.clusters:
+                self.problems.append(_unknown_cluster(cluster, declaration, self.clusters))
+                return
+            declarations = self.by_cluster[cluster] = []
+        first = self.places.setdefault((cluster, declaration.document), declaration)
+        if first is not declaration:
+            words = f"{declaration.document} is also declared at {first.path}:{first.line}"
+            self.problems.append(Problem(declaration.path, declaration.line, 1, words))
+        declarations.append(declaration)
+
+
+def load_files(
+    files: Iterable[tuple[str, str]],
+    *,
+    clusters: Collection[str] | None = None,
+    problems: Iterable[Problem] = (),
+    budget: yaml_parser.NodeBudget | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> LoadedManifests:
+    """Everything that these files declare.
+
+    Args:
+        files: ``(path, text)`` pairs; the path is only shown.
+        clusters: Names of the known clusters; a document that names another is a problem. ``None`` accepts all.
+        problems: What was found while reading the files, to be listed with the rest.
+        budget: How many keys and values are read; ``None`` = the usual number.
+        progress: Called with the number of documents that are read so far, after each piece of a file.
+    """
+    run = _LoadRun(
+        progress=progress or _unobserved,
+        clusters=clusters,
+        problems=list(problems),
+        budget=yaml_parser.NodeBudget() if budget is None else budget,
+    )
+    count = 0
+    for path, text in files:
+        count += 1
+        _load_file(run, path, text)
+        if run.budget.is_spent:  # the file that spent it is among the problems
+            break
+    return LoadedManifests(
+        by_cluster={name: tuple(declarations) for name, declarations in run.by_cluster.items()},
+        problems=tuple(sorted(set(run.problems))),
+        warnings=tuple(sorted(run.warnings)),
+        file_count=count,
+        document_count=run.documents,
+    )
+
+
+def _unobserved(_documents: int) -> None:
+    """The progress of a run that no one observes."""
+
+
+def _load_file(run: _LoadRun, path: str, text: str) -> None:
+    before = (run.documents, len(run.problems))
+    run.budget.begin_file()
+    for piece in yaml_parser.pieces(text):
+        if run.budget.left_in_file <= 0 or run.budget.is_spent:
+            break
+        quick = run.shapes.read(piece, path)
+        if quick is not None:
+            run.documents += 1
+            run.add(quick.cluster, quick.declaration)
+        else:
+            _load_piece(run, path, piece)
+        run.progress(run.documents)
+    if before == (run.documents, len(run.problems)):
+        run.warnings.append(Problem(path, 1, 1, "the file holds no document"))
+
+
+def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
+    roots = yaml_parser.read(piece, path, run.problems, run.budget)
+    for root in roots:
+        for node in _documents(run, path, root):
+            run.documents += 1
+            try:
+                quota = from_node(node, path)
+            except DocumentDeclined:
+                run.problems.extend(_explain(node, path))
+                continue
+            run.add(quota.cluster, quota.declaration)
+            if len(roots) == 1 and node is root:
+                run.shapes.learn(piece, node, quota)
+
+
+def _explain(node: Node, path: str) -> list[Problem]:
+    from reconciler.manifest import explanation  # noqa: PLC0415 - jsonschema is loaded only when something is wrong
+
+    found_problems = explanation.problems(QUOTA, node, path)
+    return found_problems or [
+        Problem(path, node.line, node.column, "is no ClientQuota that we can read")
+    ]
+
+
+def _documents(run: _LoadRun, path: str, root: Node, *, in_list: bool = False) -> Iterator[Node]:
+    """The ClientQuota documents in a document: itself, or the items of a list."""
+    kind, api_version = _identity(root, "kind"), _identity(root, "apiVersion")
+    if kind == QUOTA and (api_version == API_VERSION or in_list):
+        yield root
+    elif (api_version, kind) in LISTS and not in_list and isinstance(root, MappingNode):
+        items = root.entries.get("items")
+        if items is None or not isinstance(items.value, SequenceNode):
+            run.problems.append(
+                Problem(path, root.line, root.column, f"{kind}: items is missing or no list")
+            )
+            return
+        for name, entry in root.entries.items():
+            if name not in {"apiVersion", "kind", "metadata", "items"}:
+                key = entry.key
+                run.problems.append(
+                    Problem(path, key.line, key.column, f"{kind}: unknown field {name}")
+                )
+        for item in items.value.nodes:
+            yield from _documents(run, path, item, in_list=True)
+    else:
+        run.problems.append(_foreign(path, root, kind, api_version))
+
+
+def _identity(root: Node, name: str) -> str | None:
+    entry = root.entries.get(name) if isinstance(root, MappingNode) else None
+    return None if entry is None else text_of(entry.value)
+
+
+def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -> Problem:
+    """The sentence about a document that is none of ours."""
+    if not isinstance(root, MappingNode):
+        return Problem(
+            path, root.line, root.column, "a document must be a mapping with apiVersion and kind"
+        )
+    missing = [
+        name for name, value in (("apiVersion", api_version), ("kind", kind)) if value is None
+    ]
+    if missing:
+        words = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing or no text"
+        line, column = key_place(root, (missing[0],))
+        return Problem(path, line, column, words)
+    line, column = root.entries["kind"].value.line, root.entries["kind"].value.column
+    if kind in {CLUSTER, PROJECT}:
+        words = f"a {kind} belongs into the project file kquota.yaml, not among the manifests"
+    elif kind in {QUOTA, "ClientQuotaList"}:
+        line, column = (
+            root.entries["apiVersion"].value.line,
+            root.entries["apiVersion"].value.column,
+        )
+        words = (
+            f"apiVersion {api_version!r} is unknown for {kind}; this version reads {API_VERSION}"
+        )
+    elif str(api_version).startswith(f"{GROUP}/"):
+        close = difflib.get_close_matches(str(kind), [QUOTA, "ClientQuotaList"], n=1)
+        words = f"kind {kind!r} is unknown" + (f"; did you mean {close[0]}?" if close else "")
+    else:
+        words = f"kind {kind!r} of {api_version} is no manifest; only ClientQuota documents may stand here"
+    return Problem(path, line, column, words)
+
+
+def _unknown_cluster(cluster: str, declaration: Declaration, clusters: Collection[str]) -> Problem:
+    close = difflib.get_close_matches(cluster, list(clusters), n=1)
+    hint = (
+        f"did you mean {close[0]}?"
+        if close
+        else f"known are {', '.join(sorted(clusters)) or 'none'}"
+    )
+    words = f"{declaration.document}: no QuotaCluster is called {cluster!r}; {hint}"
+    return Problem(declaration.path, declaration.line, 1, words)
+
+
+__all__ = ["FileTexts", "LoadedManifests", "load_files", "read_paths"]

@@ -1,0 +1,1 @@
+"""kquota.yaml and QuotaCluster documents as values."""

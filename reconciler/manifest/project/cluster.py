@@ -1,0 +1,254 @@
+"""A QuotaCluster: how to reach a cluster, what may be changed in it, who may declare what. From checked JSON to values."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from reconciler.manifest import quantity
+from reconciler.manifest.rules.cluster import seconds_of
+from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
+from reconciler.quota.keys import FIELDS, Key
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.guards import (
+    Guards,
+    LabelRule,
+    NewlyUnlimited,
+    Protection,
+)
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
+
+# A spec that its schema has accepted.
+Spec: TypeAlias = Mapping[str, Any]
+
+DEFAULT_INTERVAL: Final = 120.0
+EVERYTHING: Final = EntityPattern(forms=frozenset(EntityForm))
+_UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """One tenant, and where its documents may come from.
+
+    Attributes:
+        tenant: What it may declare.
+        paths: Folders, relative to the project file; empty = anywhere.
+    """
+
+    tenant: TenantGrant
+    paths: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        """Whether a file may hold documents of this tenant."""
+        return not self.paths or any(
+            path == folder or path.startswith(folder + "/") for folder in self.paths
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaCluster:
+    """One cluster as it is configured.
+
+    Attributes:
+        name: What manifests call it.
+        properties: Client properties as written, references unresolved, ``bootstrap.servers`` included; hidden,
+            because they may hold secrets.
+        properties_file: A ``.properties`` file, relative to the project file; ``None`` = none.
+        expected_cluster_id: The id that must answer.
+        confirm_sync: The id for which Sync was confirmed.
+        policy: As configured; Sync acts as Upsert until it is confirmed.
+        drift: What to do about drift.
+        exclusive: Under Sync: remove unmanaged pairs in scope.
+        suspend: Whether nothing may be written.
+        interval: Seconds between two passes of a loop.
+        scope: Which entities are ours; empty = all.
+        ignore: Pairs that are never reported or changed.
+        guards: What one plan may do.
+        guard_window: Over how many seconds a loop counts removals.
+        grants: The tenants; empty = everybody may declare everything.
+        operator_class: Which operator serves the cluster; "" = the one without a class.
+        telemetry: Where recorded usage comes from, as written.
+        broker_capacity: What one broker can carry, as written.
+        secret_name: The Secret with more client properties, in the operator's namespace; ``None`` = none.
+    """
+
+    name: str
+    properties: Mapping[str, str] = field(repr=False)
+    properties_file: str | None
+    expected_cluster_id: str | None
+    confirm_sync: str | None
+    policy: Policy
+    drift: DriftMode
+    exclusive: bool
+    suspend: bool
+    interval: float
+    scope: tuple[EntityPattern, ...]
+    ignore: tuple[IgnoreRule, ...]
+    guards: Guards
+    guard_window: float
+    grants: tuple[Grant, ...]
+    operator_class: str
+    telemetry: Spec = field(repr=False)
+    broker_capacity: Spec
+    secret_name: str | None = None
+
+    @property
+    def sync_confirmed(self) -> bool:
+        """Whether Sync was confirmed for the expected cluster."""
+        return self.confirm_sync is not None and self.confirm_sync == self.expected_cluster_id
+
+    def rules(
+        self,
+        *,
+        policy: Policy | None = None,
+        drift: DriftMode | None = None,
+        complete: bool = True,
+        removals_known: bool = True,
+        force: bool = False,
+    ) -> Rules:
+        """What the planner may do; of a suspended cluster only look, whatever else is asked.
+
+        Args:
+            policy: Instead of the configured one; the caller has checked that it is stricter.
+            drift: Instead of the configured one.
+            complete: Whether every configured path was read.
+            removals_known: Whether an inventory or a revision tells what we own.
+            force: Also remove pairs that another writer changed.
+        """
+        requested = self.policy if policy is None else policy
+        return Rules(
+            policy=Policy.OBSERVE if self.suspend else requested,
+            sync_confirmed=self.sync_confirmed,
+            drift=self.drift if drift is None else drift,
+            exclusive=self.exclusive,
+            scope=self.scope,
+            ignore=self.ignore,
+            complete=complete,
+            removals_known=removals_known,
+            force=force,
+        )
+
+
+def from_spec(name: str, spec: Spec) -> QuotaCluster:
+    """The cluster that an accepted spec describes."""
+    guards = spec.get("guards", {})
+    grants = tuple(_grant(tenant_spec) for tenant_spec in spec.get("tenants", ()))
+    return QuotaCluster(
+        name=name,
+        properties={key: str(value) for key, value in spec.get("properties", {}).items()}
+        | {"bootstrap.servers": spec["bootstrapServers"]},
+        properties_file=spec.get("propertiesFile"),
+        expected_cluster_id=spec.get("expectedClusterId"),
+        confirm_sync=spec.get("confirmSync"),
+        policy=Policy(spec.get("policy", Policy.UPSERT)),
+        drift=DriftMode(spec.get("driftDetection", DriftMode.WARN)),
+        exclusive=spec.get("exclusive", False),
+        suspend=spec.get("suspend", False),
+        interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
+        scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
+        ignore=tuple(_ignored(ignore_spec) for ignore_spec in spec.get("ignore", ())),
+        guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
+        guard_window=seconds(guards.get("window", "1h")),
+        grants=grants,
+        operator_class=spec.get("operatorClass", ""),
+        telemetry=spec.get("telemetry", {}),
+        broker_capacity=spec.get("brokerCapacity", {}),
+        secret_name=spec.get("secretRef", {}).get("name"),
+    )
+
+
+def seconds(duration: str) -> float:
+    """Seconds of a duration such as ``1h30m``."""
+    parts = re.findall(r"([0-9]+)(ms|[smh])", duration)
+    return float(sum(int(count) * _UNITS[unit] for count, unit in parts))
+
+
+def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[ValueRange, ...]:
+    """The bounds in a map of key to min and max, in the order of the columns."""
+    return tuple(
+        ValueRange(
+            entities=entities,
+            key=key,
+            minimum=_number(limits[name].get("min")),
+            maximum=_number(limits[name].get("max")),
+        )
+        for name, key in FIELDS.items()
+        if name in limits
+    )
+
+
+def _number(value: str | float | None) -> float | None:
+    if value is None:
+        return None
+    return float(quantity.parse(value)) if isinstance(value, str) else float(value)
+
+
+def _name(spec: Spec | None) -> NamePattern | None:
+    if spec is None:
+        return None
+    return NamePattern(exact=spec.get("exact"), prefix=spec.get("prefix"))
+
+
+def pattern_of(spec: Spec) -> EntityPattern:
+    """The pattern in a mapping of forms, user, clientId and ip."""
+    return EntityPattern(
+        forms=frozenset(EntityForm(form) for form in spec.get("forms", ())),
+        user=_name(spec.get("user")),
+        client_id=_name(spec.get("clientId")),
+        ip=_name(spec.get("ip")),
+    )
+
+
+def _pattern_or_all(spec: Spec) -> EntityPattern:
+    has_conditions = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
+    return pattern_of(spec) if has_conditions else EVERYTHING
+
+
+def _ignored(spec: Spec) -> IgnoreRule:
+    return IgnoreRule(
+        entities=pattern_of(spec),
+        reason=spec["reason"],
+        keys=frozenset(Key(key) for key in spec.get("keys", ())),
+        until=seconds_of(spec["until"]) if "until" in spec else None,
+    )
+
+
+def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
+    usual = Guards()
+    return Guards(
+        max_removals=spec.get("maxRemovals", usual.max_removals),
+        max_removed_percent=float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
+        max_change_factor=float(spec.get("maxChangeFactor", usual.max_change_factor)),
+        max_exception_factor=float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
+        newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
+        protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
+        protected=tuple(
+            Protection(entities=pattern_of(rule_spec), reason=rule_spec.get("reason", ""))
+            for rule_spec in spec.get("protected", ())
+        ),
+        required_labels=tuple(
+            LabelRule(entities=pattern_of(label_spec), labels=tuple(label_spec["labels"]))
+            for label_spec in spec.get("requiredLabels", ())
+        ),
+        bounds=tuple(
+            bound
+            for bound_spec in spec.get("bounds", ())
+            for bound in bounds_of(bound_spec["limits"], _pattern_or_all(bound_spec))
+        ),
+        granted=granted,
+    )
+
+
+def _grant(spec: Spec) -> Grant:
+    return Grant(
+        paths=tuple(path.strip("/") for path in spec.get("paths", ())),
+        tenant=TenantGrant(
+            namespaces=frozenset(spec["namespaces"]),
+            entities=tuple(pattern_of(entity_spec) for entity_spec in spec["entities"]),
+            bounds=bounds_of(spec.get("bounds", {})),
+            allow=frozenset(Permission(permission) for permission in spec.get("allow", ())),
+            priority=spec.get("priority", 0),
+        ),
+    )

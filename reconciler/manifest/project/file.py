@@ -1,0 +1,308 @@
+"""kquota.yaml: the clusters of a project, which manifests belong to which, and where records are kept.
+
+A project is parsed from a text, so that it can come from a disk or from the base revision of a pull request:
+connection, cluster id, guards, policy and tenants are trusted only from there.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
+from reconciler.manifest.document import text_of
+from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
+from reconciler.manifest.project.cluster import QuotaCluster, bounds_of, from_spec
+from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
+from reconciler.manifest.syntax import yaml_parser
+from reconciler.manifest.syntax.nodes import (
+    Json,
+    MappingNode,
+    Node,
+    find,
+    key_place,
+    place,
+    to_json,
+)
+from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind
+
+FILE_NAME: Final = "kquota.yaml"
+"""What a project file is called."""
+
+MAX_FILE_SIZE: Final = 8 * 1024 * 1024
+"""Largest project file, in bytes."""
+
+MAX_NODES: Final = 500_000
+"""Most keys and values of a project file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryLocation:
+    """Where records are kept: a file or a git ref, exactly one of them."""
+
+    file: str | None = None
+    git_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """How much is read before it is refused."""
+
+    max_files: int = MAX_FILES
+    max_file_bytes: int = MAX_FILE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectCluster:
+    """A cluster as a project uses it.
+
+    Attributes:
+        cluster: Its configuration.
+        manifests: Paths and globs of its manifests, relative to the project file.
+        own_manifests: Whether these paths are its alone, so that a document for another cluster is a mistake there.
+        inventory: Where its records are kept.
+        audit_log: Where applies are recorded, relative to the project file.
+        line: Line of its document.
+    """
+
+    cluster: QuotaCluster
+    manifests: tuple[str, ...]
+    own_manifests: bool
+    inventory: InventoryLocation
+    audit_log: str
+    line: int
+
+    @property
+    def name(self) -> str:
+        """What manifests call the cluster."""
+        return self.cluster.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project file.
+
+    Attributes:
+        path: The file, to be shown and to be left out of the manifests.
+        clusters: Sorted by name; at least one.
+        read_limits: How much is read.
+        accepted_warnings: Warnings that the project accepts.
+        simulate: The what-if policy, as written.
+        documents: What was written, per document; for comparing revisions. Hidden: it may hold secrets.
+    """
+
+    path: str
+    clusters: tuple[ProjectCluster, ...]
+    read_limits: ReadLimits
+    accepted_warnings: tuple[AcceptedWarning, ...]
+    simulate: Mapping[str, Any]
+    documents: Mapping[str, Json] = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all clusters."""
+        return tuple(cluster.name for cluster in self.clusters)
+
+    def cluster(self, name: str) -> ProjectCluster:
+        """The cluster of this name.
+
+        Raises:
+            ConfigError: There is none; the message has the nearest.
+        """
+        for project_cluster in self.clusters:
+            if project_cluster.name == name:
+                return project_cluster
+        hint = _near(name, self.names)
+        raise ConfigError(f"no QuotaCluster is called {name!r}", location=self.path, hint=hint)
+
+
+class _ProjectDocuments(NamedTuple):
+    clusters: dict[str, MappingNode]
+    project: MappingNode | None
+
+
+def parse(text: str, path: str = FILE_NAME) -> Project:
+    """The project in a text, of whatever revision.
+
+    Raises:
+        ManifestErrors: Everything that is wrong with it.
+    """
+    problems: list[Problem] = []
+    project_documents = _documents(text, path, problems)
+    if not problems:
+        problems.extend(_cross_problems(project_documents, path))
+    if problems:
+        raise ManifestErrors(problems)
+    return _built(project_documents, path)
+
+
+# ---- finding documents ----------------------------------------------------------------------
+
+
+def _documents(text: str, path: str, problems: list[Problem]) -> _ProjectDocuments:
+    clusters: dict[str, MappingNode] = {}
+    project: MappingNode | None = None
+    budget = yaml_parser.NodeBudget(file=MAX_NODES, total=MAX_NODES)
+    roots = [
+        root
+        for piece in yaml_parser.pieces(text)
+        if not budget.is_spent
+        for root in yaml_parser.read(piece, path, problems, budget)
+    ]
+    for root in roots:
+        kind = _checked_kind(root, path, problems)
+        if kind is None or not isinstance(root, MappingNode):
+            continue
+        if kind == PROJECT:
+            if project is not None:
+                words = f"a second {PROJECT}; the first is on line {project.line}"
+                problems.append(Problem(path, root.line, root.column, words))
+            project = root
+            continue
+        name = str(to_json(find(root, ("metadata", "name")) or root))
+        if name in clusters:
+            words = f"a second {CLUSTER} {name!r}; the first is on line {clusters[name].line}"
+            problems.append(Problem(path, root.line, root.column, words))
+        clusters[name] = root
+    if not clusters and not problems:
+        problems.append(Problem(path, 1, 1, f"the project file holds no {CLUSTER}"))
+    return _ProjectDocuments(clusters, project)
+
+
+def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
+    """The kind of a document that is in order; what is wrong is added to ``problems``."""
+    entry = root.entries.get("kind") if isinstance(root, MappingNode) else None
+    kind = None if entry is None else text_of(entry.value)
+    if kind not in {CLUSTER, PROJECT}:
+        words = (
+            "ClientQuota documents belong into the manifests, not into the project file"
+            if kind == QUOTA
+            else f"a document here has kind {PROJECT} or {CLUSTER}{'' if kind is None else f', not {kind!r}'}"
+        )
+        line, column = key_place(root, ("kind",))
+        problems.append(Problem(path, line, column, words))
+        return None
+    from reconciler.manifest import schema_check  # noqa: PLC0415 - needed by project files only, not by manifests
+
+    if not schema_check.accepted(kind, to_json(root)) or any(schema_check.ambiguous_keys(root)):
+        from reconciler.manifest import explanation  # noqa: PLC0415 - loads jsonschema, only when something is wrong
+
+        problems.extend(explanation.problems(kind, root, path))
+        return None
+    return kind
+
+
+def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Problem]:
+    problems: list[Problem] = []
+    for root in project_documents.clusters.values():
+        if find(root, ("spec", "secretRef")) is not None:
+            line, column = key_place(root, ("spec", "secretRef"))
+            words = (
+                "spec.secretRef: only the operator reads Secrets; here use properties with ${env:NAME} or "
+                "${file:/path:key}, or propertiesFile"
+            )
+            problems.append(Problem(path, line, column, words))
+    cluster_list = (
+        find(project_documents.project, ("spec", "clusters"))
+        if project_documents.project is not None
+        else None
+    )
+    seen_names: set[str] = set()
+    for index, entry in enumerate(_items(cluster_list)):
+        name = entry["name"]
+        line, column = place(
+            project_documents.project or cluster_list, ("spec", "clusters", index, "name")
+        )  # type: ignore[arg-type] # a list has a project
+        if name not in project_documents.clusters:
+            words = f"no {CLUSTER} in this file is called {name!r}; {_near(name, tuple(project_documents.clusters))}"
+            problems.append(Problem(path, line, column, words))
+        elif name in seen_names:
+            problems.append(Problem(path, line, column, f"cluster {name!r} is listed twice"))
+        seen_names.add(name)
+    simulate = (
+        find(project_documents.project, ("spec", "simulate"))
+        if project_documents.project is not None
+        else None
+    )
+    if simulate is not None and project_documents.project is not None:
+        words = _policy_problem(to_json(simulate))
+        if words:
+            line, column = key_place(project_documents.project, ("spec", "simulate"))
+            problems.append(Problem(path, line, column, f"spec.simulate.{words}"))
+    return problems
+
+
+def _policy_problem(simulate: Any) -> str:  # noqa: ANN401 - JSON
+    from reconciler.manifest.project import simulation_policy  # noqa: PLC0415 - the models of use, only where they are asked for
+
+    try:
+        _ = simulation_policy.policy_of(simulate)
+    except QuotaValueError as wrong:
+        return wrong.message
+    return ""
+
+
+def _items(node: Node | None) -> list[Any]:
+    value = None if node is None else to_json(node)
+    return value if isinstance(value, list) else []
+
+
+def _near(name: str, known_names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known_names, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known_names))}"
+
+
+# ---- building -------------------------------------------------------------------------------
+
+
+def _built(project_documents: _ProjectDocuments, path: str) -> Project:
+    project_json: Any = (
+        {} if project_documents.project is None else to_json(project_documents.project)
+    )
+    spec: Mapping[str, Any] = project_json.get("spec", {})
+    special = {settings["name"]: settings for settings in spec.get("clusters", ())}
+    general_bounds = bounds_of(spec.get("limits", {}))
+    clusters: list[ProjectCluster] = []
+    documents: dict[str, Json] = {PROJECT: project_json} if project_json else {}
+    for name in sorted(project_documents.clusters):
+        root = project_documents.clusters[name]
+        cluster_json: Any = to_json(root)
+        documents[f"{CLUSTER}/{name}"] = cluster_json
+        cluster = from_spec(name, cluster_json["spec"])
+        guards = replace(cluster.guards, bounds=cluster.guards.bounds + general_bounds)
+        cluster_settings = special.get(name, {})
+        clusters.append(
+            ProjectCluster(
+                cluster=replace(cluster, guards=guards),
+                manifests=tuple(cluster_settings.get("manifests", spec.get("manifests", ()))),
+                own_manifests="manifests" in cluster_settings,
+                inventory=_inventory(cluster_settings.get("inventory", spec.get("inventory"))),
+                audit_log=cluster_settings.get(
+                    "auditLog", spec.get("auditLog", ".kquota/audit.jsonl")
+                ),
+                line=root.line,
+            )
+        )
+    reading = spec.get("reading", {})
+    return Project(
+        path=path,
+        clusters=tuple(clusters),
+        read_limits=ReadLimits(
+            max_files=reading.get("maxFiles", MAX_FILES),
+            max_file_bytes=reading.get("maxFileBytes", MAX_FILE_BYTES),
+        ),
+        accepted_warnings=tuple(
+            AcceptedWarning(
+                kind=WarningKind(rule["warning"]), document=rule["document"], reason=rule["reason"]
+            )
+            for rule in spec.get("acceptedWarnings", ())
+        ),
+        simulate=spec.get("simulate", {}),
+        documents=documents,
+    )
+
+
+def _inventory(spec: Mapping[str, str] | None) -> InventoryLocation:
+    if spec is None:
+        return InventoryLocation(file=".kquota/inventory.json")
+    return InventoryLocation(file=spec.get("file"), git_ref=spec.get("gitRef"))

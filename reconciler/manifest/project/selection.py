@@ -1,0 +1,93 @@
+"""What one cluster of a project gets of the loaded documents: by clusterRef, by grants, by scope."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from reconciler.errors import Problem
+from reconciler.manifest.loader import LoadedManifests
+from reconciler.manifest.project.cluster import Grant
+from reconciler.manifest.project.file import ProjectCluster
+from reconciler.quota.grants import judge
+from reconciler.quota.patterns import form
+from reconciler.quota.planner.desired_state import Declaration
+
+
+def for_cluster(
+    loaded: LoadedManifests, project_cluster: ProjectCluster, *, located: Callable[[str], str] = str
+) -> LoadedManifests:
+    """The declarations for one cluster as they count, with what its grants and scope refuse among the problems.
+
+    Args:
+        loaded: What the cluster's manifests hold.
+        project_cluster: The cluster.
+        located: From the path that a document is shown with to its path relative to the project file, which is
+            what grants speak of.
+    """
+    problems = list(loaded.problems)
+    warnings = list(loaded.warnings)
+    if project_cluster.own_manifests:
+        problems.extend(
+            _at(
+                declaration,
+                f"{declaration.document} is for cluster {cluster_name}, but this path holds the manifests of {project_cluster.name}",
+            )
+            for cluster_name, declarations in loaded.by_cluster.items()
+            if cluster_name != project_cluster.name
+            for declaration in declarations
+        )
+    accepted: list[Declaration] = []
+    bench = _GrantCheck(
+        grants=project_cluster.cluster.grants,
+        accepted=accepted,
+        problems=problems,
+        warnings=warnings,
+    )
+    for declaration in loaded.of(project_cluster.name):
+        if not project_cluster.cluster.rules().in_scope(declaration.entity):
+            words = f"{declaration.document}: an entity of the form {form(declaration.entity)} that is outside the scope of {project_cluster.name}"
+            problems.append(_at(declaration, words))
+        elif not project_cluster.cluster.grants:
+            accepted.append(declaration)
+        else:
+            bench.judge(declaration, located(declaration.path))
+    return replace(
+        loaded,
+        by_cluster={project_cluster.name: tuple(accepted)},
+        problems=tuple(sorted(set(problems))),
+        warnings=tuple(sorted(set(warnings))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GrantCheck:
+    """Where grants are judged: the declarations that count, and what there is to say about the others."""
+
+    grants: tuple[Grant, ...]
+    accepted: list[Declaration]
+    problems: list[Problem]
+    warnings: list[Problem]
+
+    def judge(self, declaration: Declaration, path: str) -> None:
+        """Count a declaration as its grants allow, or say why it does not count."""
+        namespace = declaration.document.partition("/")[0]
+        namespace_grants = [grant for grant in self.grants if namespace in grant.tenant.namespaces]
+        tenants = [grant.tenant for grant in namespace_grants if grant.covers(path)]
+        if not tenants:
+            words = (
+                f"documents of namespace {namespace} may not come from this path"
+                if namespace_grants
+                else f"namespace {namespace} has no grant"
+            )
+            self.problems.append(_at(declaration, f"{declaration.document}: {words}"))
+            return
+        verdict = judge(declaration, tenants)
+        sink = self.warnings if verdict.granted else self.problems
+        sink.extend(
+            _at(declaration, f"{declaration.document}: {message}") for message in verdict.messages
+        )
+        if verdict.granted:
+            self.accepted.append(verdict.declaration)
+
+
+def _at(declaration: Declaration, message: str) -> Problem:
+    return Problem(declaration.path, declaration.line, 1, message)

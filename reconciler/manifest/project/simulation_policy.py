@@ -1,0 +1,154 @@
+"""``spec.simulate`` of a project as values: what a change may do to recorded use, and the tiers of the clients."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest.project.cluster import bounds_of, pattern_of, seconds
+from reconciler.quota.entity import Entity
+from reconciler.quota.patterns import EntityPattern
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.usage.impact.tier_policy import (
+    LABEL,
+    USUAL,
+    ElasticHandling,
+    TierRule,
+    WhatIfPolicy,
+    share_ms_per_day,
+)
+from reconciler.usage.impact.verdict import Tolerance
+from reconciler.usage.recommendation.limit_sizes import SILVER, Tier
+from reconciler.usage.samples import MILLION, TYPE_OF, QuotaType, half_up, limit_units
+
+# A spec that its schema has accepted.
+Spec: TypeAlias = Mapping[str, Any]
+
+NOBODY: Final[Mapping[str, Iterable[Declaration]]] = MappingProxyType({})
+
+_PERCENTS: Final = {
+    "marginPercent": "margin_percent",
+    "bumpPercent": "bump_percent",
+    "ignorePercent": "ignore_percent",
+    "cutPercent": "cut_percent",
+}
+
+
+def policy_of(
+    simulate: Spec, declarations: Mapping[str, Iterable[Declaration]] = NOBODY
+) -> WhatIfPolicy:
+    """The what-if policy.
+
+    Args:
+        simulate: ``spec.simulate`` of the trusted configuration; empty = everything is told, nothing refused.
+        declarations: Documents by cluster id, for their labels.
+
+    Raises:
+        QuotaValueError: A pattern, a tier or the usual tier's name is in itself wrong.
+    """
+    everywhere = _tolerance(simulate.get("failOn", {}), Tolerance())
+    rules: list[TierRule] = []
+    tier_specs: Spec = simulate.get("tiers", {})
+    for name, spec in tier_specs.items():
+        rules.append(
+            _rule(name, spec if isinstance(spec, Mapping) else {"share": spec}, everywhere)
+        )
+    rules += [replace(rule, tolerance=everywhere) for rule in USUAL if rule.name not in tier_specs]
+    usual = simulate.get("usualTier", SILVER.name)
+    usual_rules = [rule for rule in rules if rule.name == usual]
+    if not usual_rules:
+        raise QuotaValueError(
+            f"usualTier: no tier is called {usual!r}; there are {', '.join(rule.name for rule in rules)}"
+        )
+    return WhatIfPolicy(
+        rules=tuple(rules),
+        usual=usual_rules[0],
+        labelled={
+            cluster_id: _labelled(cluster_declarations)
+            for cluster_id, cluster_declarations in declarations.items()
+        },
+        elastic=ElasticHandling(simulate.get("elastic", ElasticHandling.REPORT)),
+    )
+
+
+def _labelled(declarations: Iterable[Declaration]) -> dict[Entity, str]:
+    tiers_by_entity: dict[Entity, str] = {}
+    for declaration in declarations:
+        for name, value in declaration.labels:
+            if name == LABEL:
+                _ = tiers_by_entity.setdefault(declaration.entity, value)
+    return tiers_by_entity
+
+
+def _rule(name: str, spec: Spec, everywhere: Tolerance) -> TierRule:
+    shared = everywhere
+    if "share" in spec:
+        daily = share_ms_per_day(_ppm(spec["share"]))
+        shared = replace(everywhere, new_throttled_ms_per_day=daily)
+    floors, ceilings = _bounds(spec.get("bounds", {}))
+    try:
+        return TierRule(
+            name=name,
+            tolerance=_tolerance(spec, shared),
+            tier=_tier(name, spec),
+            floors=floors,
+            ceilings=ceilings,
+            entities=tuple(map(_pattern, spec.get("entities", ()))),
+        )
+    except QuotaValueError as wrong:
+        # The words of a tier itself begin with its name.
+        message = wrong.message.removeprefix(f"tier {name}: ")
+        raise QuotaValueError(f"tiers.{name}: {message}") from wrong
+
+
+def _tier(name: str, spec: Spec) -> Tier:
+    """A tier of a known name begins with its known rules, any other with those of silver and no delay."""
+    default_tier = next((rule.tier for rule in USUAL if rule.name == name), None)
+    tier = default_tier or replace(SILVER, name=name, max_delay_ms=None)
+    if "share" in spec:
+        tier = replace(tier, share_ppm=max(1, _ppm(spec["share"])))
+    if "maxDelay" in spec:
+        tier = replace(tier, max_delay_ms=_ms(spec["maxDelay"]))
+    percents: dict[str, int] = {
+        field: spec[word] for word, field in _PERCENTS.items() if word in spec
+    }
+    return replace(tier, **percents)  # type: ignore[arg-type] # every one of these fields is a whole number
+
+
+def _tolerance(spec: Spec, otherwise: Tolerance) -> Tolerance:
+    daily, delay = spec.get("newThrottledPerDay"), spec.get("maxDelay")
+    return Tolerance(
+        new_throttled_ms_per_day=otherwise.new_throttled_ms_per_day
+        if daily is None
+        else _ms(daily),
+        max_delay_ms=otherwise.max_delay_ms if delay is None else _ms(delay),
+    )
+
+
+def _pattern(spec: Spec) -> EntityPattern:
+    if "ip" in spec and ("user" in spec or "clientId" in spec):
+        raise QuotaValueError("an ip pattern stands alone: no entity has an ip beside another slot")
+    return pattern_of(spec)
+
+
+def _bounds(spec: Spec) -> tuple[dict[QuotaType, int], dict[QuotaType, int]]:
+    floors: dict[QuotaType, int] = {}
+    ceilings: dict[QuotaType, int] = {}
+    for bound in bounds_of(spec):
+        kind = TYPE_OF[bound.key]
+        floor = limit_units(kind, bound.minimum) if bound.minimum else None
+        ceiling = limit_units(kind, bound.maximum)
+        if floor is not None:
+            floors[kind] = floor
+        if ceiling is not None:
+            ceilings[kind] = ceiling
+    return floors, ceilings
+
+
+def _ppm(share: float) -> int:
+    return half_up(share * MILLION)
+
+
+def _ms(duration: str) -> int:
+    return half_up(seconds(duration) * 1000)

@@ -1,0 +1,121 @@
+"""What a new project begins with: its project file, an example document, its own ignore file, pipelines. Pure text."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from reconciler.manifest.project.file import FILE_NAME
+from reconciler.manifest.schema_names import API_VERSION, CLUSTER, PROJECT, QUOTA
+from reconciler.manifest.writer import scalar
+from reconciler.quota.policy import Policy
+
+MANIFESTS: Final = "quotas"
+"""The folder of the manifests."""
+
+_PROJECT: Final = """\
+# The project file of kquota: which clusters there are, what may be changed in them, and where their manifests are.
+apiVersion: {version}
+kind: {project}
+spec:
+  manifests: [{manifests}]        # every .yaml file below this folder
+---
+apiVersion: {version}
+kind: {cluster}
+metadata: {{name: {name}}}
+spec:
+  bootstrapServers: {bootstrap}
+{connection}  policy: {policy}               # {meaning}
+"""
+_CONNECTION: Final = """\
+  # What your Kafka tools have in client.properties goes below properties, or into propertiesFile. For example:
+  # properties:
+  #   security.protocol: SASL_SSL
+  #   sasl.mechanism: SCRAM-SHA-512
+  #   sasl.username: quota-applier
+  #   sasl.password: ${env:KAFKA_PASSWORD}
+"""
+_MEANINGS: Final[Mapping[Policy, str]] = MappingProxyType(
+    {
+        Policy.OBSERVE: "only reports; Upsert also writes what the manifests declare",
+        Policy.UPSERT: "writes what the manifests declare; removes no limit because its document is gone",
+    }
+)
+POLICIES: Final = tuple(_MEANINGS)
+"""The policies that a project may begin with."""
+
+_EXAMPLE: Final = """\
+# One entity and its limits. Limits are per broker. This document is suspended, so nothing is done with it:
+# write your own name, remove the last line, and look at `kquota plan`.
+apiVersion: {version}
+kind: {quota}
+metadata: {{name: example}}
+spec:
+  clusterRef: {{name: {name}}}
+  entity:
+    user: {{name: example}}         # the default user is {{default: true}}
+  limits:
+    producerByteRate: 10Mi        # bytes per second; also consumerByteRate, requestPercentage, controllerMutationRate
+  suspend: true
+"""
+_IGNORE: Final = """\
+# Records, audit log and outcomes of kquota. They decide what may be removed, so they are never part of a commit.
+*
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """A pipeline that a project may take over.
+
+    Attributes:
+        path: Where it belongs in the repository.
+        text: Its text, for a cluster named ``prod``.
+    """
+
+    path: str
+    text: str
+
+
+def starter_files(
+    *,
+    cluster: str,
+    bootstrap: str,
+    policy: Policy,
+    properties_file: str | None = None,
+    workflows: Sequence[Workflow] = (),
+) -> dict[str, str]:
+    """The texts of a new project by path, relative to its folder.
+
+    Args:
+        cluster: What manifests call the cluster.
+        bootstrap: Its bootstrap servers.
+        policy: One of :data:`POLICIES`.
+        properties_file: Client properties, relative to the project file; ``None`` = none.
+        workflows: Pipelines that are taken over, with the name of the cluster.
+    """
+    connection = (
+        _CONNECTION if properties_file is None else f"  propertiesFile: {scalar(properties_file)}\n"
+    )
+    project = _PROJECT.format(
+        version=API_VERSION,
+        project=PROJECT,
+        cluster=CLUSTER,
+        manifests=MANIFESTS,
+        name=scalar(cluster),
+        bootstrap=scalar(bootstrap),
+        connection=connection,
+        policy=policy,
+        meaning=_MEANINGS[policy],
+    )
+    example = _EXAMPLE.format(version=API_VERSION, quota=QUOTA, name=scalar(cluster))
+    return {
+        FILE_NAME: project,
+        f"{MANIFESTS}/example.yaml": example,
+        ".kquota/.gitignore": _IGNORE,
+        **{
+            workflow.path: re.sub(r"\bprod\b", lambda _: cluster, workflow.text)
+            for workflow in workflows
+        },
+    }

@@ -1,0 +1,1 @@
+"""Static rules of the documents that a JSON Schema cannot express, in CEL and in Python."""

@@ -1,0 +1,157 @@
+"""The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot say, in CEL and in Python as in ``rules``."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from reconciler.manifest import quantity
+from reconciler.manifest.rules.client_quota import (
+    Broken,
+    Json,
+    RuleScope,
+    StaticRule,
+    exactly_one_field,
+)
+from reconciler.manifest.schema_names import CLUSTER, PROJECT
+from reconciler.quota.keys import RULES
+from reconciler.quota.patterns import FORMS, EntityForm
+
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds since the epoch of an RFC 3339 time, ``None`` if the text is none."""
+    if not _TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        return None
+
+
+def _time_broken(text: Json) -> str | None:
+    if seconds_of(text) is not None:
+        return None
+    return f'{text!r} is no time; write for example "2026-12-31T00:00:00Z", in quotes'
+
+
+def _bound_broken(bound: Json) -> str | None:
+    def side(name: str) -> Json:
+        value = bound[name]
+        return quantity.parse(value) if isinstance(value, str) else value
+
+    if "min" not in bound or "max" not in bound or side("min") <= side("max"):
+        return None
+    return f"min {bound['min']} is above max {bound['max']}"
+
+
+def _sync_broken(spec: Json) -> str | None:
+    if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
+        return "policy Sync needs expectedClusterId, so that it can never clear the wrong cluster"
+    return None
+
+
+def _exclusive_broken(spec: Json) -> str | None:
+    if not spec.get("exclusive") or (spec.get("policy") == "Sync" and spec.get("scope")):
+        return None
+    return "exclusive needs policy Sync and a scope that is not empty"
+
+
+def _confirm_broken(spec: Json) -> str | None:
+    confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
+    if None in (confirmed, expected) or confirmed == expected:
+        return None
+    return f"confirmSync {confirmed!r} is not the expectedClusterId {expected!r}"
+
+
+def _pattern_empty(pattern: Json) -> str | None:
+    if any(part in pattern for part in ("forms", "user", "clientId", "ip")):
+        return None
+    return "at least one of forms, user, clientId and ip is needed"
+
+
+def _pattern_ip(pattern: Json) -> str | None:
+    if "ip" not in pattern or not ("user" in pattern or "clientId" in pattern):
+        return None
+    return "ip stands alone, because no entity has an ip beside a user or a clientId"
+
+
+def _grant_open(slot: str, forms: tuple[EntityForm, ...]) -> Broken:
+    """A grant says of every name that its forms hold whose it may be: a forgotten pattern would grant them all."""
+
+    def broken(pattern: Json) -> str | None:
+        open_forms = [form for form in pattern.get("forms", ()) if form in forms]
+        if not open_forms or slot in pattern:
+            return None
+        return (
+            f"form {open_forms[0]} has a named {slot}, and no pattern says which ones are granted;"
+            f' write {slot}: {{prefix: ""}} if any is meant'
+        )
+
+    return broken
+
+
+_NAMED: Final[Mapping[str, tuple[EntityForm, ...]]] = {
+    slot: tuple(form for kinds, form in FORMS.items() if kinds[column] == "named")
+    for column, slot in enumerate(("user", "clientId", "ip"))
+}
+"""The forms with a name in a slot."""
+
+_PATTERNS: Final = (
+    ("scope", "*"),
+    ("ignore", "*"),
+    ("tenants", "*", "entities", "*"),
+    ("guards", "protected", "*"),
+    ("guards", "requiredLabels", "*"),
+    ("guards", "bounds", "*"),
+)
+
+
+def _called(at: tuple[str, ...]) -> str:
+    """What the rules of a list are called by."""
+    return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
+
+
+_BOUNDS: Final = (
+    (CLUSTER, ("guards", "bounds", "*", "limits")),
+    (CLUSTER, ("tenants", "*", "bounds")),
+    (PROJECT, ("limits",)),
+)
+
+CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
+    RuleScope(CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
+       "policy Sync needs expectedClusterId", _sync_broken),
+    RuleScope(CLUSTER, ()).rule("exclusive-scope",
+       "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
+       "has(self.scope) && size(self.scope) > 0)",
+       "exclusive needs policy Sync and a scope", _exclusive_broken),
+    RuleScope(CLUSTER, ()).rule("confirm-sync",
+       "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
+       "confirmSync is not the expectedClusterId", _confirm_broken),
+    RuleScope(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "timestamp(self).getFullYear() > 0",
+       "must be a time that exists", _time_broken),
+    *(RuleScope(CLUSTER, at).rule(f"{_called(at)}-pattern",
+         "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
+         "at least one of forms, user, clientId and ip is needed", _pattern_empty) for at in _PATTERNS[:-1]),
+    *(rule for at in _PATTERNS for rule in (
+        RuleScope(CLUSTER, at).rule(f"{_called(at)}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+           "ip stands alone", _pattern_ip),
+        *(RuleScope(CLUSTER, (*at, slot)).rule(f"{_called(at)}-{slot}-match", "has(self.exact) != has(self.prefix)",
+             "exactly one of exact and prefix is needed", exactly_one_field("exact", "prefix"))
+          for slot in ("user", "clientId", "ip")),
+    )),
+    *(RuleScope(CLUSTER, ("tenants", "*", "entities", "*")).rule(f"tenants-{slot}-granted",
+         f"has(self.{slot}) || !has(self.forms) || !self.forms.exists(f, f in [{', '.join(map(repr, map(str, forms)))}])",
+         f"a form with a named {slot} needs a {slot} pattern", _grant_open(slot, forms))
+      for slot, forms in _NAMED.items()),
+    *(RuleScope(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
+         "!has(self.min) || !has(self.max) || " + (
+             "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
+             if rule.is_integer else "self.min <= self.max"),
+         "min is above max", _bound_broken)
+      for kind, at in _BOUNDS for rule in RULES.values()),
+)  # fmt: skip
+"""Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL acts on it)."""

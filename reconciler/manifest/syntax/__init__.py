@@ -1,0 +1,1 @@
+"""YAML text as trees of nodes with line and column."""

@@ -1,0 +1,339 @@
+"""Strict YAML: text to trees with line and column. The only module of the program that imports yaml.
+
+A text is cut at its document markers and each piece is parsed on its own, so that a syntax error costs one
+document and not the rest of the file. That cut is exact: ``---`` at the start of a line followed by a blank is a
+marker wherever it stands (YAML 1.2 rule c-forbidden), also inside quotes and block scalars.
+
+Refused: duplicate keys, keys that are no plain scalars, tags, merge keys, directives, anchors whose aliases would
+blow up, aliases inside their own anchor, deep nesting, and characters that YAML 1.1 takes for line breaks and 1.2
+does not. Anchors within bounds are read, because people use them for common limits.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import yaml
+
+from reconciler.errors import Problem
+from reconciler.manifest.syntax.nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+)
+
+MAX_DEPTH: Final = 32
+"""Deepest nesting; our documents need nine."""
+
+MAX_ALIASED_NODES: Final = 10_000
+"""How many nodes the aliases of one document may repeat in all."""
+
+MAX_FILE_NODES: Final = 4_000_000
+"""Keys, values, lists and mappings of one file; a list of 100,000 documents has about 2.7 million."""
+
+MAX_NODES: Final = 8_000_000
+"""The same for all files of a run. Reading a node takes some microseconds, so this is a limit of time, too."""
+
+_MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
+_DIRECTIVES_AND_ENDS: Final = ("%", "...")
+"""How a line may begin that makes the cut inexact."""
+
+# Everything but what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
+# and a carriage return on its own, which editors and git do not count as a line.
+_FORBIDDEN: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
+)
+
+# PyYAML's classes, which its stubs know only by half.
+_Event: TypeAlias = Any
+_Mark: TypeAlias = Any
+
+
+class TooManyNodes(yaml.MarkedYAMLError):
+    """A file, or all files of a run, have more nodes than are read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeBudget:
+    """How many nodes may still be read.
+
+    Attributes:
+        file: Limit of one file.
+        total: Limit of all files.
+        left_in_file: Of the present file.
+        remaining: Of all files.
+    """
+
+    file: int = MAX_FILE_NODES
+    total: int = MAX_NODES
+    left_in_file: int = field(init=False)
+    remaining: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left_in_file, self.remaining = self.file, self.total
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be read in this run."""
+        return self.remaining <= 0
+
+    def begin_file(self) -> None:
+        """The next nodes are those of another file."""
+        self.left_in_file = self.file
+
+    def spend(self, count: int) -> None:
+        """These nodes were read."""
+        self.left_in_file -= count
+        self.remaining -= count
+
+    def excess(self, mark: _Mark) -> TooManyNodes:
+        """The error at the first node that is too many."""
+        whose = (
+            f"the files together hold more than {self.total}"
+            if self.remaining <= self.left_in_file
+            else f"the file holds more than {self.file}"
+        )
+        return TooManyNodes(
+            problem=f"{whose} keys and values; split it, or name fewer paths", problem_mark=mark
+        )
+
+
+class _YamlParser(Protocol):
+    """What both of PyYAML's parsers offer."""
+
+    def get_event(self) -> _Event: ...
+
+
+class _PythonYamlParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
+    """PyYAML's own parser, for the machines whose PyYAML was built without libyaml."""
+
+    def __init__(self, text: str) -> None:
+        yaml.reader.Reader.__init__(self, text)
+        yaml.scanner.Scanner.__init__(self)
+        yaml.parser.Parser.__init__(self)
+
+
+def _fastest() -> Callable[[str], _YamlParser]:
+    try:
+        from yaml._yaml import CParser  # noqa: PLC0415 - absent where PyYAML has no libyaml
+    except ImportError:
+        return _PythonYamlParser
+    parser: Callable[[str], _YamlParser] = CParser
+    return parser
+
+
+PARSER: Final = _fastest()
+
+
+class DocumentText(NamedTuple):
+    """The text between two document markers.
+
+    Attributes:
+        text: From its own ``---`` (if it has one) up to the next.
+        line: Number of its first line in the file, from 1.
+    """
+
+    text: str
+    line: int
+
+
+def pieces(text: str) -> Iterator[DocumentText]:
+    """A file cut at its document markers; in one piece if it has directives or ``...``."""
+    text = text.removeprefix("\ufeff")
+    starts = [match.start() + 1 for match in _MARKER.finditer(text)]
+    if not starts or any(
+        text.startswith(marker) or f"\n{marker}" in text for marker in _DIRECTIVES_AND_ENDS
+    ):
+        yield DocumentText(text, 1)
+        return
+    line = 1
+    begin = 0
+    for start in starts:
+        yield DocumentText(text[begin:start], line)
+        line += text.count("\n", begin, start)
+        begin = start
+    yield DocumentText(text[begin:], line)
+
+
+def read(
+    piece: DocumentText, path: str, problems: list[Problem], budget: NodeBudget | None = None
+) -> list[Node]:
+    """The documents of a piece; empty ones are left out. What is wrong is added to ``problems``.
+
+    Args:
+        piece: The text.
+        path: Its file, to be shown.
+        problems: What is wrong is added here.
+        budget: How many nodes may be read; ``None`` = as many as one file may have.
+    """
+    budget = NodeBudget() if budget is None else budget
+    match = _FORBIDDEN.search(piece.text)
+    if match:
+        problems.append(_forbidden(piece, path, match.start()))
+        return []
+    reading = _NodeBuilder(PARSER(piece.text), path, piece.line, problems, budget)
+    try:
+        return reading.documents()
+    except TooManyNodes as error:
+        mark = error.problem_mark
+        place = (piece.line + mark.line, mark.column + 1) if mark else (piece.line, 0)
+        problems.append(Problem(path, *place, str(error.problem)))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = ": ".join(part for part in (error.context, error.problem) if part)
+        problems.append(
+            Problem(
+                path,
+                piece.line + (mark.line if mark else 0),
+                mark.column + 1 if mark else 0,
+                f"not YAML: {words}",
+            )
+        )
+    except yaml.YAMLError as error:
+        problems.append(Problem(path, piece.line, 0, f"not YAML: {error}"))
+    finally:
+        budget.spend(reading.count)
+    return []
+
+
+def _forbidden(piece: DocumentText, path: str, at: int) -> Problem:
+    before = piece.text[:at]
+    code = ord(piece.text[at])
+    escape = f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}"
+    return Problem(
+        path,
+        piece.line + before.count("\n"),
+        at - (before.rfind("\n") + 1) + 1,
+        f"character U+{code:04X} may not stand in YAML as it is; write {escape} in double quotes",
+    )
+
+
+class _Anchor(NamedTuple):
+    node: Node
+    size: int
+
+
+class _NodeBuilder:
+    """One parser run over one piece: its nodes, and the anchors of the present document."""
+
+    def __init__(
+        self,
+        events: _YamlParser,
+        path: str,
+        first_line: int,
+        problems: list[Problem],
+        budget: NodeBudget,
+    ) -> None:
+        self._next = events.get_event
+        self._path = path
+        self._offset = first_line
+        self._problems = problems
+        self._anchors: dict[str, _Anchor | None] = {}
+        self._aliased = 0
+        self.count = 0
+        self._budget = budget
+        self._most = min(budget.remaining, budget.left_in_file)
+
+    def documents(self) -> list[Node]:
+        documents: list[Node] = []
+        while True:
+            event = self._next()
+            kind = type(event)
+            if kind is yaml.StreamEndEvent:
+                return documents
+            if kind is yaml.DocumentStartEvent:
+                if event.version or event.tags:
+                    self._refuse(event.start_mark, "directives are not used in manifests")
+                self._anchors = {}
+                self._aliased = 0
+                root = self._node(self._next(), 0)
+                if not (isinstance(root, ScalarNode) and root.plain and not root.text):
+                    documents.append(root)
+
+    def _refuse(self, mark: _Mark, message: str) -> None:
+        self._problems.append(
+            Problem(self._path, self._offset + mark.line, mark.column + 1, message)
+        )
+
+    def _node(self, event: _Event, depth: int) -> Node:
+        mark = event.start_mark
+        kind = type(event)
+        self.count += 1
+        if self.count > self._most:
+            raise self._budget.excess(mark)
+        if kind is yaml.ScalarEvent:
+            if event.tag is not None:
+                self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
+            scalar = ScalarNode(
+                event.value, event.style is None or event.style == "", self._offset + mark.line,
+                mark.column + 1,
+            )  # fmt: skip
+            if event.anchor is not None:
+                self._anchors[event.anchor] = _Anchor(scalar, 1)
+            return scalar
+        if kind is yaml.AliasEvent:
+            return self._alias(event)
+        if depth >= MAX_DEPTH:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {MAX_DEPTH} levels deep", problem_mark=mark
+            )
+        if event.tag is not None:
+            self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
+        before = self.count + self._aliased
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        node = (
+            self._block(mark, depth) if kind is yaml.MappingStartEvent else self._items(mark, depth)
+        )
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchor(node, self.count + self._aliased - before + 1)
+        return node
+
+    def _block(self, mark: _Mark, depth: int) -> MappingNode:
+        entries: dict[str, MappingEntry] = {}
+        while True:
+            event = self._next()
+            if type(event) is yaml.MappingEndEvent:
+                return MappingNode(entries, self._offset + mark.line, mark.column + 1)
+            key = self._node(event, depth + 1)
+            value = self._node(self._next(), depth + 1)
+            if not isinstance(key, ScalarNode):
+                self._refuse(event.start_mark, "a key must be a plain name")
+            elif key.plain and key.text == "<<":
+                self._refuse(event.start_mark, "merge keys are not used in manifests")
+            elif key.text in entries:
+                first = entries[key.text].key.line
+                self._refuse(
+                    event.start_mark, f"key {key.text!r} stands twice, first on line {first}"
+                )
+            else:
+                entries[key.text] = MappingEntry(key, value)
+
+    def _items(self, mark: _Mark, depth: int) -> SequenceNode:
+        nodes: list[Node] = []
+        while True:
+            event = self._next()
+            if type(event) is yaml.SequenceEndEvent:
+                return SequenceNode(tuple(nodes), self._offset + mark.line, mark.column + 1)
+            nodes.append(self._node(event, depth + 1))
+
+    def _alias(self, event: _Event) -> Node:
+        mark = event.start_mark
+        nothing = ScalarNode("", plain=False, line=self._offset + mark.line, column=mark.column + 1)
+        if event.anchor not in self._anchors:
+            self._refuse(mark, f"no anchor &{event.anchor} stands before this alias")
+            return nothing
+        anchor = self._anchors[event.anchor]
+        if anchor is None:
+            self._refuse(mark, f"alias *{event.anchor} stands inside its own anchor")
+            return nothing
+        self._aliased += anchor.size
+        if self._aliased > MAX_ALIASED_NODES:
+            raise yaml.MarkedYAMLError(
+                problem=f"aliases repeat more than {MAX_ALIASED_NODES} values in this document",
+                problem_mark=mark,
+            )
+        return anchor.node

@@ -1,0 +1,305 @@
+"""Declarations and live states as YAML that reads back to the same values; what cannot be carried is listed, never bent.
+
+Names are plain only where every reader takes them for text; everything else is double-quoted, with escapes for
+control characters and for what YAML 1.1 takes for a line break. Numbers are written so that no reader sees a
+float where we mean a whole number.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+
+from reconciler.base.characters import is_shown
+from reconciler.errors import QuotaValueError
+from reconciler.manifest import quantity
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.export.document_names import document_names
+from reconciler.manifest.export.files import Team, team_of
+from reconciler.manifest.rules.client_quota import canonical_ip
+from reconciler.manifest.schema_names import ACCEPT, API_VERSION, QUOTA
+from reconciler.manifest.syntax.scalars import is_text
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    MAX_DECLARED_NAME_BYTES,
+    Entity,
+    Slot,
+    is_legal,
+    parts,
+)
+from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value, whole_if_near
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState, replaced, set_values
+
+_SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
+# Printable in YAML 1.1 and 1.2 alike and no line break in either, less quote and backslash.
+_AS_IS: Final = re.compile(
+    r"[\x20\x21\x23-\x5b\x5d-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_MARKER: Final = re.compile(r"##|section_(?:start|end):")
+_SHORT_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\0": "\\0",
+}
+MOST_KEY: Final = 1_000
+NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmittedQuota:
+    """Something live that no manifest can carry.
+
+    Attributes:
+        entity: ``(type, name)`` of each slot, name ``None`` for the default.
+        key: Name of the key; "" where the whole entity cannot be carried.
+        value: Its value; ``None`` for a whole entity.
+        reason: One sentence.
+    """
+
+    entity: tuple[tuple[str, str | None], ...]
+    key: str
+    value: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """A live state as manifests.
+
+    Attributes:
+        declarations: One document per entity, sorted.
+        texts: The YAML of each.
+        left_out: What is in none of them, sorted.
+    """
+
+    declarations: tuple[Declaration, ...]
+    texts: tuple[str, ...]
+    left_out: tuple[OmittedQuota, ...]
+
+    @property
+    def text(self) -> str:
+        """All documents; "" if nothing can be carried."""
+        return "".join(self.texts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the text carries everything."""
+        return not self.left_out
+
+
+def export(
+    state: QuotaState,
+    *,
+    cluster: str,
+    namespace: str = DEFAULT_NAMESPACE,
+    teams: Sequence[Team] = (),
+    taken: Iterable[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> ExportResult:
+    """Everything of a live state that manifests can declare, and a list of the rest.
+
+    Args:
+        state: What a describe answered.
+        cluster: What ``clusterRef`` shall say.
+        namespace: Where the documents shall live, unless they belong to a team.
+        teams: Their documents live in the namespace of the team.
+        taken: Names that other documents have.
+        progress: Called with how many of how many entities are done.
+    """
+    declarations: list[Declaration] = []
+    texts: list[str] = []
+    left_out = [
+        OmittedQuota(
+            entity=names, key=key, value=value, reason="an entity type that manifests do not know"
+        )
+        for names, values in state.foreign_entities
+        for key, value in values
+    ]
+    entities = state.entities()
+    names = document_names(entities, taken)
+    for done_count, subject in enumerate(entities):
+        carried = _carried(subject, state, left_out)
+        if carried != NO_LIMITS:
+            team = team_of(subject, teams)
+            document = f"{namespace if team is None else team.namespace}/{names[subject]}"
+            declaration = Declaration(document=document, entity=subject, limits=carried)
+            declarations.append(declaration)
+            texts.append(document_text(declaration, cluster=cluster))
+        if progress is not None and done_count % 1000 == 0:
+            progress(done_count, len(entities))
+    return ExportResult(
+        declarations=tuple(declarations),
+        texts=tuple(texts),
+        left_out=tuple(sorted(left_out, key=lambda omitted: (str(omitted.entity), omitted.key))),
+    )
+
+
+def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -> Limits:
+    """The limits of an entity that a manifest can declare; the others are added to the list."""
+    names = parts(subject)
+    limits = state.limits[subject]
+    left_out.extend(
+        OmittedQuota(entity=names, key=key, value=value, reason="a key that manifests do not know")
+        for key, value in state.foreign_values.get(subject, ())
+    )
+    cause = unwritable_entity(subject)
+    for key, stored in set_values(limits):
+        # Kafka enforces a near-whole value of an integral key as that number, and so do comparisons.
+        is_whole = RULES[key].is_integer and math.isfinite(stored) and whole_if_near(stored) > 0
+        value = whole_if_near(stored) if is_whole else stored
+        limits = replaced(limits, key, value)
+        reason = cause or unwritable_value(subject, key, value)
+        if reason:
+            left_out.append(OmittedQuota(entity=names, key=key, value=value, reason=reason))
+            limits = replaced(limits, key, None)
+    return limits
+
+
+def unwritable_entity(subject: Entity) -> str:
+    """Why no manifest can name this entity, or "" if one can."""
+    if not is_legal(subject):
+        return "not one of the ten forms of entity"
+    for kind, name in parts(subject):
+        if name is None:
+            continue
+        if not name:
+            return f"an empty {kind} name"
+        if _SURROGATE.search(name):
+            return f"a {kind} name that is no Unicode text"
+        if len(name.encode()) > MAX_DECLARED_NAME_BYTES:
+            return f"a {kind} name of more than {MAX_DECLARED_NAME_BYTES} bytes"
+        if kind == "ip" and not canonical_ip(name):
+            return "an ip that is no literal address in canonical spelling"
+    return ""
+
+
+def unwritable_value(subject: Entity, key: Key, value: float) -> str:
+    """Why no manifest can declare this value, or "" if one can."""
+    if RULES[key].on_ip != (subject[2] is not ABSENT):
+        return f"{RULES[key].field} does not belong on this form of entity"
+    try:
+        check_value(key, value)
+    except QuotaValueError as error:
+        return error.message
+    return ""
+
+
+def document_text(
+    declaration: Declaration, *, cluster: str, annotations: Mapping[str, str] = NO_TEXTS
+) -> str:
+    """One document, from its ``---`` on.
+
+    Args:
+        declaration: What it declares, with its labels.
+        cluster: What ``clusterRef`` shall say.
+        annotations: What else its metadata shall hold.
+
+    Raises:
+        QuotaValueError: The entity or a value cannot be written.
+    """
+    why = unwritable_entity(declaration.entity)
+    if why:
+        raise QuotaValueError(f"{declaration.document}: {why}")
+    namespace, _, name = declaration.document.rpartition("/")
+    lines = [
+        "---",
+        f"apiVersion: {API_VERSION}",
+        f"kind: {QUOTA}",
+        "metadata:",
+        f"  name: {scalar(name)}",
+    ]
+    if namespace not in {"", DEFAULT_NAMESPACE}:
+        lines.append(f"  namespace: {scalar(namespace)}")
+    lines += _texts("labels", declaration.labels)
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in declaration.accepted}
+    lines += _texts("annotations", (accepted | dict(annotations)).items())
+    lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
+    lines += [
+        f"    {field}: {_slot(slot)}"
+        for field, slot in zip(("user", "clientId", "ip"), declaration.entity, strict=True)
+        if slot is not ABSENT
+    ]
+    lines.append("  limits:")
+    lines += [
+        f"    {RULES[key].field}: {number(key, value)}"
+        for key, value in set_values(declaration.limits)
+    ]
+    if declaration.deletion_policy is not None:
+        lines.append(f"  deletionPolicy: {declaration.deletion_policy}")
+    if declaration.suspended:
+        lines.append("  suspend: true")
+    return "\n".join(lines) + "\n"
+
+
+def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
+    """Many documents, in the order given.
+
+    Raises:
+        QuotaValueError: One of them cannot be written.
+    """
+    return "".join(document_text(declaration, cluster=cluster) for declaration in declarations)
+
+
+def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Labels or annotations; no lines for none."""
+    lines: list[str] = []
+    for name, text in texts:
+        key = scalar(name)
+        # A key on one line with its value may have 1,024 characters at most (YAML 1.2.2, 7.4.2).
+        lines += [f"    {key}: {scalar(text)}"] if len(key) <= MOST_KEY else [f"    ? {key}", f"    : {scalar(text)}"]  # fmt: skip
+    return [f"  {field}:", *lines] if lines else []
+
+
+def _slot(slot: Slot) -> str:
+    return "{default: true}" if slot is DEFAULT else f"{{name: {scalar(str(slot))}}}"
+
+
+def scalar(text: str) -> str:
+    """A string as every YAML reader takes it, on one line, for any place in a document."""
+    if _SAFE_PLAIN.fullmatch(text) and is_text(text):
+        return text
+    return '"' + _MARKER.sub(_defused, "".join(map(_escaped, text))) + '"'
+
+
+def _defused(match: re.Match[str]) -> str:
+    """Signs that a CI host takes for a command anywhere in its log, as an escape that YAML reads back."""
+    return match[0].replace("##", "#\\x23").replace(":", "\\x3A")
+
+
+def _escaped(character: str) -> str:
+    if _AS_IS.fullmatch(character) and is_shown(character):
+        return character
+    code = ord(character)
+    short = _SHORT_ESCAPES.get(character)
+    if short is not None:
+        return short
+    return (
+        f"\\x{code:02X}"
+        if code < 0x100
+        else f"\\u{code:04X}"
+        if code < 0x10000
+        else f"\\U{code:08X}"
+    )
+
+
+def number(key: Key, value: float) -> str:
+    """A limit as text: a quantity or whole number for integral keys, else a plain decimal.
+
+    Raises:
+        QuotaValueError: No manifest can hold the value.
+    """
+    value = check_value(key, value)
+    if value == float(LONG_MAX) and RULES[key].is_integer:
+        return str(LONG_MAX)
+    if value.is_integer():
+        return quantity.spell(int(value)) if RULES[key].is_bytes else str(int(value))
+    return f"{Decimal(repr(value)):f}"

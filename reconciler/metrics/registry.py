@@ -1,0 +1,262 @@
+"""The metrics of one process: our values in, an exposition out. One registry of its own, so that two never mix."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    Metric,
+    ProcessCollector,
+)
+from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.registry import Collector
+
+from reconciler import __version__
+from reconciler.metrics import families, reconciliation_values
+from reconciler.metrics.families import MetricFamily, MetricKind
+from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.results.report import Reconciliation
+from reconciler.quota.state import QuotaState
+from reconciler.render.names import entity_text
+
+ENTITY_SERIES: Final = 1000
+"""Most drifted pairs per cluster that are told by name."""
+
+LIMIT_SERIES: Final = 10_000
+"""Most limits per cluster that are told by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposition:
+    """An answer to a scrape."""
+
+    body: bytes
+    content_type: str
+
+
+class Metrics:
+    """Everything that is counted. Cheap to call, safe from any thread; nothing here waits.
+
+    Args:
+        entity_labels: Also tell drifted pairs and live limits by name. Whoever may scrape then learns names of clients.
+    """
+
+    def __init__(self, *, entity_labels: bool = False) -> None:
+        self._registry = CollectorRegistry()
+        self._entity_labels = entity_labels
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        self._infos: dict[str, Info] = {}
+        for family in families.FAMILIES:
+            # An unlabelled gauge exists from the start with 0, which would read as "not the leader".
+            if family != families.LEADER:
+                self._add(family)
+        ProcessCollector(registry=self._registry)
+        self._info(families.BUILD).info({"version": __version__})
+
+    # ---- passes -----------------------------------------------------------------------------
+
+    def passed(
+        self,
+        reconciliation: Reconciliation,
+        *,
+        conflicts: int | None = None,
+        foreign: int | None = None,
+    ) -> None:
+        """A pass ended. What a failed one could not see keeps its last value.
+
+        Args:
+            reconciliation: The pass.
+            conflicts: Pairs that documents rival for, where they were settled before the pass; else the plan's own.
+            foreign: Pairs of entity types or keys that we do not know; else counted in what the pass saw live.
+        """
+        cluster = reconciliation.cluster
+        self._begin(cluster)
+        result, reason = reconciliation_values.verdict(reconciliation)
+        self._counter(families.PASSES, cluster, result, reason).inc()
+        self._histogram(families.PASS_SECONDS).observe(
+            max(reconciliation.ended_at - reconciliation.started_at, 0.0)
+        )
+        self._gauge(families.LAST_PASS, cluster).set(reconciliation.ended_at)
+        if reconciliation.in_order:
+            self._gauge(families.LAST_SYNC, cluster).set(reconciliation.ended_at)
+        if reconciliation.preview is not None:
+            if foreign is None:
+                foreign = (
+                    0
+                    if reconciliation.live is None
+                    else reconciliation_values.foreign_pairs(reconciliation.live)
+                )
+            self._record_plan(reconciliation, conflicts=conflicts, foreign=foreign)
+        if reconciliation.outcome is not None:
+            for (operation, outcome), count in reconciliation_values.operations(
+                reconciliation.outcome
+            ).items():
+                self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
+            self._counter(families.CORRECTIONS, cluster).inc(
+                reconciliation_values.corrections(reconciliation.outcome)
+            )
+
+    def _begin(self, cluster: str) -> None:
+        """Counters start at 0 before they count: Prometheus' ``increase`` does not see a series that begins at 1."""
+        self._counter(families.CORRECTIONS, cluster)
+        for operation in reconciliation_values.OPERATIONS:
+            for outcome in reconciliation_values.OUTCOMES:
+                self._counter(families.OPERATIONS, cluster, operation, outcome)
+
+    def _record_plan(
+        self, reconciliation: Reconciliation, *, conflicts: int | None, foreign: int
+    ) -> None:
+        if reconciliation.preview is None:
+            return
+        cluster, plan = reconciliation.cluster, reconciliation.preview.plan
+        for state, count in reconciliation_values.states(
+            reconciliation, plan, foreign=foreign
+        ).items():
+            self._gauge(families.PAIRS, cluster, state).set(count)
+        self._gauge(families.DOCUMENTS, cluster).set(plan.documents)
+        self._gauge(families.CONFLICTS, cluster).set(
+            len(plan.conflicts) if conflicts is None else conflicts
+        )
+        self._gauge(families.DRIFT_FOUGHT, cluster).set(
+            sum(observation.fought for observation in reconciliation.observations)
+        )
+        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
+        # Only guards that speak now have a series: which ones spoke in another pass is history.
+        self._remove(families.WITHHELD, cluster)
+        for guard, count in reconciliation_values.withheld(reconciliation.withheld).items():
+            self._gauge(families.WITHHELD, cluster, guard).set(count)
+        if self._entity_labels:
+            self._name_drifted(cluster, reconciliation.observations)
+            if reconciliation.live is not None:
+                self._name_limits(cluster, reconciliation.live)
+
+    def _name_drifted(self, cluster: str, observations: Iterable[DriftObservation]) -> None:
+        self._remove(families.ENTITY_DRIFTED, cluster)
+        confirmed = [candidate for candidate in observations if candidate.confirmed]
+        for observation in confirmed[:ENTITY_SERIES]:
+            subject = entity_text(observation.entity)
+            self._gauge(families.ENTITY_DRIFTED, cluster, subject, observation.key.value).set(1)
+
+    def _name_limits(self, cluster: str, live: QuotaState) -> None:
+        self._remove(families.ENTITY_LIMIT, cluster)
+        for user, client_id, key, limit in islice(
+            reconciliation_values.named_limits(live), LIMIT_SERIES
+        ):
+            self._gauge(families.ENTITY_LIMIT, cluster, user, client_id, key).set(limit)
+
+    # ---- single facts -----------------------------------------------------------------------
+
+    def interval(self, cluster: str, seconds: float) -> None:
+        """How often a cluster is looked at. Say it before the first pass: alerts compare with it."""
+        self._gauge(families.INTERVAL, cluster).set(seconds)
+        self._begin(cluster)
+
+    def queue(self, cluster: str, depth: int) -> None:
+        """How many events wait."""
+        self._gauge(families.QUEUE_DEPTH, cluster).set(depth)
+
+    def batch(self, cluster: str, size: int) -> None:  # noqa: ARG002 - one histogram for all clusters
+        """A pass starts for this many events."""
+        self._histogram(families.BATCH_SIZE).observe(size)
+
+    def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it tells
+        """Whether this replica holds the lease. Never called where nothing is elected."""
+        if families.LEADER.name not in self._gauges:
+            self._add(families.LEADER)
+        self._gauge(families.LEADER).set(leads)
+
+    def watched(self, kind: str, at: float) -> None:
+        """Something of this kind was heard of, in seconds since the epoch."""
+        self._gauge(families.WATCH_LAST_EVENT, kind).set(at)
+
+    def kubernetes(self, verb: str, resource: str, code: int) -> None:
+        """The API server answered; 0 stands for no answer."""
+        self._counter(families.KUBERNETES_REQUESTS, verb, resource, str(code)).inc()
+
+    def kafka(self, cluster: str, api: str, seconds: float) -> None:
+        """A broker answered."""
+        self._histogram(families.KAFKA_SECONDS, cluster, api).observe(seconds)
+
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
+        """Which revision is in force; ``is_refused`` if there is a newer one that could not be taken."""
+        self._info(families.REVISION, cluster).info({"revision": commit})
+        self._gauge(families.REVISION_REFUSED, cluster).set(is_refused)
+
+    def forget(self, cluster: str) -> None:
+        """A cluster is no longer ours: its series end."""
+        for family in families.FAMILIES:
+            if "cluster" in family.labels:
+                self._remove(family, cluster)
+
+    # ---- out --------------------------------------------------------------------------------
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus's text format 0.0.4."""
+        return generate_latest(_FilteredRegistry(self._registry))
+
+    def answer(self, accept: str) -> Exposition:
+        """All metrics in the format that an ``Accept`` header asks for: OpenMetrics, or text."""
+        encode, content_type = choose_encoder(accept)
+        return Exposition(body=encode(_FilteredRegistry(self._registry)), content_type=content_type)
+
+    # ---- the registry -----------------------------------------------------------------------
+
+    def _add(self, family: MetricFamily) -> None:
+        """The object behind a row of the table; the library adds ``_info`` itself."""
+        name, registry = family.name, self._registry
+        match family.kind:
+            case MetricKind.COUNTER:
+                self._counters[name] = Counter(name, family.help, family.labels, registry=registry)
+            case MetricKind.GAUGE:
+                self._gauges[name] = Gauge(name, family.help, family.labels, registry=registry)
+            case MetricKind.HISTOGRAM:
+                self._histograms[name] = Histogram(
+                    name, family.help, family.labels, registry=registry, buckets=family.buckets
+                )
+            case MetricKind.INFO:
+                stem = name.removesuffix("_info")
+                self._infos[name] = Info(stem, family.help, family.labels, registry=registry)
+
+    def _counter(self, family: MetricFamily, *values: str) -> Counter:
+        return self._counters[family.name].labels(*values)
+
+    def _gauge(self, family: MetricFamily, *values: str) -> Gauge:
+        gauge = self._gauges[family.name]
+        return gauge.labels(*values) if values else gauge
+
+    def _histogram(self, family: MetricFamily, *values: str) -> Histogram:
+        histogram = self._histograms[family.name]
+        return histogram.labels(*values) if values else histogram
+
+    def _info(self, family: MetricFamily, *values: str) -> Info:
+        info = self._infos[family.name]
+        return info.labels(*values) if values else info
+
+    def _remove(self, family: MetricFamily, cluster: str) -> None:
+        """End the series of a cluster."""
+        labels = {"cluster": cluster}
+        for metrics_by_name in (self._counters, self._gauges, self._histograms, self._infos):
+            if family.name in metrics_by_name:
+                metrics_by_name[family.name].remove_by_labels(labels)
+
+
+class _FilteredRegistry(Collector):
+    """A registry without the ``_created`` series, which the library can only switch off for the whole process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [
+                sample for sample in metric.samples if not sample.name.endswith("_created")
+            ]
+            yield metric

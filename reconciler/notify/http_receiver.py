@@ -1,0 +1,71 @@
+"""A receiver behind an address: a form of message, and how it is posted. Needs aiohttp, unlike the rest of the package."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from reconciler.notify import cloudevents, delivery, slack, webhook
+from reconciler.notify.delivery import DeliveryTimeouts, Random
+from reconciler.notify.endpoint import Endpoint, WebhookRequest
+from reconciler.notify.message import Message
+from reconciler.ports import Clock
+
+
+class MessageFormat(StrEnum):
+    """In which form a receiver takes messages."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    CLOUDEVENTS = "cloudevents"
+
+
+SHAPES: Final[Mapping[MessageFormat, Callable[..., WebhookRequest]]] = {
+    MessageFormat.WEBHOOK: webhook.request,
+    MessageFormat.SLACK: slack.request,
+    MessageFormat.CLOUDEVENTS: cloudevents.request,
+}
+
+
+class HttpReceiver:
+    """A receiver behind an address.
+
+    Args:
+        shape: The form of its messages.
+        to: Where it is.
+        clock: Time.
+        random: Chance, for pauses.
+        patience: How long a message may take.
+    """
+
+    def __init__(
+        self,
+        shape: MessageFormat,
+        to: Endpoint,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: DeliveryTimeouts | None = None,
+    ) -> None:
+        self._shape = shape
+        self._to = to
+        self._clock = clock
+        self._random = random
+        self._patience = DeliveryTimeouts() if patience is None else patience
+
+    @property
+    def name(self) -> str:
+        """The name of its endpoint."""
+        return self._to.name
+
+    async def take(self, message: Message) -> None:
+        """Post it; raises as :func:`sending.deliver` does."""
+        request = SHAPES[self._shape](message, self._to, at=self._clock.now())
+        async with delivery.session() as session:
+            await delivery.deliver(
+                session,
+                self._to,
+                request,
+                clock=self._clock,
+                random=self._random,
+                patience=self._patience,
+            )

@@ -1,0 +1,68 @@
+"""A message in words: a headline and one line per pair, for receivers that people read."""
+
+from typing import Final
+
+from reconciler.notify.message import DriftedPair, DriftEvent, Message
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.units import age, count, instant, limit
+
+MOST_LINES: Final = 20
+"""Pairs that people are shown; the rest is counted."""
+
+LONGEST_NAME: Final = 120
+MOST_TIMES: Final = 3
+"""Corrections of one pair that people are shown, the newest ones."""
+
+_CHANGES: Final = {
+    DriftEvent.BEGAN: "changed behind our back",
+    DriftEvent.CHANGED: "changed behind our back, and not the same as before",
+    DriftEvent.REMINDED: "still not as applied",
+}
+
+
+def headline(message: Message) -> str:
+    """The message in one line."""
+    cluster = escaped(message.drift.cluster)
+    if message.event is DriftEvent.ENDED:
+        lasted = age(max(message.at - message.since, 0.0))
+        return f"{cluster}: {count(message.resolved, 'quota')} as applied again, after {lasted}"
+    pairs = message.drift.pairs
+    expired = sum(pair.is_expired_override for pair in pairs)
+    parts = [
+        f"{count(number, 'quota')} {words}"
+        for number, words in (
+            (len(pairs) - expired, _CHANGES[message.event]),
+            (expired, "with the value of an override that has ended"),
+        )
+        if number
+    ]
+    return f"{cluster}: {', '.join(parts)}"
+
+
+def lines(message: Message) -> list[str]:
+    """One line per pair, the first ``MOST_LINES`` only, and how many more there are."""
+    pairs = message.drift.pairs
+    visible_lines = [_line(drifted) for drifted in pairs[:MOST_LINES]]
+    if len(pairs) > MOST_LINES:
+        visible_lines.append(f"and {len(pairs) - MOST_LINES} more")
+    return visible_lines
+
+
+def _line(drifted: DriftedPair) -> str:
+    name = entity_text(drifted.entity)
+    if len(name) > LONGEST_NAME:
+        name = name[: LONGEST_NAME - 1] + "…"
+    values = f"{limit(drifted.key, drifted.expected)} -> {limit(drifted.key, drifted.live)}"
+    since = "override ended" if drifted.is_expired_override else "since"
+    return f"{name} {drifted.key.value}: {values}, {since} {instant(drifted.since)}{_correction_history(drifted)}"
+
+
+def _correction_history(drifted: DriftedPair) -> str:
+    """How often somebody undid our corrections: values and times point to who it is."""
+    if not drifted.fought:
+        return ""
+    undone = ", ".join(
+        f"{limit(drifted.key, value)} at {instant(at)}"
+        for at, value in drifted.corrections[-MOST_TIMES:]
+    )
+    return f"; corrected again and again (over {undone}), now left alone"

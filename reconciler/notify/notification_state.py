@@ -1,0 +1,124 @@
+"""What each receiver was told last, so that nothing is told twice and recovery is told to whoever heard of the drift."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from reconciler.notify.message import ClusterDrift, DriftEvent, Message
+from reconciler.render.json_documents.codec import Json, dump, load
+
+KIND: Final = "kquota-told"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentMessage:
+    """The last message about drift that a receiver took.
+
+    Attributes:
+        digest: Of what drifted.
+        sent_at: When it was told, in seconds since the epoch.
+        since: When that drift was first seen.
+        pairs: How many pairs it was.
+    """
+
+    digest: str
+    sent_at: float
+    since: float
+    pairs: int
+
+
+_Key: TypeAlias = tuple[str, str]
+"""Receiver, cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationState:
+    """What was told to whom. Immutable: each delivery makes a new one."""
+
+    entries: Mapping[_Key, SentMessage] = field(default_factory=dict[_Key, SentMessage])
+
+    def due(
+        self, receiver: str, drift: ClusterDrift, *, now: float, remind_after: float
+    ) -> Message | None:
+        """What has to be told to a receiver, if anything.
+
+        Args:
+            receiver: Its name.
+            drift: What drifts now.
+            now: Seconds since the epoch.
+            remind_after: Seconds after which the same drift is told again.
+        """
+        entry = self.entries.get((receiver, drift.cluster))
+        event = _event(entry, drift, now, remind_after)
+        if event is None:
+            return None
+        if event is DriftEvent.ENDED and entry is not None:
+            return Message(event=event, drift=drift, at=now, since=entry.since, digest=entry.digest,
+                           resolved=entry.pairs)  # fmt: skip
+        since = min(drifted.since for drifted in drift.pairs)
+        return Message(event=event, drift=drift, at=now, since=since, digest=drift.digest)
+
+    def after(self, receiver: str, message: Message) -> "NotificationState":
+        """What is remembered once a receiver took a message."""
+        key = (receiver, message.drift.cluster)
+        remaining_entries = {
+            entry_key: entry for entry_key, entry in self.entries.items() if entry_key != key
+        }
+        if message.event is not DriftEvent.ENDED:
+            remaining_entries[key] = SentMessage(
+                digest=message.digest,
+                sent_at=message.at,
+                since=message.since,
+                pairs=len(message.drift.pairs),
+            )
+        return replace(self, entries=remaining_entries)
+
+
+def _event(
+    entry: SentMessage | None, drift: ClusterDrift, now: float, remind_after: float
+) -> DriftEvent | None:
+    if not drift.pairs:
+        return None if entry is None else DriftEvent.ENDED
+    if entry is None:
+        return DriftEvent.BEGAN
+    if entry.digest != drift.digest:
+        return DriftEvent.CHANGED
+    return DriftEvent.REMINDED if now - entry.sent_at >= remind_after else None
+
+
+def notification_state_text(state: NotificationState) -> str:
+    """The memory as a file, so that it outlives the process."""
+    rows: list[Json] = [
+        {
+            "receiver": receiver,
+            "cluster": cluster,
+            "digest": entry.digest,
+            "toldAt": entry.sent_at,
+            "since": entry.since,
+            "pairs": entry.pairs,
+        }
+        for (receiver, cluster), entry in sorted(state.entries.items())
+    ]
+    return dump({"kind": KIND, "format": FORMAT, "told": rows})
+
+
+def read_notification_state(text: str, *, location: str) -> NotificationState:
+    """The memory of an earlier process.
+
+    Raises:
+        ConfigError: It is damaged or of another kind; to begin anew tells every drift once more.
+    """
+    fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
+        "kind", "format", "told"
+    )
+    entries: dict[_Key, SentMessage] = {}
+    for row in fields["told"].items():
+        entry_fields = row.fields("receiver", "cluster", "digest", "toldAt", "since", "pairs")
+        entries[entry_fields["receiver"].text(), entry_fields["cluster"].text()] = SentMessage(
+            digest=entry_fields["digest"].text(),
+            sent_at=entry_fields["toldAt"].number(),
+            since=entry_fields["since"].number(),
+            pairs=entry_fields["pairs"].integer(),
+        )
+    return NotificationState(entries=entries)

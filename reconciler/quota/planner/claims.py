@@ -1,0 +1,135 @@
+"""Several documents for one pair where nobody can refuse the whole run: who wins, and who has to be told.
+
+In git two documents for one pair are an error (``desired.merge``). In Kubernetes they belong to different people, so
+one of them wins: the higher grant, then who holds the pair already, then who was there first, then the name. Nothing
+depends on the order in which documents were seen.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.state import NO_LIMITS, Limits
+
+Losses: TypeAlias = Mapping[str, Mapping[Pair, str]]
+"""Document -> pair that it asks for and does not get -> the document that has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A document that is valid, granted and not on its way out, and what decides between it and others.
+
+    Attributes:
+        declaration: What it asks for.
+        priority: Of the grant that covers it; smaller wins.
+        created: When it was created, in seconds since the epoch; earlier wins.
+    """
+
+    declaration: Declaration
+    priority: int = 0
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedClaims:
+    """What all documents together ask for, without a conflict left in it.
+
+    Attributes:
+        desired: The desired state; ``conflicts`` is empty.
+        losses: Who asks for what and does not get it.
+    """
+
+    desired: DesiredState
+    losses: Losses = field(default_factory=dict[str, Mapping[Pair, str]])
+
+
+def resolve_claims(
+    claims: Iterable[Claim],
+    *,
+    owned: OwnershipRecords,
+    frozen: Iterable[str] = (),
+    halted: Iterable[Pair] = (),
+    other_documents: Iterable[str] = (),
+) -> ResolvedClaims:
+    """One desired state in which every pair has one claim.
+
+    A document that loses a pair claims and freezes nothing of it; for its other pairs it counts as before.
+
+    Args:
+        claims: The documents that may claim; suspended ones are taken as frozen.
+        owned: The records, which tell who holds a pair at present.
+        frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
+        halted: Pairs that frozen documents would ask for, as far as that is known.
+        other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
+    """
+    everything = tuple(claims)
+    by_entity: dict[Entity, list[Claim]] = {}
+    for claim in everything:
+        if not claim.declaration.suspended:
+            by_entity.setdefault(claim.declaration.entity, []).append(claim)
+    losses: dict[str, dict[Pair, str]] = {}
+    suspended = [
+        candidate.declaration for candidate in everything if candidate.declaration.suspended
+    ]
+    for subject, competing_claims in by_entity.items():
+        if len(competing_claims) == 1:
+            suspended.append(competing_claims[0].declaration)
+        else:
+            suspended.extend(_resolve_entity(subject, competing_claims, owned, losses))
+    desired = merge(suspended, frozen=frozen)
+    everybody = {candidate.declaration.document for candidate in everything}
+    return ResolvedClaims(
+        desired=replace(
+            desired,
+            documents=desired.documents | everybody | frozenset(other_documents),
+            halted=desired.halted | frozenset(halted),
+        ),
+        losses=losses,
+    )
+
+
+def _resolve_entity(
+    subject: Entity,
+    competing_claims: list[Claim],
+    owned: OwnershipRecords,
+    losses: dict[str, dict[Pair, str]],
+) -> Iterable[Declaration]:
+    """The rivals' declarations without the columns that they lose; nothing of those that lose all."""
+    winners = {key: _winner(key, competing_claims, owned) for key in COLUMNS}
+    for claim in competing_claims:
+        declaration = claim.declaration
+        for key, value in zip(COLUMNS, declaration.limits, strict=True):
+            winner = winners[key]
+            if value is not None and winner is not None and winner is not claim:
+                lost_keys = losses.setdefault(declaration.document, {})
+                lost_keys[subject, key] = winner.declaration.document
+        won_limits = _only(declaration.limits, [key for key in COLUMNS if winners[key] is claim])
+        if won_limits != NO_LIMITS:
+            yield replace(declaration, limits=won_limits)
+
+
+def _winner(key: Key, competing_claims: Iterable[Claim], owned: OwnershipRecords) -> Claim | None:
+    column = COLUMN_OF[key]
+    asking = [claim for claim in competing_claims if claim.declaration.limits[column] is not None]
+    if not asking:
+        return None
+    owner = owned.records.get(asking[0].declaration.entity, NO_RECORD).owners[column]
+    holder = None if owner is None else owner.document
+
+    def rank(claim: Claim) -> tuple[int, bool, float, str]:
+        document = claim.declaration.document
+        return claim.priority, document != holder, claim.created, document
+
+    return min(asking, key=rank)
+
+
+def _only(limits: Limits, keys: Iterable[Key]) -> Limits:
+    columns = {COLUMN_OF[key] for key in keys}
+    producer, consumer, request, mutation, connection_rate = (
+        value if column in columns else None for column, value in enumerate(limits)
+    )
+    return producer, consumer, request, mutation, connection_rate

@@ -1,0 +1,392 @@
+"""The comparison: desired, owned and live state, pair by pair -> changes, findings, bookkeeping.
+
+The rows of the three-way table are in ``table.py``, what policies permit in ``policy.py``; here both meet every pair
+that is not plainly in sync. Everything in a plan is sorted here, once. Before the table come, in this order:
+
+- what the describe decides about writes of unknown outcome (``settlement.py``);
+- an override in force replaces what is declared;
+- a pair of a frozen document, and a pair that two documents claim, is shown and never written or pruned;
+- an override that is over is replaced by what is declared or, where nothing is, by what stood there before it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.ip_aliases import find_ip_aliases, is_named_ip
+from reconciler.quota.keys import COLUMNS, same_value
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    DriftObserved,
+    Orphaned,
+    Override,
+    OverrideEnded,
+    OwnershipRecords,
+    RecordChange,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.intent_settlement import settle_intents
+from reconciler.quota.planner.pair_view import PairView
+from reconciler.quota.planner.plan import (
+    Finding,
+    Plan,
+    QuotaChange,
+    apply_to,
+    effect_digest,
+)
+from reconciler.quota.planner.three_way_table import classify
+from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolicy, Rules
+from reconciler.quota.state import NO_LIMITS, QuotaState
+
+__all__ = ["Finding", "Plan", "QuotaChange", "apply_to", "classify", "compare", "effect_digest"]
+
+NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
+NOTE_FROZEN: Final = "its document is suspended or cannot be used"
+NOTE_CONTESTED: Final = "two documents claim it"
+NOTE_UNSETTLED: Final = "an earlier write may still land, so nothing is recorded yet"
+NOTE_ORPHAN: Final = "its document is gone; the quota stays"
+
+_FATES: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
+    DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,
+    DeletionPolicy.RETAIN: DeclarationEnd.EXPLICIT_RETAIN,
+    None: DeclarationEnd.UNSET,
+}
+
+
+def compare(
+    *,
+    desired: DesiredState,
+    owned: OwnershipRecords,
+    live: QuotaState,
+    rules: Rules,
+    now: float = 0.0,
+) -> Plan:
+    """The plan for one cluster.
+
+    Args:
+        desired: All documents. Pairs in conflict are left alone.
+        owned: The records of this cluster.
+        live: What the cluster has, from one describe.
+        rules: Policy, drift mode, scope and the rest, from the trusted side.
+        now: Seconds since the epoch, for overrides, ignore rules, drift times and writes of unknown fate.
+    """
+    comparison = _Comparison(desired=desired, owned=owned, live=live, rules=rules, now=now)
+    comparison.run()
+    return comparison.plan()
+
+
+class _Comparison:
+    """One comparison under way. The loop touches only what is not plainly in sync."""
+
+    def __init__(
+        self,
+        *,
+        desired: DesiredState,
+        owned: OwnershipRecords,
+        live: QuotaState,
+        rules: Rules,
+        now: float,
+    ) -> None:
+        settlement = settle_intents(owned, live, now=now)
+        self.desired, self.owned, self.live = desired, settlement.owned, live
+        self.rules, self.now = rules, now
+        self.changes: list[QuotaChange] = []
+        self.findings: list[Finding] = []
+        self.bookkeeping: list[RecordChange] = []
+        for change in settlement.changes:
+            self._keep_book(change)
+        self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
+        self.unfinished = 0
+        # What the loop does not count: pairs of entities in sync are all declared, owned and live.
+        self.owned_elsewhere = 0
+        if settlement.changes:
+            self.owned_elsewhere = owned.pair_count - settlement.owned.pair_count
+        # Entities with something rare about them always take the careful way.
+        rare = (
+            self.owned.intents,
+            self.owned.drift_since,
+            self.owned.orphaned,
+            self.owned.overrides,
+            desired.halted,
+        )
+        self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
+
+    def run(self) -> None:
+        """Every entity that anybody knows, once."""
+        for subject in sorted(self._careful(), key=sort_key):
+            self._entity(subject)
+
+    def _careful(self) -> set[Entity]:
+        """Entities that are not plainly in sync: any doubt, and the careful way looks at them."""
+        records, live, special = self.owned.records, self.live.limits, self.special
+        record_of, limits_of = records.get, live.get
+        careful: list[Entity] = []
+        for subject, claims in self.desired.claims.items():
+            claim = claims[0]
+            record = record_of(subject, NO_RECORD)
+            if (
+                record.applied == (desired_limits := claim.limits)
+                and limits_of(subject) == desired_limits
+                and (owner := record.sole) is not None
+                and owner.document == claim.document
+                and owner.deletion_policy is claim.deletion_policy
+                and len(claims) == 1
+                and not (special and subject in special)
+            ):
+                continue
+            careful.append(subject)
+        # Entities in sync have a record and are live; where a side has more than those, somebody else's are looked at.
+        quiet = len(self.desired.claims) - len(careful)
+        known_entities = set(careful)
+        for entities in (records, live):
+            if len(entities) > quiet + sum(subject in entities for subject in known_entities):
+                declared = self.desired.claims.keys()
+                known_entities.update(subject for subject in entities if subject not in declared)
+        known_entities.update(special)
+        return known_entities
+
+    def plan(self) -> Plan:
+        """What came of it."""
+        pairs = self.desired.pair_count
+        return Plan(
+            cluster_id=self.owned.cluster_id,
+            changes=tuple(self.changes),
+            findings=tuple(self.findings),
+            bookkeeping=tuple(self.bookkeeping),
+            conflicts=self.desired.conflicts,
+            ip_aliases=find_ip_aliases(
+                {
+                    *filter(is_named_ip, self.desired.limits),
+                    *(
+                        change.entity
+                        for change in self.changes
+                        if is_named_ip(change.entity) and not change.removes
+                    ),
+                },
+                self.live,
+            ),
+            documents=len(self.desired.documents),
+            desired_pairs=pairs,
+            in_sync=pairs - self.unfinished,
+            owned_pairs=pairs + self.owned_elsewhere,
+            removals_known=self.rules.removals_known,
+            complete=self.rules.complete,
+        )
+
+    def _entity(self, subject: Entity) -> None:
+        desired_limits = self.desired.limits.get(subject, NO_LIMITS)
+        live_limits = self.live.limits.get(subject, NO_LIMITS)
+        record = self.owned.records.get(subject, NO_RECORD)
+        self.owned_elsewhere += desired_limits.count(None) - record.applied.count(None)
+        rare = subject in self.special
+        intents, overrides = self.owned.intents, self.owned.overrides
+        for column, key in enumerate(COLUMNS):
+            declared, live, applied = (
+                desired_limits[column],
+                live_limits[column],
+                record.applied[column],
+            )
+            if declared is None and live is None and applied is None and not rare:
+                continue
+            intent = intents.get((subject, key)) if rare else None
+            owner = record.owners[column]
+            if intent is not None and owner is None:
+                owner = intent.owner
+            view = PairView(
+                entity=subject,
+                key=key,
+                declared=declared,
+                applied=applied,
+                live=live,
+                intent=intent,
+                claim=self.desired.claim(subject, key) if declared is not None else None,
+                owner=owner,
+                now=self.now,
+            )
+            self._pair(view, overrides.get((subject, key)) if rare else None)
+
+    # -- one pair -------------------------------------------------------------------------------
+
+    def _pair(self, view: PairView, override: Override | None) -> None:
+        self.unfinished += view.declared is not None
+        if override is not None and override.in_force(self.now, view.declared):
+            self._overridden(view, override)
+            return
+        cause = classify(
+            view.key,
+            desired=view.declared,
+            applied=view.applied,
+            live=view.live,
+            is_pending=view.unsettled,
+        )
+        if self._is_frozen(view, cause):
+            self._report(view, Cause.FROZEN, Action.REPORT, NOTE_FROZEN)
+        elif cause is not None and view.pair in self.contested:
+            self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
+        elif override is not None:
+            self._expired(view, override, cause)
+        elif cause is not None:
+            self._act(view, cause, view.declared)
+
+    def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
+        """Whether a frozen document is recorded as the owner, or is the only one that speaks of the pair."""
+        if view.owner is not None and view.owner.document in self.desired.frozen:
+            return True
+        return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
+
+    def _act(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
+        """Turns a cause into a change, a report or bookkeeping, as the rules permit."""
+        if cause is Cause.IN_SYNC:
+            self._in_sync(view)
+            return
+        action = self._action(view, cause)
+        ignored = self.rules.ignored(view.entity, view.key, self.now)
+        if ignored is not None and action in {Action.WRITE, Action.REPORT}:
+            self._report(view, cause, Action.REPORT, f"ignored: {ignored.reason}", ignored=True)
+            return
+        match action:
+            case Action.WRITE:
+                self._write(view, cause, after, note)
+            case Action.RECORD if view.unsettled:
+                self._report(view, cause, Action.REPORT, NOTE_UNSETTLED)
+            case Action.RECORD:
+                self._set_record(view, view.declared)
+                self._report(view, cause, Action.RECORD)
+            case Action.ORPHAN:
+                self._orphan(view)
+                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
+            case Action.REPORT:
+                is_undeclared = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
+                self._report(view, cause, action, NOTE_INCOMPLETE if is_undeclared else note)
+            case _:
+                """Nothing, and no word of it."""
+
+    def _action(self, view: PairView, cause: Cause) -> Action:
+        """What the rules permit; unmanaged pairs outside the scope are nobody's business."""
+        action = self.rules.permits(cause, self._fate(view))
+        is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
+        return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
+
+    def _fate(self, view: PairView) -> DeclarationEnd | None:
+        """How a recorded pair ceased to be declared, by the deletionPolicy that was recorded last."""
+        owner = view.owner
+        if owner is None:
+            return None
+        if owner.document in self.desired.documents:
+            return DeclarationEnd.KEY_LEFT
+        if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
+            # It was to be removed and was given up: nobody takes it away behind everybody's back later.
+            return DeclarationEnd.EXPLICIT_RETAIN
+        # What only an override ever asked for was not ours to remove.
+        return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
+
+    def _write(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
+        self.changes.append(
+            QuotaChange(
+                entity=view.entity,
+                key=view.key,
+                before=view.live,
+                after=after,
+                cause=cause,
+                claim=view.claim,
+                owner=view.new_owner() if after is not None else view.owner,
+                applied=view.applied,
+                note=note,
+            )
+        )
+
+    def _in_sync(self, view: PairView) -> None:
+        self.unfinished -= 1
+        is_orphaned = view.pair in self.owned.orphaned
+        if (is_orphaned or view.owner_changed()) and not view.unsettled:
+            self._set_record(view, view.declared)
+        elif view.pair in self.owned.drift_since:
+            self._keep_book(DriftObserved(entity=view.entity, key=view.key, at=None))
+
+    def _set_record(self, view: PairView, value: float | None) -> None:
+        """The record of a pair whose live value stays as it is; ``None`` drops it."""
+        self._keep_book(
+            RecordDropped(entity=view.entity, key=view.key)
+            if value is None
+            else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
+        )
+
+    def _orphan(self, view: PairView) -> None:
+        if view.pair not in self.owned.orphaned:
+            self._keep_book(Orphaned(entity=view.entity, key=view.key))
+
+    def _keep_book(self, change: RecordChange) -> None:
+        if self.rules.may_record:
+            self.bookkeeping.append(change)
+
+    def _report(
+        self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
+    ) -> None:
+        since = None
+        if cause is Cause.DRIFT:
+            since = self.owned.drift_since.get(view.pair, self.now)
+        self.findings.append(
+            Finding(
+                entity=view.entity,
+                key=view.key,
+                desired=view.declared,
+                applied=view.applied,
+                live=view.live,
+                cause=cause,
+                action=action,
+                claim=view.claim,
+                owner=view.owner,
+                since=since,
+                note=note,
+                ignored=ignored,
+            )
+        )
+
+    # -- overrides ------------------------------------------------------------------------------
+
+    def _overridden(self, view: PairView, override: Override) -> None:
+        """The table with the override's value in place of the declared one."""
+        value, note = override.value, f"override by {override.author}: {override.reason}"
+        if same_value(view.key, value, view.live):
+            if not same_value(view.key, value, view.applied) and not view.unsettled:
+                self._set_record(view, value)
+            self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
+        elif value is not None and same_value(view.key, value, view.applied):
+            self._act(view, Cause.DRIFT, value, note)
+        elif self.rules.permits(Cause.OVERRIDE) is Action.WRITE:
+            self._write(view, Cause.OVERRIDE, value, note)
+        else:
+            self._report(view, Cause.OVERRIDE, Action.REPORT, note)
+
+    def _expired(self, view: PairView, override: Override, cause: Cause | None) -> None:
+        """Back to what is declared or, where nothing is, to what the override replaced."""
+        after = self._after_override(view, override)
+        if same_value(view.key, after, view.live):
+            self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
+            if view.owner is not None and not view.owner.document and view.declared is None:
+                # Only the override was ours: what is live now is nobody's again.
+                self._set_record(view, None)
+            elif cause is not None:
+                self._act(view, cause, view.declared)
+        elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
+            self._write(view, Cause.OVERRIDE_EXPIRED, after)
+        else:
+            self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
+
+    def _after_override(self, view: PairView, override: Override) -> float | None:
+        """What has to be live once an override is over; the live value where the table takes over."""
+        if not same_value(view.key, view.live, override.value):
+            return view.live
+        if view.declared is not None:
+            return view.declared
+        if override.value is not None and not same_value(view.key, view.applied, override.value):
+            # The override was never applied: another writer set the same value, and it stays.
+            return view.live
+        prunable = view.owner is not None and view.owner.document
+        if override.ends_with_document or (
+            prunable and self._action(view, Cause.PRUNE) is Action.WRITE
+        ):
+            return view.live
+        return override.before

@@ -1,0 +1,115 @@
+"""What one change means for the clients that it is written for: typical clients of an entity, before and after a plan.
+
+An entity may hold for several kinds of clients: a limit of a user holds for its client-ids that nobody named, and for
+clients without a client-id, which fall back to other levels. So each kind is looked at. Clients that closer or other
+entities name are left to :func:`reconciler.quota.planner.impact.assess`, which asks about known principals one by one.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.precedence import ip_candidates, precedence_levels
+from reconciler.quota.state import NO_LIMITS, QuotaState
+
+_STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
+"""The user or client-id slots of a client that nobody named: only defaults match it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEffect:
+    """The limit of one kind of client before and after a plan.
+
+    Attributes:
+        before: Its limit from any level, ``None`` = unlimited.
+        after: The same after the whole plan.
+        is_decisive: Whether the changed entity is where one of the two comes from.
+        exception: Whether the other of the two is a default, and the changed entity names what the default does not:
+            the change makes an exception from a default, or ends one.
+    """
+
+    before: float | None
+    after: float | None
+    is_decisive: bool
+    exception: bool = False
+
+    @property
+    def factor(self) -> float | None:
+        """How many times larger the limit becomes; ``None`` unless both are numbers that can be enforced."""
+        if not self.before or not self.after:
+            return None
+        factor = self.after / self.before
+        return factor if 0 < factor < float("inf") else None
+
+
+def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
+    """What happens to each kind of client that the changed entity is written for, common ones first; never empty.
+
+    Args:
+        change: One change of a plan.
+        live: The state before.
+        after: The state after the whole plan.
+    """
+    subject = change.entity
+    effects: list[LimitEffect] = []
+    for candidates in ladders(subject):
+        was, old = _first(live, candidates, change.key)
+        will, new = _first(after, candidates, change.key)
+        exception = (was == subject and _is_default_beside(will, subject)) or (
+            will == subject and _is_default_beside(was, subject)
+        )
+        effects.append(
+            LimitEffect(
+                before=old, after=new, is_decisive=subject in (was, will), exception=exception
+            )
+        )
+    return tuple(effects)
+
+
+def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
+    """Whether an entity is a default that does not name everything that the subject names."""
+    return (
+        wider is not None
+        and DEFAULT in wider
+        and any(
+            isinstance(name, str) and name != slot
+            for name, slot in zip(subject, wider, strict=True)
+        )
+    )
+
+
+def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> LimitEffect:
+    """The same for the most common kind that the entity holds for, or else for the most common kind."""
+    effects = effects_of(change, live, after)
+    return next((effect for effect in effects if effect.is_decisive), effects[0])
+
+
+@lru_cache(maxsize=64)  # the changes of an entity follow one another
+def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
+    """For each kind of client that an entity is written for, the entities that can hold for it, closest first."""
+    user, client_id, ip = subject
+    if isinstance(ip, str):
+        return (ip_candidates(ip),)
+    if ip is DEFAULT:
+        return (ip_candidates("")[1:],)
+    users = (user, DEFAULT) if isinstance(user, str) else _STRANGER
+    if isinstance(client_id, str):
+        return (precedence_levels(users, (client_id, DEFAULT)),)
+    with_client_id = precedence_levels(users, _STRANGER)
+    return (
+        (with_client_id, precedence_levels(users, ())) if client_id is ABSENT else (with_client_id,)
+    )
+
+
+def _first(
+    state: QuotaState, candidates: tuple[Entity, ...], key: Key
+) -> tuple[Entity | None, float | None]:
+    column = COLUMN_OF[key]
+    for candidate in candidates:
+        value = state.limits.get(candidate, NO_LIMITS)[column]
+        if value is not None:
+            return candidate, value
+    return None, None

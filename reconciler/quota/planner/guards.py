@@ -1,0 +1,397 @@
+"""What a plan may not do: every violation at once, each with the field and the flag that allow it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, Entity
+from reconciler.quota.keys import RULES, Key
+from reconciler.quota.patterns import EntityPattern
+from reconciler.quota.planner.effects import LimitEffect, effects_of
+from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
+from reconciler.quota.policy import Cause
+from reconciler.quota.quantities import limit
+from reconciler.quota.state import QuotaState
+
+MIN_SHARE_FROM: Final = 20
+"""Below this many owned pairs a share of them says nothing."""
+
+
+class NewlyUnlimited(StrEnum):
+    """What to do about clients that lose their last limit."""
+
+    LIST = "List"
+    REFUSE = "Refuse"
+
+
+class Guard(StrEnum):
+    """Every guard, by the name of its field."""
+
+    MAX_REMOVALS = "maxRemovals"
+    MAX_REMOVED_SHARE = "maxRemovedPercent"
+    MAX_CHANGE_FACTOR = "maxChangeFactor"
+    MAX_EXCEPTION_FACTOR = "maxExceptionFactor"
+    NEWLY_UNLIMITED = "newlyUnlimited"
+    UNIT_SLIP = "bounds"
+    BOUNDS = "bounds.range"
+    PROTECTED = "protectDefaults"
+    PROTECTED_ENTITIES = "protected"
+    REQUIRED_LABELS = "requiredLabels"
+    EMPTY_DESIRED = "allowEmpty"
+    TWIN_SPELLING = "twinSpelling"
+    DEFINITION = "definition"
+
+
+_APPROVAL: Final = "guards.bounds with min and max for this entity"
+
+ALLOWED_WITH: Final[Mapping[Guard, str]] = {
+    Guard.MAX_REMOVALS: "guards.maxRemovals or --max-removals N",
+    Guard.MAX_REMOVED_SHARE: "guards.maxRemovedPercent or --max-removed-percent P",
+    Guard.MAX_CHANGE_FACTOR: f"{_APPROVAL}, guards.maxChangeFactor or --max-change-factor F",
+    Guard.MAX_EXCEPTION_FACTOR: f"{_APPROVAL}, guards.maxExceptionFactor or --max-exception-factor F",
+    Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
+    Guard.UNIT_SLIP: "guards.bounds or --allow-small-values",
+    Guard.BOUNDS: "guards.bounds",
+    Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
+    Guard.PROTECTED_ENTITIES: "guards.protected",
+    Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
+    Guard.EMPTY_DESIRED: "--allow-empty",
+    Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
+    Guard.DEFINITION: "nothing but an installed ClientQuota definition",
+}
+"""Field of the cluster's guards and flag of the command line; a refusal always names them."""
+
+ROUNDING: Final = 1 + 1e-9
+"""7 / 0.7 is 10.000000000000002: a factor that people call 10 is 10."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Entities that no plan may touch.
+
+    Attributes:
+        entities: Which.
+        reason: Why, or "".
+    """
+
+    entities: EntityPattern
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRule:
+    """Labels that a document must carry to speak of some entities: an owner, an approval.
+
+    Attributes:
+        entities: Of which.
+        labels: Names of the labels; an empty value is none.
+    """
+
+    entities: EntityPattern
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """The limits of one plan, from the trusted side.
+
+    Attributes:
+        max_removals: Most removals of one plan; in a loop, of one tenant within the window.
+        max_removed_percent: Most removals in percent of the pairs that we own (in a loop, of the tenant when the window
+            began), counted from 20 owned pairs on.
+        max_change_factor: How much larger or smaller a limit may become for a client limited before and after.
+        max_exception_factor: How much larger than a default the limit may be of a client that is named for the first
+            time, if this is more than ``max_change_factor``. A smaller one is bound by ``max_change_factor``.
+        newly_unlimited: Whether a client may lose its last limit.
+        protect_defaults: Whether anything on a default entity needs permission.
+        allow_small_values: Whether values that look like a slip of the unit are meant.
+        allow_empty: Whether no document at all is meant although we own something.
+        bounds: Ranges; the first that covers a quota applies.
+        granted: Ranges of the tenants. ``tenancy`` enforces them; here they only approve values.
+        protected: Entities that no plan may touch.
+        required_labels: Labels that documents need to speak of some entities; all rules that match hold.
+
+    Raises:
+        QuotaValueError: A limit is NaN, with which every comparison is false, so that it would guard nothing; or
+            it is below what it can mean.
+    """
+
+    max_removals: int = 10
+    max_removed_percent: float = 20.0
+    max_change_factor: float = 10.0
+    max_exception_factor: float = 50.0
+    newly_unlimited: NewlyUnlimited = NewlyUnlimited.LIST
+    protect_defaults: bool = True
+    allow_small_values: bool = False
+    allow_empty: bool = False
+    bounds: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
+    granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
+    protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
+    required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
+
+    def __post_init__(self) -> None:
+        for name, number, least in (
+            (Guard.MAX_REMOVALS, self.max_removals, 0),
+            (Guard.MAX_REMOVED_SHARE, self.max_removed_percent, 0),
+            (Guard.MAX_CHANGE_FACTOR, self.max_change_factor, 1),
+            (Guard.MAX_EXCEPTION_FACTOR, self.max_exception_factor, 1),
+        ):
+            if not number >= least:
+                raise QuotaValueError(
+                    f"guards.{name} must be a number of at least {least}, not {number}"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that a plan may not do.
+
+    Attributes:
+        guard: Which guard says so.
+        message: A sentence with the numbers.
+        entity: The entity concerned; ``None`` = the whole plan.
+        key: The key concerned.
+        place: ``path:line`` of the rule, or "".
+        retry_at: For a removal that waits for its budget: when there is room again, in seconds since the epoch.
+    """
+
+    guard: Guard
+    message: str
+    entity: Entity | None = None
+    key: Key | None = None
+    place: str = ""
+    retry_at: float | None = None
+
+    @property
+    def allow_with(self) -> str:
+        """What allows it: the field of the cluster's guards, the flag, or both."""
+        return ALLOWED_WITH[self.guard]
+
+
+def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
+    """All violations of a plan, in a fixed order; empty = it may be applied. A loop has budgets besides."""
+    # An override passes every guard. What its end brings back was there before: only declared values are looked at.
+    written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
+    planned = tuple(
+        change for change in written_changes if change.cause is not Cause.OVERRIDE_EXPIRED
+    )
+    return (
+        *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
+        *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
+        *_defaults(planned, guards),
+        *_protected(planned, guards.protected),
+        *_labels(planned, guards.required_labels),
+        *_values(written_changes, guards),
+        *_effects(planned, guards, live, apply_to(live, plan.changes)),
+        *_twins(plan),
+    )
+
+
+def nothing_declared(
+    documents: int, desired_pairs: int, owned_pairs: int, guards: Guards
+) -> list[Violation]:
+    """Whether nobody declares anything although something is ours; from counts alone, so that a fleet is asked alike."""
+    if guards.allow_empty or documents or desired_pairs or not owned_pairs:
+        return []
+    message = f"no document declares anything, but {owned_pairs} pairs are ours: a wrong path looks like this"
+    return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
+
+
+def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
+    """What a number of removals violates; from counts alone, so that a fleet is asked alike.
+
+    Args:
+        planned: Removals of the plan, without those that begin or end an override.
+        owned_pairs: How many pairs we own before the plan.
+        guards: What is allowed.
+    """
+    if not planned:
+        return []
+    count = planned
+    violations: list[Violation] = []
+    if count > guards.max_removals:
+        message = f"{count} removals are more than the {guards.max_removals} that are allowed"
+        violations.append(Violation(guard=Guard.MAX_REMOVALS, message=message))
+    if owned_pairs >= MIN_SHARE_FROM and 100 * count > guards.max_removed_percent * owned_pairs:
+        message = (
+            f"{count} removals are {100 * count / owned_pairs:.1f} % of the {owned_pairs} pairs that are ours;"
+            f" {guards.max_removed_percent:g} % are allowed"
+        )
+        violations.append(Violation(guard=Guard.MAX_REMOVED_SHARE, message=message))
+    return violations
+
+
+def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
+    if not guards.protect_defaults:
+        return []
+    return [
+        _of(
+            change,
+            Guard.PROTECTED,
+            f"{change.action} on a default entity reaches clients that nobody named",
+        )
+        for change in changes
+        if DEFAULT in change.entity
+    ]
+
+
+def _protected(
+    changes: Iterable[QuotaChange], protections: Sequence[Protection]
+) -> list[Violation]:
+    """Everything about protected entities, with the first protection that matches."""
+    if not protections:
+        return []
+    violations: list[Violation] = []
+    for change in changes:
+        for protection in protections:
+            if protection.entities.matches(change.entity):
+                reason = f": {protection.reason}" if protection.reason else ""
+                message = f"{change.action} on a protected entity{reason}"
+                violations.append(_of(change, Guard.PROTECTED_ENTITIES, message))
+                break
+    return violations
+
+
+def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[Violation]:
+    """Declared values whose document lacks a label. A removal has no document any more, so it needs none."""
+    if not rules:
+        return []
+    violations: list[Violation] = []
+    for change in changes:
+        claim = change.claim
+        if claim is None or change.removes:
+            continue
+        label_names = {name for name, text in claim.labels if text}
+        needed = [
+            name for rule in rules if rule.entities.matches(change.entity) for name in rule.labels
+        ]
+        missing = [name for name in dict.fromkeys(needed) if name not in label_names]
+        if missing:
+            kind = "label" if len(missing) == 1 else "labels"
+            message = f"its document {claim.document} lacks the {kind} {', '.join(missing)}"
+            violations.append(_of(change, Guard.REQUIRED_LABELS, message))
+    return violations
+
+
+def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
+    """Declared values outside their bounds, or like a slip of the unit where no minimum speaks."""
+    violations: list[Violation] = []
+    for change in changes:
+        if change.claim is None or change.after is None:
+            continue
+        rule, value = RULES[change.key], change.after
+        bound = range_of(change, guards.bounds)
+        if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
+            message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
+            violations.append(_of(change, Guard.UNIT_SLIP, message))
+        if bound.minimum is not None and value < bound.minimum:
+            message = (
+                f"{rule.field} {limit(change.key, value)} is below its bound"
+                f" {limit(change.key, bound.minimum)}"
+            )
+            violations.append(_of(change, Guard.BOUNDS, message))
+        if bound.maximum is not None and value > bound.maximum:
+            message = (
+                f"{rule.field} {limit(change.key, value)} is above its bound"
+                f" {limit(change.key, bound.maximum)}"
+            )
+            violations.append(_of(change, Guard.BOUNDS, message))
+    return violations
+
+
+def _effects(
+    changes: Iterable[QuotaChange], guards: Guards, live: QuotaState, after: QuotaState
+) -> list[Violation]:
+    """What the whole plan does to clients: too large a jump, or no limit left."""
+    violations: list[Violation] = []
+    for change in changes:
+        effects = [effect for effect in effects_of(change, live, after) if effect.is_decisive]
+        violations.extend(_jump(change, effects, guards))
+        if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
+            effect.before is not None and effect.after is None for effect in effects
+        ):
+            message = f"clients under it lose their last {change.key}"
+            violations.append(_of(change, Guard.NEWLY_UNLIMITED, message))
+    return violations
+
+
+def _jump(change: QuotaChange, effects: Iterable[LimitEffect], guards: Guards) -> list[Violation]:
+    """The largest jump of clients that are limited before and after, if it is too large and not approved."""
+    jumps = [
+        effect for effect in effects if _size(effect) > _largest(effect, change, guards) * ROUNDING
+    ]
+    if not jumps or is_approved(change, guards.bounds, guards.granted):
+        return []
+    worst = max(jumps, key=_size)
+    largest = _largest(worst, change, guards)
+    message = (
+        f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
+        " for clients under it:"
+        f" a factor of {_above(_size(worst), largest)}, {largest:.15g} is allowed"
+    )
+    if not _is_above_default(worst, change):
+        return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+    return [_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
+
+
+def _largest(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
+    """The largest factor that is allowed between the limits of a reach."""
+    if _is_above_default(effect, change):
+        return max(guards.max_exception_factor, guards.max_change_factor)
+    return guards.max_change_factor
+
+
+def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
+    """Whether a change makes, or ends, an exception whose limit is larger than the default."""
+    if not effect.exception or effect.before is None or effect.after is None:
+        return False
+    default, own_limit = (
+        (effect.after, effect.before) if change.removes else (effect.before, effect.after)
+    )
+    return own_limit > default
+
+
+def _above(number: float, limit: float) -> str:
+    """A number with as few digits (three at least) as show that it is above the limit."""
+    texts = (f"{number:.{digits}g}" for digits in range(3, 18))
+    return next((text for text in texts if float(text) > limit), f"{number:.17g}")
+
+
+def _size(effect: LimitEffect) -> float:
+    """By how much a limit grows or shrinks; infinite from or to a number that nothing can be compared with."""
+    if effect.before is None or effect.after is None or effect.before == effect.after:
+        return 1.0
+    factor = effect.factor
+    return math.inf if factor is None else max(factor, 1 / factor)
+
+
+def _twins(plan: Plan) -> list[Violation]:
+    """Sets on an address with another live spelling, and removals of a spelling that leave a declared address bare."""
+    is_removed_by_entity = {change.entity: change.removes for change in plan.changes}
+    violations: list[Violation] = []
+    for alias in plan.ip_aliases:
+        if is_removed_by_entity.get(alias.entity) is False:
+            violations.append(_of_address(alias.entity, alias.message))
+        elif is_removed_by_entity.get(alias.live):
+            violations.append(_of_address(alias.live, alias.shadow_message))
+    return violations
+
+
+def _of_address(entity: Entity, message: str) -> Violation:
+    return Violation(
+        guard=Guard.TWIN_SPELLING,
+        entity=entity,
+        key=Key.CONNECTION_CREATION_RATE,
+        message=message,
+    )
+
+
+def _of(change: QuotaChange, guard: Guard, message: str) -> Violation:
+    place = change.claim.place(change.key) if change.claim is not None else ""
+    return Violation(
+        guard=guard, message=message, entity=change.entity, key=change.key, place=place
+    )

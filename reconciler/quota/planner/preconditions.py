@@ -1,0 +1,187 @@
+"""What a plan stands on: live value and record of each of its pairs, and of the pairs that its removals rely on.
+
+A plan that was saved and approved may be applied later only if all of that is still so. A removal relies on the
+limits that its clients fall back to: had one of them gone meanwhile, the removal would set clients free.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key, same_value
+from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """One pair as it was seen.
+
+    Attributes:
+        entity: Whose quota.
+        key: Which key.
+        live: What the cluster had.
+        applied: What the inventory said we had applied last.
+        document: Whose the record said it is, "" without a record.
+    """
+
+    entity: Entity
+    key: Key
+    live: float | None
+    applied: float | None
+    document: str
+
+    def agrees_with(self, other: "Precondition") -> bool:
+        """Whether both mean the same; a value that Kafka enforces alike counts as the same."""
+        return (
+            same_value(self.key, self.live, other.live)
+            and same_value(self.key, self.applied, other.applied)
+            and self.document == other.document
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreconditionChange:
+    """A pair that is not as it was; a side is ``None`` where the pair was not looked at or not set."""
+
+    entity: Entity
+    key: Key
+    then: Precondition | None
+    now: Precondition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preconditions:
+    """Everything that a plan stands on.
+
+    Attributes:
+        pairs: One per change, in plan order.
+        relied_on: Live limits that clients of removed pairs fall back to, sorted.
+    """
+
+    pairs: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
+    relied_on: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
+
+
+def preconditions_of(
+    changes: Iterable[QuotaChange], *, owned: OwnershipRecords, live: QuotaState
+) -> Preconditions:
+    """What these changes stand on, in this state and with these records."""
+    pairs = [(change.entity, change.key) for change in changes]
+    relied = _relied_on((change for change in changes if change.removes), live)
+    own_pairs = set(pairs)
+    return Preconditions(
+        pairs=tuple(_precondition_of(pair, owned, live) for pair in pairs),
+        relied_on=tuple(
+            _precondition_of(pair, owned, live)
+            for pair in sorted(
+                relied - own_pairs, key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]])
+            )
+        ),
+    )
+
+
+def differences(then: Preconditions, now: Preconditions) -> tuple[PreconditionChange, ...]:
+    """Where two bases of the same changes disagree, sorted; empty = the plan still fits."""
+    if then == now:
+        return ()
+    before, after = _by_pair(then), _by_pair(now)
+    changes: list[PreconditionChange] = []
+    for pair in before.keys() | after.keys():
+        previous, current = before.get(pair), after.get(pair)
+        if previous is None or current is None or not previous.agrees_with(current):
+            changes.append(
+                PreconditionChange(entity=pair[0], key=pair[1], then=previous, now=current)
+            )
+    return tuple(
+        sorted(changes, key=lambda change: (sort_key(change.entity), COLUMN_OF[change.key]))
+    )
+
+
+def _by_pair(preconditions: Preconditions) -> Mapping[Pair, Precondition]:
+    return {
+        (precondition.entity, precondition.key): precondition
+        for precondition in (*preconditions.relied_on, *preconditions.pairs)
+    }
+
+
+def _precondition_of(pair: Pair, owned: OwnershipRecords, live: QuotaState) -> Precondition:
+    subject, key = pair
+    column = COLUMN_OF[key]
+    record = owned.records.get(subject, NO_RECORD)
+    owner = record.owners[column]
+    return Precondition(
+        entity=subject,
+        key=key,
+        live=live.limits.get(subject, NO_LIMITS)[column],
+        applied=record.applied[column],
+        document="" if owner is None else owner.document,
+    )
+
+
+def _relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
+    """Live pairs at wider levels that can match a client of a removed pair."""
+    fallback_pairs: set[Pair] = set()
+    by_client: dict[Key, list[Entity]] = {}
+    asked_clients: set[tuple[object, ...]] = set()
+    for change in removals:
+        subject, key = change.entity, change.key
+        column = COLUMN_OF[key]
+        for candidate in fallbacks(subject):
+            limits: Limits = live.limits.get(candidate, NO_LIMITS)
+            if limits[column] is not None:
+                fallback_pairs.add((candidate, key))
+        if not meets_every_client_id(subject):
+            continue
+        kind = (key, subject[0] is ABSENT, subject[0] is None, subject[1] is None)
+        if kind in asked_clients:
+            continue
+        asked_clients.add(kind)
+        if key not in by_client:
+            by_client[key] = [
+                e
+                for e, limits in live.limits.items()
+                if names_only_client(e) and limits[column] is not None
+            ]
+        fallback_pairs.update((e, key) for e in by_client[key] if is_wider(subject, e))
+    return fallback_pairs
+
+
+def fallbacks(subject: Entity) -> Iterator[Entity]:
+    """Wider entities that are known by name: at most seven."""
+    user, client_id, ip = subject
+    if ip is not ABSENT:
+        if ip is not None:
+            yield Entity((ABSENT, ABSENT, None))
+        return
+    users: tuple[Slot, ...] = (ABSENT,)
+    if user is not ABSENT:
+        users = (user, None, ABSENT) if isinstance(user, str) else (None, ABSENT)
+    clients: tuple[Slot, ...] = (
+        (client_id, None, ABSENT) if isinstance(client_id, str) else (None, ABSENT)
+    )
+    after = False
+    for user_slot in users:
+        for client_slot in clients:
+            candidate = Entity((user_slot, client_slot, ABSENT))
+            if after and candidate != (ABSENT, ABSENT, ABSENT):
+                yield candidate
+            after = after or candidate == subject
+
+
+def meets_every_client_id(subject: Entity) -> bool:
+    """Whether clients of the entity may have any client-id: then each named one at a wider level counts."""
+    return subject[2] is ABSENT and not isinstance(subject[1], str)
+
+
+def names_only_client(subject: Entity) -> bool:
+    """Whether the entity names a client-id and no user: it may meet any user."""
+    return isinstance(subject[1], str) and not isinstance(subject[0], str)
+
+
+def is_wider(subject: Entity, wider: Entity) -> bool:
+    """Whether an entity that names only a client-id stands at a wider level than ``subject``."""
+    if wider[0] is None:
+        return isinstance(subject[0], str)
+    return subject[0] is not ABSENT

@@ -1,0 +1,1 @@
+"""What a run reports: previews, outcomes, reconciliations and flat rows."""

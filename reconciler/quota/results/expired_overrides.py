@@ -1,0 +1,62 @@
+"""Overrides whose time is over and whose value is still live: what has to come back, and who set the value."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from reconciler.quota.ownership import Override, Owner, OwnershipRecords, Pair
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.policy import Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredOverride:
+    """One override that has ended and whose value is still live.
+
+    Attributes:
+        override: The override as it is on record.
+        expected: What has to be live now; ``None`` = not set.
+        live: What is live; ``None`` = not set.
+        document: ``namespace/name`` of the document that declares the pair; "" = no document.
+    """
+
+    override: Override
+    expected: float | None
+    live: float | None
+    document: str
+
+    @property
+    def pair(self) -> Pair:
+        """Entity and key."""
+        return self.override.entity, self.override.key
+
+
+def expired_overrides(
+    plan: Plan, owned: OwnershipRecords, *, reverted: Collection[Pair] = ()
+) -> tuple[ExpiredOverride, ...]:
+    """The expired overrides that a plan reports or wants to revert, in plan order; without ignored pairs.
+
+    Args:
+        plan: The comparison of one observation.
+        owned: The records that the plan was made from.
+        reverted: Pairs that were written since.
+    """
+    ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
+    rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
+    for finding in plan.findings_for(ended):
+        pair = finding.entity, finding.key
+        expected = overrides[pair].before if finding.desired is None else finding.desired
+        if not finding.ignored:
+            rows.append((pair, expected, finding.live, finding.owner))
+    for change in plan.changes:
+        pair = change.entity, change.key
+        if change.cause is ended and pair not in reverted:
+            rows.append((pair, change.after, change.before, change.owner))
+    return tuple(
+        ExpiredOverride(
+            override=overrides[pair],
+            expected=expected,
+            live=live,
+            document="" if owner is None else owner.document,
+        )
+        for pair, expected, live, owner in rows
+    )

@@ -1,0 +1,202 @@
+"""Warnings about rules that are legal and, most likely, match nobody or everybody by mistake."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from reconciler.quota.entity import level
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
+from reconciler.quota.planner.impact import shadows
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
+
+# RFC 2253 text of a distinguished name has no blank after a comma nor around an equals sign, and brokers compare names
+# byte by byte. An attribute is a word or an OID (`2.5.4.3`, `OID.2.5.4.3`); an escaped comma is part of a value.
+_ATTRIBUTE: Final = r"(?:[A-Za-z][A-Za-z0-9-]*|(?:[Oo][Ii][Dd]\.)?[0-9]+(?:\.[0-9]+)+)"
+_DN_WITH_BLANKS: Final = re.compile(
+    rf"(?:{_ATTRIBUTE}=[^\s].*(?<!\\),)?(?:{_ATTRIBUTE}(?:\s+=|=\s)|(?<=,)\s+{_ATTRIBUTE}\s*=)",
+    re.DOTALL,
+)
+
+
+class WarningKind(StrEnum):
+    """What a warning is about; documents and projects accept warnings by these names."""
+
+    USER_PREFIX = "user-prefix"
+    CERTIFICATE_NAME = "certificate-name"
+    DEFAULT_NAME = "default-name"
+    WILDCARD = "wildcard"
+    SHARED_CLIENT_ID = "shared-client-id"
+    NEVER_APPLIES = "never-applies"
+    ACCEPTANCE = "acceptance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedWarning:
+    """A warning that a project accepts.
+
+    Attributes:
+        kind: Which warning.
+        document: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
+        reason: Why; never blank.
+    """
+
+    kind: WarningKind
+    document: str
+    reason: str
+
+    def covers(self, warning: "RuleWarning") -> bool:
+        """Whether it accepts this warning."""
+        namespace, _, name = warning.claim.document.partition("/")
+        return warning.kind is self.kind and self.document in {
+            f"{namespace}/{name}",
+            f"{namespace}/*",
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleWarning:  # noqa: A001 - the word that users know; this module raises nothing
+    """One doubtful rule.
+
+    Attributes:
+        claim: The declaration.
+        kind: What it is about.
+        message: A sentence.
+        key: The key concerned; ``None`` = the whole document.
+        accepted: Why it is accepted; "" = it is not.
+    """
+
+    claim: Declaration
+    kind: WarningKind
+    message: str
+    key: Key | None = None
+    accepted: str = ""
+
+    @property
+    def place(self) -> str:
+        """``path:line``."""
+        return (
+            self.claim.place(self.key)
+            if self.key is not None
+            else f"{self.claim.path}:{self.claim.line}"
+        )
+
+
+def warnings(
+    desired: DesiredState, live: QuotaState | None = None, accepted: Sequence[AcceptedWarning] = ()
+) -> tuple[RuleWarning, ...]:
+    """Doubtful rules among the documents, sorted by place; accepted ones say why.
+
+    Args:
+        desired: All documents.
+        live: What the cluster has, where it is known: a live limit may hide rules, declared or not.
+        accepted: What the project accepts, besides the documents themselves.
+    """
+    found_warnings = [
+        warning
+        for claims in desired.claims.values()
+        for claim in claims
+        for warning in (*_names(claim), *_acceptances(claim))
+    ]
+    found_warnings.extend(_shadowed(desired, live))
+    ordered = sorted(
+        found_warnings,
+        key=lambda warning: (warning.claim.path, warning.claim.line, warning.message),
+    )
+    return tuple(_judged(warning, accepted) for warning in ordered)
+
+
+def _judged(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
+    """The warning with the reason for which its document or the project accepts it."""
+    by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
+    by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
+    reason = by_document or by_project
+    return replace(warning, accepted=reason) if reason else warning
+
+
+def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
+    """Annotations that accept nothing."""
+    for kind, reason in claim.accepted:
+        if kind not in set(WarningKind):
+            known = ", ".join(WarningKind)
+            yield RuleWarning(
+                claim=claim,
+                kind=WarningKind.ACCEPTANCE,
+                message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {known}",
+            )
+        elif not reason.strip():
+            yield RuleWarning(
+                claim=claim,
+                kind=WarningKind.ACCEPTANCE,
+                message=f"the annotation that accepts {kind!r} has no reason, so the warning is not accepted",
+            )
+
+
+def _names(claim: Declaration) -> Iterable[RuleWarning]:
+    user, client_id, _ = claim.entity
+    if isinstance(user, str) and user.startswith("User:"):
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.USER_PREFIX,
+            message=f"user {user!r}: quotas name the user without `User:`, so this matches nobody",
+        )
+    if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.CERTIFICATE_NAME,
+            message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
+        )
+    for kind, name in (("user", user), ("client-id", client_id)):
+        if name == "<default>":
+            yield RuleWarning(
+                claim=claim,
+                kind=WarningKind.DEFAULT_NAME,
+                message=f"{kind} '<default>' is a {kind} of that very name; the default {kind} is written {{default: true}}",
+            )
+        if isinstance(name, str) and name.endswith("*"):
+            yield RuleWarning(
+                claim=claim,
+                kind=WarningKind.WILDCARD,
+                message=f"{kind} {name!r}: Kafka knows no wildcards here, so this matches that very name only",
+            )
+    if level(claim.entity) == 7:
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.SHARED_CLIENT_ID,
+            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
+        )
+
+
+def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWarning]:
+    declared, everything = desired.limits, (live or QuotaState()).limits
+    merged = {
+        subject: _overlay(declared.get(subject, NO_LIMITS), everything.get(subject, NO_LIMITS))
+        for subject in declared.keys() | everything.keys()
+    }
+    state = QuotaState(limits=merged)
+    for shadow in shadows(state):
+        claim = desired.claim(shadow.entity, shadow.key)
+        if claim is not None:
+            by = desired.claim(shadow.by, shadow.key)
+            location = (
+                f"declared at {by.place(shadow.key)}"
+                if by is not None
+                else "live, declared nowhere"
+            )
+            yield RuleWarning(
+                claim=claim,
+                key=shadow.key,
+                kind=WarningKind.NEVER_APPLIES,
+                message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({location})",
+            )
+
+
+def _overlay(declared_limits: Limits, live_limits: Limits) -> Limits:
+    """What is declared, and what is live where nothing is."""
+    producer, consumer, request, mutation, connection_rate = (
+        live_value if value is None else value
+        for value, live_value in zip(declared_limits, live_limits, strict=True)
+    )
+    return producer, consumer, request, mutation, connection_rate

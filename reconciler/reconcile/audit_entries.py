@@ -1,0 +1,181 @@
+"""The entries of the audit log: for each change one before it is sent and one with what became of it.
+
+An entry ``INTENDED`` is written before the first request of a run. A run that lives on writes the outcome of each
+change; after a crash, the next run that decides about the intent writes it (``APPLIED`` or ``NOT LANDED``).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.ownership import (
+    Intent,
+    IntentEnded,
+    OwnershipRecords,
+    Pair,
+    RecordChange,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    RunOrigin,
+)
+from reconciler.render.json_documents.audit_intents import (
+    INTENDED,
+    NOT_LANDED,
+    pair_name,
+)
+from reconciler.render.json_documents.codec import entity_json, value_json
+from reconciler.render.names import waits_text
+from reconciler.render.units import instant
+
+
+def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
+    """An entry for each change that is about to be sent.
+
+    Args:
+        outcome: The outcome of the run as it begins.
+        pairs: What is about to be sent.
+    """
+    time = instant(outcome.started_at)
+    return tuple(
+        {
+            **_head(outcome, pair.change, time),
+            "outcome": INTENDED,
+            "seen": PairVisibility.UNCHECKED.value,
+            "found": None,
+            "words": pair.change.note,
+        }
+        for pair in outcome.pairs
+        if (pair.change.entity, pair.change.key) in pairs
+    )
+
+
+def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str, object], ...]:
+    """What became of every change that was intended, sent or held.
+
+    Args:
+        outcome: What became of each change.
+        pairs: Those with an entry ``INTENDED``; their outcome is written even if they were never sent.
+    """
+    time, began = instant(outcome.ended_at), instant(outcome.started_at)
+    audit_entries: list[Mapping[str, object]] = []
+    for pair in outcome.pairs:
+        was_intended = (pair.change.entity, pair.change.key) in pairs
+        if pair.result is None and not was_intended:
+            continue
+        audit_entries.append(
+            {
+                **_head(outcome, pair.change, time),
+                "outcome": pair.status_text,
+                "seen": pair.visibility.value,
+                "found": value_json(pair.observed_value),
+                "words": _result_text(pair),
+                **({"intendedAt": began} if was_intended else {}),
+            }
+        )
+    return tuple(audit_entries)
+
+
+def settled(
+    changes: Iterable[RecordChange],
+    owned: OwnershipRecords,
+    open_intents: Mapping[str, Mapping[str, object]] | None,
+    *,
+    now: float,
+    origin: RunOrigin,
+) -> tuple[Mapping[str, object], ...]:
+    """The outcome of what earlier runs intended and did not live to tell.
+
+    Args:
+        changes: What a describe decided about intents.
+        owned: The records with those intents.
+        open_intents: The entries of the log that wait for an outcome; ``None`` = the log cannot be read back, then the
+            entry has no value from before: its ``INTENDED`` has it.
+        now: Seconds since the epoch.
+        origin: Who decides.
+    """
+    audit_entries: list[Mapping[str, object]] = []
+    for pair, outcome in _decided(changes):
+        closing = {
+            "outcome": outcome,
+            "words": "decided by a later look at the cluster",
+            "settledAt": instant(now),
+            "settledBy": origin.author,
+        }
+        if open_intents is None:
+            intent = owned.intents[pair]
+            audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
+        elif (entry := open_intents.get(pair_name(entity_json(pair[0]), pair[1].value))) is not None:  # fmt: skip
+            audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
+    return tuple(audit_entries)
+
+
+def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
+    for change in changes:
+        match change:
+            case Recorded() | RecordDropped():
+                yield (change.entity, change.key), "APPLIED"
+            case IntentEnded():
+                yield (change.entity, change.key), NOT_LANDED
+            case _:
+                pass
+
+
+def _bare(
+    cluster_id: str, pair: Pair, intent: Intent, origin: RunOrigin, now: float
+) -> Mapping[str, object]:
+    """What the records know of an intent: no digest, no cause and no value from before."""
+    time = instant(intent.at or now)
+    return {
+        "time": time,
+        "who": origin.author,
+        "commit": "",
+        "clusterId": cluster_id,
+        "digest": "",
+        "entity": entity_json(pair[0]),
+        "key": pair[1].value,
+        "after": value_json(intent.value),
+        "cause": "",
+        "document": intent.owner.document,
+        "seen": PairVisibility.UNCHECKED.value,
+        "found": None,
+        "intendedAt": time,
+    }
+
+
+def _head(outcome: Outcome, change: QuotaChange, time: str) -> Mapping[str, object]:
+    return {
+        "time": time,
+        "who": outcome.origin.author,
+        "commit": outcome.origin.commit,
+        "clusterId": outcome.cluster_id,
+        "digest": outcome.digest,
+        "entity": entity_json(change.entity),
+        "key": change.key.value,
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+        "cause": change.cause.value,
+        "document": _document(change),
+    }
+
+
+def _document(change: QuotaChange) -> str:
+    if change.claim is not None:
+        return change.claim.document
+    return change.owner.document if change.owner is not None else ""
+
+
+def _result_text(pair: PairOutcome) -> str:
+    match pair.result:
+        case Rejected(name=name, message=message):
+            return f"{name}: {message}"
+        case Held(waits_for=waits_for):
+            return waits_text(pair.change.entity, waits_for)
+        case Unknown(reason=reason):
+            return reason
+        case _:
+            return pair.change.note

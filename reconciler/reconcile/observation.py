@@ -1,0 +1,163 @@
+"""The first word: who answers, what is live, what we own. One look, one describe, nothing partial."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from reconciler.errors import UsageError, WrongCluster
+from reconciler.ports import Cluster
+from reconciler.quota.entity import sort_key
+from reconciler.quota.filters import ALL
+from reconciler.quota.keys import COLUMN_OF, same_value
+from reconciler.quota.ownership import (
+    Intent,
+    Override,
+    OverrideSet,
+    OwnershipRecords,
+    Pair,
+    RecordChange,
+)
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.intent_settlement import (
+    Settlement,
+    has_landed,
+    settle_intents,
+)
+from reconciler.quota.policy import Rules
+from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.reconcile.options import (
+    NewOverride,
+    ReconcileOptions,
+    ReconcilePorts,
+)
+from reconciler.render.names import entity_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One cluster at one moment.
+
+    Attributes:
+        cluster: Who answered; ``None`` = a snapshot stands for it.
+        cluster_id: Its id.
+        live: What it has.
+        owned: Our records of it.
+        at: When, in seconds since the epoch.
+        snapshot_at: When the snapshot was taken, in seconds since the epoch.
+    """
+
+    cluster: Cluster | None
+    cluster_id: str
+    live: QuotaState = field(repr=False)
+    owned: OwnershipRecords = field(repr=False)
+    at: float
+    snapshot_at: float | None = None
+
+    def unsettled(self, now: float) -> Mapping[Pair, Intent]:
+        """Writes without a known outcome that may still land; a value that is there already has landed."""
+        return {
+            pair: intent
+            for pair, intent in self.owned.intents.items()
+            if intent.may_still_land(now) and not has_landed(pair, intent, self.live)
+        }
+
+    @property
+    def settlement(self) -> Settlement:
+        """What this look decides about writes of unknown outcome."""
+        return settle_intents(self.owned, self.live, now=self.at)
+
+
+async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observation:
+    """The cluster and our records of it, as they are now.
+
+    Raises:
+        WrongCluster: Another cluster answers than the expected one.
+        InventoryError: The records cannot be read, or somebody else is writing them.
+        ClientError: The cluster cannot be asked; never an empty state instead.
+    """
+    cluster = await ports.store.cluster()
+    check_cluster(cluster.id, orders.expected_cluster_id)
+    owned = await ports.inventory.load(cluster.id)
+    ports.progress("describe", 0, 1)
+    at = ports.clock.now()
+    live = await ports.store.describe(ALL)
+    ports.progress("describe", 1, 1)
+    return Observation(cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=at)
+
+
+def check_cluster(actual: str, expected: str | None) -> None:
+    """Nothing, if the right cluster answers.
+
+    Raises:
+        WrongCluster: It is another one.
+    """
+    if expected and actual != expected:
+        raise WrongCluster(
+            f"the cluster that answers is {actual!r}, not {expected!r}",
+            expected=expected,
+            actual=actual,
+            hint="check bootstrap.servers and expectedClusterId; nothing was written",
+        )
+
+
+def rules_for(orders: ReconcileOptions, observation: Observation) -> Rules:
+    """The rules for this very cluster: Sync confirmed or not, removals known or not."""
+    confirmed = orders.rules.sync_confirmed or orders.confirm_sync == observation.cluster_id
+    are_removals_known = orders.rules.removals_known and observation.owned.is_known
+    return replace(orders.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
+
+
+def override_changes(
+    orders: ReconcileOptions, observation: Observation, desired: DesiredState
+) -> tuple[RecordChange, ...]:
+    """The overrides that begin and end with this run, complete with what they replace.
+
+    Raises:
+        UsageError: A value cannot be written, or there is no override to end.
+    """
+    begun = [_begun(order, observation, desired) for order in orders.overrides]
+    missing = sorted(
+        entity_text(pair[0]) for pair in orders.ended - observation.owned.overrides.keys()
+    )
+    if missing:
+        raise UsageError(f"there is no override of {missing[0]} to end")
+    ended = [
+        OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
+        for pair in sorted(orders.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))
+    ]
+    return (*begun, *ended)
+
+
+def _begun(order: NewOverride, observation: Observation, desired: DesiredState) -> OverrideSet:
+    if order.value is not None and not _can_be_written(order.value):
+        raise UsageError(
+            f"{order.key} of {entity_text(order.entity)} cannot be set to {order.value!r}",
+            hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
+        )
+    live = observation.live.value(order.entity, order.key)
+    if live is not None and not _can_be_written(live):
+        raise UsageError(
+            f"{order.key} of {entity_text(order.entity)} is {live!r} now, which could not be written back",
+            hint="remove it or set a legal value first",
+        )
+    earlier_override = observation.owned.overrides.get((order.entity, order.key))
+    # An override of an override still replaces what stood there before the first one.
+    chained = earlier_override is not None and same_value(order.key, earlier_override.value, live)
+    return OverrideSet(
+        override=Override(
+            entity=order.entity,
+            key=order.key,
+            value=order.value,
+            until=order.until,
+            author=order.principal,
+            reason=order.reason,
+            before=earlier_override.before if chained and earlier_override is not None else live,
+            declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]],
+            ends_with_document=order.ends_with_document,
+        )
+    )
+
+
+def _can_be_written(value: float) -> bool:
+    """Whether Kafka enforces the value; brokers up to 3.4 stored others, and NaN is stored to this day."""
+    return math.isfinite(value) and value > 0

@@ -1,0 +1,100 @@
+"""What the inventory is told: an intent per change before sending, its result after looking, and nothing twice."""
+
+from collections.abc import Collection, Iterable
+
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.ownership import (
+    DriftObserved,
+    Intent,
+    IntentEnded,
+    IntentStarted,
+    OverrideEnded,
+    Owner,
+    OwnershipRecords,
+    Pair,
+    RecordChange,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import PairOutcome, PairVisibility
+
+
+def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:
+    """One intent per change, so that a crash from here on loses no ownership."""
+    return tuple(
+        IntentStarted(
+            entity=change.entity,
+            key=change.key,
+            intent=Intent(value=change.after, owner=change.owner or Owner(document=""), at=now),
+        )
+        for change in changes
+    )
+
+
+def results(
+    pairs: Iterable[PairOutcome], *, now: float, waiting: Collection[Pair] = ()
+) -> tuple[RecordChange, ...]:
+    """What is certain about each change. What is not keeps its intent, and the next look decides.
+
+    Args:
+        pairs: What became of each change.
+        now: Seconds since the epoch.
+        waiting: Pairs that an earlier run wrote and whose write may still land: their intents end only with a result.
+    """
+    record_changes: list[RecordChange] = []
+    for pair in pairs:
+        record_changes.extend(_result(pair, now, waiting))
+    return tuple(record_changes)
+
+
+def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:
+    subject, key = pair.change.entity, pair.change.key
+    if not isinstance(pair.result, Applied | Unknown):
+        if (subject, key) not in waiting:
+            yield IntentEnded(entity=subject, key=key)
+    elif pair.visibility is PairVisibility.VISIBLE:
+        yield from _landed(pair.change, now)
+    elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
+        # It was acknowledged; what another writer made of it afterwards is drift.
+        yield from _landed(pair.change, now)
+
+
+def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
+    expired = change.cause is Cause.OVERRIDE_EXPIRED
+    # What an override replaced and nobody declares was never ours.
+    is_owned = not (expired and change.claim is None)
+    if change.after is None or not is_owned:
+        yield RecordDropped(entity=change.entity, key=change.key)
+    else:
+        owner = change.owner or Owner(document="", since=now)
+        yield Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
+    if expired:
+        yield OverrideEnded(entity=change.entity, key=change.key)
+
+
+def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[RecordChange, ...]:
+    """First-seen times of drift that is only reported, and the end of drift that is over.
+
+    Drift that is about to be corrected is over once the correction is recorded, not before.
+    """
+    drifting: dict[tuple[object, object], Finding] = {
+        (finding.entity, finding.key): finding
+        for finding in plan.findings_for(Cause.DRIFT)
+        if not finding.ignored
+    }
+    begun = [
+        DriftObserved(entity=finding.entity, key=finding.key, at=finding.since)
+        for finding in drifting.values()
+        if (finding.entity, finding.key) not in owned.drift_since
+    ]
+    corrected = {
+        (change.entity, change.key) for change in plan.changes if change.cause is Cause.DRIFT
+    }
+    over = [
+        DriftObserved(entity=pair[0], key=pair[1], at=None)
+        for pair in owned.drift_since
+        if pair not in drifting and pair not in corrected
+    ]
+    return (*begun, *over)

@@ -1,0 +1,106 @@
+"""What a run writes down about itself: outcomes of earlier runs, its own if it ends early, and what became of it."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from reconciler.errors import InventoryError, KquotaError
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.ownership import Pair, RecordChange
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.results.report import Outcome, PairOutcome
+from reconciler.reconcile import audit_entries, ownership_records
+from reconciler.reconcile.observation import Observation
+from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
+
+
+def close_settled(
+    ports: ReconcilePorts,
+    observation: Observation,
+    orders: ReconcileOptions,
+    record_changes: Collection[RecordChange],
+) -> None:
+    """Write to the audit log what the describe decided about writes of unknown outcome, if it is about to be recorded.
+
+    The log comes before the records: after a crash in between the next run decides again.
+
+    Raises:
+        InventoryError: The log cannot be read or written.
+    """
+    if ports.audit is None or not observation.owned.intents:
+        return
+    recorded = frozenset(record_changes)
+    changes = [change for change in observation.settlement.changes if change in recorded]
+    if changes:
+        ports.audit.append(
+            audit_entries.settled(
+                changes,
+                observation.owned,
+                ports.audit.open_intents(observation.cluster_id),
+                now=ports.clock.now(),
+                origin=orders.origin,
+            )
+        )
+
+
+def unended(
+    plan: Plan,
+    intended: Collection[Pair],
+    orders: ReconcileOptions,
+    *,
+    started: float,
+    record_count: int,
+) -> Outcome:
+    """What is known of a run that ends without another word: whatever was intended may have been written."""
+    reason = "the run did not live to tell"
+    return Outcome(
+        cluster_id=plan.cluster_id,
+        digest=plan.digest,
+        pairs=tuple(
+            PairOutcome(
+                change=change,
+                result=Unknown(reason=reason) if (change.entity, change.key) in intended else None,
+            )
+            for change in plan.changes
+        ),
+        bookkeeping=record_count,
+        failure=reason,
+        started_at=started,
+        ended_at=started,
+        origin=orders.origin,
+    )
+
+
+async def record(
+    ports: ReconcilePorts, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
+) -> Outcome:
+    """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
+
+    The audit log comes before the records: a crash in between leaves an intent in the records, which the next run
+    settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects, and each fails
+    in its own words; each is written whatever became of the other.
+    """
+    final_outcome = outcome
+    # What may still land because of an earlier run, and was not sent again, stays open as its intent does.
+    open_still = frozenset(
+        pair
+        for pair_outcome in outcome.pairs
+        if (pair := (pair_outcome.change.entity, pair_outcome.change.key)) in waiting
+        and not isinstance(pair_outcome.result, Applied | Unknown)
+    )
+    try:
+        if ports.audit is not None:
+            ports.audit.append(audit_entries.entries(outcome, frozenset(intended) - open_still))
+    except InventoryError as error:
+        final_outcome = replace(
+            final_outcome, recorded=False, failure=final_outcome.failure or str(error)
+        )
+    try:
+        await ports.inventory.write(
+            outcome.cluster_id,
+            ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
+        )
+    except KquotaError as error:
+        final_outcome = replace(
+            final_outcome, recorded=False, failure=final_outcome.failure or str(error)
+        )
+    return final_outcome

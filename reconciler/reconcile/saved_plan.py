@@ -1,0 +1,134 @@
+"""A plan that was saved, reviewed and comes back: does it still fit, and is it still what the documents ask for?"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import StalePlan
+from reconciler.quota.planner.guards import check
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.preconditions import differences, preconditions_of
+from reconciler.quota.results.report import Preview
+from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.observation import Observation
+from reconciler.reconcile.options import ReconcileOptions
+from reconciler.reconcile.workflow import PreparedPlan
+from reconciler.render.names import entity_text
+from reconciler.render.units import age, limit
+
+SavedPlan = Preview
+"""What ``render.json_plan.read_plan`` gives back."""
+
+MAX_AGE_SECONDS: Final = 86_400.0
+"""A reviewed plan is good for a day."""
+
+AHEAD_SECONDS: Final = 600.0
+"""How far the clock of the machine that made a plan may be ahead of ours; as for evidence of use."""
+
+SHOWN_DIFFERENCES: Final = 50
+
+
+def check_fresh(
+    saved: SavedPlan, observation: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
+) -> None:
+    """Nothing, if cluster, records and live values are still what the plan stands on.
+
+    Raises:
+        StalePlan: They are not, or the plan is too old or from the future; all differences are listed.
+    """
+    mismatches: list[str] = []
+    if saved.plan.cluster_id != observation.cluster_id:
+        mismatches.append(
+            f"the plan is for cluster {saved.plan.cluster_id}, the one that answers is {observation.cluster_id}"
+        )
+    if now - saved.created_at > max_age:
+        mismatches.append(
+            f"the plan is {age(now - saved.created_at)} old; {age(max_age)} is allowed (--max-age)"
+        )
+    if saved.created_at > now + AHEAD_SECONDS:
+        mismatches.append(
+            f"the plan was made {age(saved.created_at - now)} in the future: the clock there or here is wrong"
+        )
+    if saved.plan.cluster_id == observation.cluster_id:
+        current = preconditions_of(
+            saved.plan.changes, owned=observation.settlement.owned, live=observation.live
+        )
+        mismatches.extend(
+            difference_text(difference) for difference in differences(saved.preconditions, current)
+        )
+    if mismatches:
+        raise _stale("the saved plan no longer fits", mismatches)
+
+
+def check_same_effect(
+    saved: SavedPlan, recomputed: PreparedPlan, *, digest: str | None = None
+) -> None:
+    """Nothing, if the documents of today ask for exactly what was reviewed.
+
+    Args:
+        saved: What was reviewed.
+        recomputed: What our own side makes of the documents now.
+        digest: The digest that was approved (``--expect-digest``); ``None`` = that of ``saved``.
+
+    Raises:
+        StalePlan: They ask for something else; the operations that differ are listed.
+    """
+    expected = saved.plan.digest if digest is None else digest
+    if recomputed.plan.digest == expected == saved.plan.digest:
+        return
+    mismatches = _operations(saved.plan.changes, recomputed.plan.changes)
+    if saved.plan.digest != expected:
+        mismatches.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
+    raise _stale("the documents no longer ask for what was reviewed", mismatches)
+
+
+def check_digest(recomputed: PreparedPlan, expected: str) -> None:
+    """Nothing, if a plan without a saved one has the approved effect.
+
+    Raises:
+        StalePlan: It has another.
+    """
+    if recomputed.plan.digest != expected:
+        raise _stale(
+            "the plan is not the approved one",
+            [f"its digest is {recomputed.plan.digest}, approved was {expected}"],
+        )
+
+
+def trusted(saved: SavedPlan, observation: Observation, orders: ReconcileOptions) -> PreparedPlan:
+    """The saved plan itself, ready to be applied without recomputing it (``--trust-plan``).
+
+    ``check_fresh`` comes first. Guards are our own; the records it makes are those of the plan.
+    """
+    violations = check(saved.plan, orders.guards, observation.live)
+    return PreparedPlan(
+        preview=replace(saved, created_at=observation.at, violations=violations),
+        observation=observation,
+    )
+
+
+def _operations(saved: Iterable[QuotaChange], now: Iterable[QuotaChange]) -> list[str]:
+    saved_by_pair = {(change.entity, change.key): change for change in saved}
+    current_by_pair = {(change.entity, change.key): change for change in now}
+    mismatches: list[str] = []
+    for pair in [*saved_by_pair, *(pair for pair in current_by_pair if pair not in saved_by_pair)]:
+        then, today = saved_by_pair.get(pair), current_by_pair.get(pair)
+        if then is None or today is None or then.after != today.after:
+            mismatches.append(
+                f"{entity_text(pair[0])} {pair[1]}: reviewed {_effect(then)}, now {_effect(today)}"
+            )
+    return mismatches
+
+
+def _effect(change: QuotaChange | None) -> str:
+    if change is None:
+        return "nothing"
+    return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
+
+
+def _stale(message: str, mismatches: list[str]) -> StalePlan:
+    extra_count = len(mismatches) - SHOWN_DIFFERENCES
+    displayed = mismatches[:SHOWN_DIFFERENCES] + (
+        [f"and {extra_count} more"] if extra_count > 0 else []
+    )
+    return StalePlan(message, differences=displayed, hint="plan again and have it reviewed again")

@@ -1,0 +1,168 @@
+"""Sending a plan: level by level, request by request, holding what must wait, stopping when asked to.
+
+Whatever happens, the sender knows of each alteration whether it was acknowledged, refused, held, of unknown fate,
+or never sent. A wish to stop (Ctrl-C cancels the task) ends the sending after the request under way: its answer
+is waited for, because without it its fate would be unknown.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Final, TypeVar
+
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock, Progress, QuotaStore
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
+from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
+
+STOP_GRACE_SECONDS: Final = 10.0
+"""How long the answer of the request under way is waited for after Ctrl-C; answers take milliseconds."""
+
+PACED_FROM_KEYS: Final = 50_000
+"""Above this many changed keys each request waits until the one before is visible: 300,000 keys keep brokers
+busy for 16 s after the acknowledgement."""
+
+_T = TypeVar("_T")
+
+
+class PlanSender:
+    """One plan on its way. ``run`` once, then read ``results``.
+
+    Args:
+        store: The cluster.
+        clock: Time.
+        progress: Told ``apply`` with entities done and all, and ``visible`` while waiting.
+        changes: What is to be sent.
+        obstacles: What stands in the way of others from the start: writes of an earlier run without a known
+            outcome, changes that are not sent.
+        pace: Whether each request waits for the one before to be visible.
+        grace: Seconds for the answer of the request under way once somebody asked to stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: QuotaStore,
+        clock: Clock,
+        progress: Progress,
+        changes: Sequence[QuotaChange],
+        obstacles: Iterable[tuple[Alteration, Result]] = (),
+        pace: bool = False,
+        grace: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        self._store, self._clock, self._progress = store, clock, progress
+        self._schedule = SendSchedule(changes)
+        self._pace = pace or len(changes) > PACED_FROM_KEYS
+        self._grace = grace
+        self._seconds = deadline_seconds(len(changes))
+        self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
+        self._done = 0
+        for alteration, result in obstacles:
+            self._schedule.settle(alteration, result)
+        self.witnesses = VisibilityProbes(changes)
+        self.results: dict[tuple[bool, Entity], Result] = {}
+        self.acknowledged_keys = 0
+        self.interrupted = False
+        self.failure: KquotaError | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether anything may have reached the cluster."""
+        return any(isinstance(result, Applied | Unknown) for result in self.results.values())
+
+    async def run(self) -> None:
+        """Send everything that may be sent; never raises for what happened on the way."""
+        for batch in self._schedule.batches:
+            if not self._goes_on():
+                return
+            try:
+                await self._batch(batch)
+            except KquotaError as error:
+                self.failure = error
+
+    def _goes_on(self) -> bool:
+        return not self.interrupted and self.failure is None
+
+    async def _batch(self, batch: SendBatch) -> None:
+        await self._make_seen(batch)
+        if not self._goes_on():
+            return
+        held_results = self._schedule.find_held_entities(batch)
+        for alteration in batch.alterations:
+            if alteration.entity in held_results:
+                self._settle(batch, alteration, Held(waits_for=held_results[alteration.entity]))
+        for chunk in chunks(
+            [
+                alteration
+                for alteration in batch.alterations
+                if alteration.entity not in held_results
+            ]
+        ):
+            if not self._goes_on():
+                return
+            await self._chunk(batch, chunk)
+
+    async def _make_seen(self, batch: SendBatch) -> None:
+        """Removals rely on what was set: every live broker has to show it first."""
+        if not self._schedule.unseen(batch):
+            return
+        visibility = await self._until_stopped(
+            self.witnesses.wait(
+                store=self._store, clock=self._clock, progress=self._progress, seconds=self._seconds
+            )
+        )
+        if visibility is not None and visibility.everywhere:
+            self._schedule.mark_visible()
+
+    async def _chunk(self, batch: SendBatch, chunk: tuple[Alteration, ...]) -> None:
+        results: dict[Entity, Result] = {}
+        request = asyncio.ensure_future(self._store.alter(chunk, results=results))
+        try:
+            _ = await self._until_stopped(request)
+        finally:
+            for alteration in chunk:
+                if alteration.entity in results:
+                    self._settle(batch, alteration, results[alteration.entity])
+        if self._pace and self._goes_on():
+            visibility = await self._until_stopped(
+                self.witnesses.wait(
+                    store=self._store,
+                    clock=self._clock,
+                    progress=self._progress,
+                    seconds=self._seconds,
+                )
+            )
+            if visibility is not None and not visibility.everywhere:
+                self.failure = KquotaError(
+                    "the brokers do not keep up, so nothing more was sent: "
+                    + (f"{visibility.lagging} lag" if visibility.lagging else "none answers"),
+                    hint="look at the lagging brokers, then apply again; it goes on where it stopped",
+                )
+
+    def _settle(self, batch: SendBatch, alteration: Alteration, result: Result) -> None:
+        self.results[batch.removes, alteration.entity] = result
+        self._schedule.settle(alteration, result)
+        if isinstance(result, Applied):
+            self.witnesses.add(alteration)
+            self.acknowledged_keys += len(alteration.operations)
+        self._done += 1
+        self._progress("apply", self._done, self._total)
+
+    async def _until_stopped(self, work: Awaitable[_T]) -> _T | None:
+        """The result of some work; after a wish to stop, of what can be had of it in a moment, else ``None``."""
+        task = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise
+            self.interrupted = True
+        _ = await asyncio.wait({task}, timeout=self._grace)
+        if not task.done():
+            _ = task.cancel()
+            _ = await asyncio.wait({task})
+        if task.cancelled():
+            return None
+        return task.result()

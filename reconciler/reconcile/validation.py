@@ -1,0 +1,106 @@
+"""Would the broker accept all of this? Asked of the broker if we may, else of its rules; nothing changes.
+
+Validate-only needs AlterConfigs, which may also change broker configurations. So ``auto`` never asks for a right
+that the credential does not have already, and the source of a verdict is always told.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from reconciler.errors import AuthorizationError, PlanRefused
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.send_order import batches, chunks
+from reconciler.quota.results.report import ValidationResult
+from reconciler.reconcile.observation import Observation
+from reconciler.reconcile.options import (
+    ReconcileOptions,
+    ReconcilePorts,
+    ValidationMode,
+)
+
+
+async def validate(
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    observation: Observation,
+    changes: Sequence[QuotaChange],
+) -> ValidationResult:
+    """The verdict on all changes, chunk by chunk.
+
+    Raises:
+        AuthorizationError: ``broker`` was asked for and we may not.
+        Refused: ``sandbox`` was asked for and is not at hand.
+        ClientError: The broker was asked and could not answer.
+    """
+    if orders.validation is ValidationMode.NONE or not changes:
+        return ValidationResult(
+            source="none", reason="" if changes else "there is nothing to validate"
+        )
+    if orders.validation is ValidationMode.SANDBOX or observation.cluster is None:
+        return _by_rules(ports, orders, observation, changes, reason="")
+    if orders.validation is ValidationMode.BROKER:
+        return await _by_broker(ports, changes)
+    if not observation.cluster.may_alter:
+        reason = (
+            "the credential has no AlterConfigs right"
+            if observation.cluster.rights
+            else "the broker does not tell our rights"
+        )
+        return _by_rules(ports, orders, observation, changes, reason=reason)
+    try:
+        return await _by_broker(ports, changes)
+    except AuthorizationError as error:
+        return _by_rules(ports, orders, observation, changes, reason=str(error))
+
+
+def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
+    """All changes as requests; an entity that is set and removed from stands once in each pass."""
+    return tuple(chunk for batch in _passes(changes) for chunk in chunks(batch))
+
+
+def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
+    """Sets, then removals: validating needs no levels, so each pass is one list."""
+    alterations_by_kind: dict[bool, list[Alteration]] = {}
+    for batch in batches(changes):
+        alterations_by_kind.setdefault(batch.removes, []).extend(batch.alterations)
+    return tuple(tuple(alterations) for alterations in alterations_by_kind.values())
+
+
+async def _by_broker(ports: ReconcilePorts, changes: Sequence[QuotaChange]) -> ValidationResult:
+    rejections: dict[Entity, Rejected] = {}
+    reason = ""
+    done_count, alteration_requests = 0, requests(changes)
+    total = sum(map(len, alteration_requests))
+    for chunk in alteration_requests:
+        ports.progress("validate", done_count, total)
+        results = await ports.store.alter(chunk, validate_only=True)
+        rejections |= _rejections(results)
+        unknown = next((result for result in results.values() if isinstance(result, Unknown)), None)
+        reason = reason or (f"no verdict on some entities: {unknown.reason}" if unknown else "")
+        done_count += len(chunk)
+    ports.progress("validate", total, total)
+    return ValidationResult(source="broker", rejections=rejections, reason=reason)
+
+
+def _by_rules(
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    observation: Observation,
+    changes: Sequence[QuotaChange],
+    *,
+    reason: str,
+) -> ValidationResult:
+    if ports.validator is None:
+        if orders.validation is ValidationMode.SANDBOX:
+            raise PlanRefused("the rules of the sandbox are not at hand here")
+        return ValidationResult(source="none", reason=reason or "no rules are at hand")
+    line = observation.cluster.behaves_as if observation.cluster is not None else "4.x"
+    rejections: dict[Entity, Rejected] = {}
+    for alterations in _passes(changes):
+        rejections |= _rejections(ports.validator(line, alterations))
+    return ValidationResult(source=f"sandbox {line}", rejections=rejections, reason=reason)
+
+
+def _rejections(results: Mapping[Entity, Result]) -> dict[Entity, Rejected]:
+    return {entity: result for entity, result in results.items() if isinstance(result, Rejected)}

@@ -1,0 +1,106 @@
+"""Looking again after sending: what every broker shows, and one full describe that judges each change."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.errors import KquotaError
+from reconciler.ports import Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL
+from reconciler.quota.keys import same_value
+from reconciler.quota.outcome import Applied, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.results.report import PairOutcome, PairVisibility
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile.options import ReconcilePorts
+from reconciler.reconcile.sender import PlanSender
+from reconciler.reconcile.visibility import deadline_seconds
+
+QUICK_SECONDS: Final = 2.0
+"""How long brokers are looked at once somebody asked to stop: long enough for a round of answers, no longer."""
+
+
+async def look_again(
+    ports: ReconcilePorts, sender: PlanSender
+) -> tuple[Visibility | None, QuotaState | None, str]:
+    """What the brokers show, what is live, and why one of the two could not be had.
+
+    Never raises for the cluster: whatever was sent has to be recorded and told in any case. Whoever asks to stop
+    meanwhile gets a quick look instead, so that records and audit log learn what was done; asked again, it ends.
+    """
+    if not sender.was_sent:
+        return None, None, ""
+    task = asyncio.ensure_future(_observe(ports, sender))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        again, sender.interrupted = sender.interrupted, True
+        _ = task.cancel()
+        _ = await asyncio.wait({task})
+        if again:
+            raise
+    return await _observe(ports, sender)
+
+
+async def _observe(
+    ports: ReconcilePorts, sender: PlanSender
+) -> tuple[Visibility | None, QuotaState | None, str]:
+    visibility: Visibility | None = None
+    try:
+        if sender.witnesses.any:
+            visibility = await sender.witnesses.wait(
+                store=ports.store,
+                clock=ports.clock,
+                progress=ports.progress,
+                seconds=QUICK_SECONDS
+                if sender.interrupted
+                else deadline_seconds(sender.acknowledged_keys),
+            )
+        live = await ports.store.describe(ALL)
+    except KquotaError as error:
+        return visibility, None, f"the result could not be looked at: {error}"
+    return visibility, live, ""
+
+
+def judge(
+    changes: Iterable[QuotaChange],
+    results: Mapping[tuple[bool, Entity], Result],
+    *,
+    live: QuotaState | None,
+    visibility: Visibility | None,
+) -> tuple[PairOutcome, ...]:
+    """What became of each change, in plan order."""
+    everywhere = visibility is not None and visibility.everywhere
+    return tuple(
+        _judged(change, results.get((change.removes, change.entity)), live, everywhere)
+        for change in changes
+    )
+
+
+def _judged(
+    change: QuotaChange,
+    result: Result | None,
+    live: QuotaState | None,
+    everywhere: bool,  # noqa: FBT001 - private
+) -> PairOutcome:
+    if live is None or not isinstance(result, Applied | Unknown):
+        return PairOutcome(change=change, result=result)
+    live_value = live.value(change.entity, change.key)
+    return PairOutcome(
+        change=change,
+        result=result,
+        visibility=_visibility_of(change, result, live_value, everywhere),
+        observed_value=live_value,
+    )
+
+
+def _visibility_of(
+    change: QuotaChange, result: Result, live_value: float | None, everywhere: bool
+) -> PairVisibility:  # noqa: FBT001 - private
+    acknowledged = isinstance(result, Applied)
+    if same_value(change.key, live_value, change.after):
+        return PairVisibility.VISIBLE if everywhere or not acknowledged else PairVisibility.NOT_YET
+    if same_value(change.key, live_value, change.before) and not (acknowledged and everywhere):
+        return PairVisibility.NOT_YET
+    return PairVisibility.CHANGED

@@ -1,0 +1,411 @@
+"""The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from reconciler.errors import (
+    Interrupted,
+    KquotaError,
+    ManifestErrors,
+    PlanRefused,
+    Problem,
+    StalePlan,
+)
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.outcome import Alteration, Held, Result, Unknown
+from reconciler.quota.ownership import OverrideSet, RecordChange
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import check
+from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.plan_warnings import bit_slips, own_limits
+from reconciler.quota.planner.preconditions import differences, preconditions_of
+from reconciler.quota.policy import Policy
+from reconciler.quota.results.report import Outcome, Preview, ValidationResult
+from reconciler.quota.rule_warnings import warnings as advise
+from reconciler.reconcile import audit_entries, ownership_records
+from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.observation import (
+    Observation,
+    observe,
+    override_changes,
+    rules_for,
+)
+from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.run_records import close_settled, record, unended
+from reconciler.reconcile.sender import PlanSender
+from reconciler.reconcile.validation import validate
+from reconciler.reconcile.verification import judge, look_again
+from reconciler.render.names import entity_text
+
+FRESH_SECONDS = 30.0
+"""A plan older than this (somebody thought about it at the prompt) is compared with the cluster again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPlan:
+    """A plan that is ready to be looked at, and to be applied in the same run.
+
+    Attributes:
+        preview: The plan with everything a reviewer needs.
+        observation: What it was made from.
+        override_changes: Overrides that begin or end with it.
+    """
+
+    preview: Preview
+    observation: Observation
+    override_changes: tuple[RecordChange, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return self.preview.plan
+
+
+def _quiet(_: Outcome) -> None:
+    """No reader of an outcome that is not there yet."""
+
+
+async def prepare(
+    ports: ReconcilePorts, orders: ReconcileOptions, desired: DesiredState
+) -> PreparedPlan:
+    """Observe, plan, guard, validate: nothing is written, neither to the cluster nor to the records.
+
+    Raises:
+        WrongCluster: Another cluster answers.
+        InventoryError: The records cannot be read, or somebody else is writing them.
+        ClientError: The cluster cannot be asked.
+    """
+    observation = await observe(ports, orders)
+    plan, changes = _compared(observation, desired, orders)
+    # Nothing here changes while the broker thinks, so a thread works out meanwhile what the plan means.
+    meaning = asyncio.to_thread(
+        preview, observation, desired, orders, plan=plan, verdict=ValidationResult(source="none"), override_changes=changes
+    )  # fmt: skip
+    prepared, verdict = await asyncio.gather(
+        meaning, validate(ports, orders, observation, plan.changes)
+    )
+    return replace(prepared, preview=replace(prepared.preview, verdict=verdict))
+
+
+def preview(
+    observation: Observation,
+    desired: DesiredState,
+    orders: ReconcileOptions,
+    *,
+    verdict: ValidationResult,
+    plan: Plan | None = None,
+    override_changes: tuple[RecordChange, ...] = (),
+) -> PreparedPlan:
+    """The same without I/O, for a snapshot that stands for the cluster."""
+    if plan is None:
+        plan, override_changes = _compared(observation, desired, orders)
+    rules = rules_for(orders, observation)
+    return PreparedPlan(
+        preview=Preview(
+            plan=plan,
+            preconditions=preconditions_of(
+                plan.changes, owned=observation.settlement.owned, live=observation.live
+            ),
+            violations=check(plan, orders.guards, observation.live),
+            verdict=verdict,
+            impact=assess(
+                plan,
+                observation.live,
+                known_principals=known_from(observation.live) | set(orders.known_principals),
+                desired=desired,
+            )
+            if orders.assess
+            else None,
+            warnings=_warnings(plan, orders, observation),
+            advice=advise(desired, observation.live, orders.accepted_warnings),
+            policy=rules.in_force,
+            drift_mode=rules.drift,
+            created_at=observation.at,
+            snapshot_at=observation.snapshot_at,
+            origin=orders.origin,
+        ),
+        observation=observation,
+        override_changes=override_changes,
+    )
+
+
+async def apply(
+    ports: ReconcilePorts,
+    orders: ReconcileOptions,
+    prepared: PreparedPlan,
+    *,
+    withheld: Iterable[QuotaChange] = (),
+    before_sending: Callable[[Outcome], None] = _quiet,
+) -> Outcome:
+    """Send, look again, record, tell. One bad entity does not stop the independent others.
+
+    Args:
+        ports: The outside world.
+        orders: What this run was told.
+        prepared: The plan.
+        withheld: Changes that are not in the plan because somebody holds them back; what relies on them is held.
+        before_sending: Given the outcome as it would be if the run ended now: whatever is about to be sent is
+            of unknown fate.
+
+    Returns:
+        What became of each change; ``complete`` says whether all is well.
+
+    Raises:
+        Refused: A guard says no; nothing was written.
+        ManifestErrors: Two documents claim one pair; nothing was written.
+        StalePlan: The plan is older than a moment, and the cluster is no longer as it was; nothing was written.
+        Interrupted: Somebody asked to stop; carries the outcome.
+        KquotaError: Nothing could be sent, or intents could not be written down.
+    """
+    await _refuse_or_go_on(ports, orders, prepared)
+    prepared = await _still_fits(ports, orders, prepared)
+    started = ports.clock.now()
+    plan = prepared.plan
+    record_changes = bookkeeping(prepared, orders)
+    waiting = prepared.observation.unsettled(started)
+    # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
+    sendable = [
+        change
+        for change in plan.changes
+        if (pair := (change.entity, change.key)) not in waiting
+        or waiting[pair].value == change.after
+    ]
+    intents = ownership_records.intents(sendable, now=started)
+    close_settled(ports, prepared.observation, orders, record_changes)
+    await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
+    sender = PlanSender(
+        store=ports.store,
+        clock=ports.clock,
+        progress=ports.progress,
+        changes=plan.changes,
+        obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
+        pace=orders.pace,
+    )
+    intended = frozenset((change.entity, change.key) for change in sendable)
+    early = unended(plan, intended, orders, started=started, record_count=len(record_changes))
+    try:
+        if ports.audit is not None:
+            ports.audit.append(audit_entries.intended(early, intended))
+    except KquotaError as error:
+        sender.failure = error
+    else:
+        before_sending(early)
+    await sender.run()
+    visibility, live, failure = await look_again(ports, sender)
+    outcome = Outcome(
+        cluster_id=plan.cluster_id,
+        digest=plan.digest,
+        pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
+        visibility=visibility,
+        bookkeeping=len(record_changes),
+        adopted=len(plan.adopted) if record_changes else 0,
+        interrupted=sender.interrupted,
+        failure=str(sender.failure) if sender.failure is not None else failure,
+        started_at=started,
+        ended_at=ports.clock.now(),
+        origin=orders.origin,
+    )
+    outcome = await record(ports, outcome, waiting, intended)
+    if outcome.interrupted:
+        raise Interrupted(
+            _interruption_text(outcome), outcome=outcome, hint="run it again; it goes on from here"
+        )
+    if sender.failure is not None and not sender.was_sent:
+        raise sender.failure
+    return outcome
+
+
+# ---- the words of the sentence ---------------------------------------------------------------
+
+
+def _compared(
+    observation: Observation, desired: DesiredState, orders: ReconcileOptions
+) -> tuple[Plan, tuple[RecordChange, ...]]:
+    """The plan, narrowed to what was asked for, and the overrides that it takes for granted."""
+    overriding = override_changes(orders, observation, desired)
+    owned = observation.owned.with_changes(overriding) if overriding else observation.owned
+    owned = replace(owned, is_known=observation.owned.is_known)
+    plan = compare(
+        desired=desired,
+        owned=owned,
+        live=observation.live,
+        rules=rules_for(orders, observation),
+        now=observation.at,
+    )
+    return _narrowed(plan, orders, observation), overriding
+
+
+def _narrowed(plan: Plan, orders: ReconcileOptions, observation: Observation) -> Plan:
+    """The plan for what was asked for. What the describe says about earlier writes is recorded for every pair."""
+    only = orders.only
+    if only is None:
+        return plan
+    settled = frozenset(observation.settlement.changes)
+    return replace(
+        plan,
+        changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
+        bookkeeping=tuple(
+            record_change
+            for record_change in plan.bookkeeping
+            if record_change in settled
+            or (
+                not isinstance(record_change, OverrideSet)
+                and only(record_change.entity, record_change.key)
+            )
+        ),
+        ip_aliases=tuple(
+            twin for twin in plan.ip_aliases if only(twin.entity, Key.CONNECTION_CREATION_RATE)
+        ),
+    )
+
+
+def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
+    warnings: list[str] = []
+    if not plan.removals_known:
+        warnings.append(
+            "removals cannot be known: there is no inventory of this cluster, and no --since"
+        )
+    if not plan.complete:
+        warnings.append("not every document was read, so nothing is removed")
+    if (
+        orders.rules.policy is Policy.SYNC
+        and rules_for(orders, observation).in_force is not Policy.SYNC
+    ):
+        warnings.append(
+            f"policy Sync is not confirmed for cluster {observation.cluster_id}, so Upsert is in force;"
+            " spec.confirmSync or --confirm-sync with that very id confirms it"
+        )
+    if orders.own_principal is not None:
+        warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
+    warnings.extend(
+        f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
+        for change in bit_slips(plan.changes)
+    )
+    warnings.extend(twin.shadow_message for twin in plan.shadowing_ip_aliases)
+    waiting = {pair[0] for pair in observation.unsettled(observation.at)}
+    if waiting:
+        warnings.append(
+            f"an earlier write to {entity_text(min(waiting, key=str))}"
+            + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
+            + " may still land; what depends on it is held until then"
+        )
+    return tuple(warnings)
+
+
+async def _refuse_or_go_on(
+    ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
+) -> None:
+    """Raise what speaks against the plan; what the describe says about earlier writes is recorded all the same."""
+    try:
+        _guard(prepared)
+    except (ManifestErrors, PlanRefused):
+        settled = prepared.observation.settlement.changes
+        if settled and rules_for(orders, prepared.observation).may_record:
+            close_settled(ports, prepared.observation, orders, settled)
+            await ports.inventory.write(prepared.plan.cluster_id, settled)
+        raise
+
+
+def _guard(prepared: PreparedPlan) -> None:
+    preview_result = prepared.preview
+    if preview_result.plan.conflicts:
+        raise ManifestErrors(
+            [
+                Problem(
+                    path=claim.path,
+                    line=claim.lines[COLUMN_OF[conflict.key]] or claim.line,
+                    column=0,
+                    message=f"{conflict.key} of {entity_text(conflict.entity)} is claimed by"
+                    f" {len(conflict.claims)} documents, here by {claim.document}",
+                )
+                for conflict in preview_result.plan.conflicts
+                for claim in conflict.claims
+            ]
+        )
+    if preview_result.violations:
+        raise PlanRefused(
+            f"guards refuse this plan: {len(preview_result.violations)} violation"
+            + ("s" if len(preview_result.violations) > 1 else ""),
+            violations=[
+                (f"{entity_text(violation.entity)}: " if violation.entity is not None else "")
+                + f"{violation.message} (allowed by {violation.allow_with})"
+                for violation in preview_result.violations
+            ],
+            hint="nothing was written",
+        )
+
+
+async def _still_fits(
+    ports: ReconcilePorts, orders: ReconcileOptions, prepared: PreparedPlan
+) -> PreparedPlan:
+    """The plan with a fresh look beside it, if the one it was made from has aged.
+
+    Raises:
+        StalePlan: Something that the plan stands on has changed.
+    """
+    if ports.clock.now() - prepared.observation.at <= FRESH_SECONDS:
+        return prepared
+    observation = await observe(
+        ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id)
+    )
+    now = preconditions_of(
+        prepared.plan.changes, owned=observation.settlement.owned, live=observation.live
+    )
+    changed = differences(prepared.preview.preconditions, now)
+    if changed:
+        raise StalePlan(
+            "the cluster changed while the plan waited",
+            differences=[difference_text(difference) for difference in changed],
+            hint="plan again",
+        )
+    return replace(prepared, observation=observation)
+
+
+def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[RecordChange, ...]:
+    """What the records are told besides intents and results: adopted, converged, gone, overrides, drift times."""
+    if rules_for(orders, prepared.observation).in_force is Policy.OBSERVE:
+        return ()
+    times = (
+        ownership_records.drift_times(prepared.plan, prepared.observation.owned)
+        if orders.only is None
+        else ()
+    )
+    return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
+
+
+def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
+    """Earlier writes that may still land, but for those that this plan writes with the very same value.
+
+    To send the same value again is safe whichever of the two lands last.
+    """
+    again = {(change.entity, change.key): change.after for change in prepared.plan.changes}
+    waiting: dict[Entity, list[tuple[str, float | None]]] = {}
+    for (subject, key), intent in prepared.observation.unsettled(now).items():
+        if (subject, key) in again and again[subject, key] == intent.value:
+            continue
+        waiting.setdefault(subject, []).append((str(key), intent.value))
+    unknown = Unknown(reason="an earlier write may still land")
+    return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
+
+
+def _not_sent(withheld: Iterable[QuotaChange]) -> tuple[tuple[Alteration, Result], ...]:
+    return tuple(
+        (
+            Alteration(change.entity, ((str(change.key), change.after),)),
+            Held(waits_for=(change.entity,)),
+        )
+        for change in withheld
+    )
+
+
+def _interruption_text(outcome: Outcome) -> str:
+    counts = [
+        f"{outcome.count(word)} {word.lower()}"
+        for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")
+        if outcome.count(word)
+    ]
+    return "stopped as asked: " + (", ".join(counts) or "nothing had been sent")

@@ -1,0 +1,101 @@
+"""Why a pair is in a plan, in a sentence, and in which section it stands. Tables; nothing may branch on the words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.planner.plan import Finding, Plan
+from reconciler.quota.policy import Action, Cause
+
+REASONS: Final[Mapping[Cause, str]] = {
+    Cause.IN_SYNC: "declared, recorded and live agree",
+    Cause.ADOPT: "already live as declared; recorded as ours from now on",
+    Cause.CREATE: "declared and not live",
+    Cause.TAKEOVER: "declared; somebody else had set another value",
+    Cause.SPEC: "the declaration changed",
+    Cause.CONVERGED: "somebody else already set what is declared; recorded",
+    Cause.DRIFT: "the live value changed behind our back",
+    Cause.SPEC_OVER_DRIFT: "the declaration changed, and so did the live value behind our back",
+    Cause.PRUNE: "ours, and no longer declared",
+    Cause.CHANGED_BY_ANOTHER: "no longer declared, but somebody else changed it since",
+    Cause.GONE: "no longer declared and no longer live; forgotten",
+    Cause.UNMANAGED: "live, declared nowhere and not ours",
+    Cause.FROZEN: "its document is suspended or cannot be used",
+    Cause.OVERRIDE: "an override is in force",
+    Cause.OVERRIDE_EXPIRED: "an override has ended",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionKind:
+    """One kind of findings.
+
+    Attributes:
+        name: Field of the JSON document.
+        title: Heading for people.
+        mark: One character for the table.
+        colour: For terminals.
+        description: What it means, in a sentence.
+    """
+
+    name: str
+    title: str
+    mark: str
+    colour: str
+    description: str
+
+
+SECTIONS: Final = (
+    SectionKind(name="drift", title="Drift", mark="!", colour="yellow",
+                description="Somebody changed these values; they are written back only with driftDetection Correct or --correct-drift."),
+    SectionKind(name="restricted", title="Restricted by policy", mark="·", colour="yellow",
+                description="These differ from what is declared, but the policy in force does not write them."),
+    SectionKind(name="changedByAnother", title="Changed by another", mark="!", colour="yellow",
+                description="No longer declared, but not as we left them, so they are not removed without --force."),
+    SectionKind(name="notRemoved", title="Not removed", mark="·", colour="dim",
+                description="No longer declared; this run may not remove them."),
+    SectionKind(name="orphans", title="Orphans", mark="o", colour="dim",
+                description="Their documents are gone and the quotas stay, as their deletionPolicy says."),
+    SectionKind(name="overrides", title="Overrides in force", mark="^", colour="cyan",
+                description="These values hold instead of what is declared until their override ends."),
+    SectionKind(name="frozen", title="Frozen", mark="*", colour="dim",
+                description="Their documents are suspended or cannot be used, so nothing is done."),
+    SectionKind(name="ignored", title="Ignored", mark="·", colour="dim",
+                description="An ignore rule keeps these from being written and complained about."),
+    SectionKind(name="recorded", title="Recorded only", mark="=", colour="dim",
+                description="Nothing is written to the cluster; only our records change."),
+    SectionKind(name="unmanaged", title="Unmanaged", mark="?", colour="dim",
+                description="Live, declared nowhere, not ours: shown and left alone."),
+)  # fmt: skip
+"""In the order in which people should read them."""
+
+_BY_CAUSE: Final[Mapping[Cause, str]] = {
+    Cause.DRIFT: "drift",
+    Cause.UNMANAGED: "unmanaged",
+    Cause.FROZEN: "frozen",
+    Cause.CHANGED_BY_ANOTHER: "changedByAnother",
+    Cause.PRUNE: "notRemoved",
+    Cause.ADOPT: "recorded",
+    Cause.CONVERGED: "recorded",
+    Cause.GONE: "recorded",
+    Cause.OVERRIDE: "overrides",
+}
+
+
+def section_of(finding: Finding) -> str:
+    """The section that a finding stands in; each stands in exactly one."""
+    if finding.ignored:
+        return "ignored"
+    if finding.action is Action.ORPHAN:
+        return "orphans"
+    if finding.cause is Cause.OVERRIDE and finding.action is Action.REPORT:
+        return "restricted"
+    return _BY_CAUSE.get(finding.cause, "restricted")
+
+
+def sections(plan: Plan) -> Mapping[str, tuple[Finding, ...]]:
+    """All findings of a plan by section, in plan order; every section is there."""
+    findings_by_kind: dict[str, list[Finding]] = {kind.name: [] for kind in SECTIONS}
+    for finding in plan.findings:
+        findings_by_kind[section_of(finding)].append(finding)
+    return {name: tuple(findings) for name, findings in findings_by_kind.items()}

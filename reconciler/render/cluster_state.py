@@ -1,0 +1,381 @@
+"""Live quotas, effective limits, drift and checks, for terminals and as JSON documents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.ip_aliases import IpAlias
+from reconciler.quota.planner.plan import Finding
+from reconciler.quota.precedence import EffectiveLimit, Principal, Resolution
+from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.state import QuotaState, set_values
+from reconciler.render.json_documents.codec import Json, entity_json, value_json
+from reconciler.render.json_documents.plan import finding_row
+from reconciler.render.names import entity_text, escaped, parts_text, quoted
+from reconciler.render.table import Cell, Style, folded, table
+from reconciler.render.units import PER_BROKER, UNSET, age, count, instant, limit, number, quantity
+
+PLAIN = Style()
+
+
+# ---- describe --------------------------------------------------------------------------------
+
+
+def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
+    """What is live, one line per pair; foreign entities and keys at the end, marked as such."""
+    rows: list[list[Cell | str]] = [
+        [
+            entity_text(subject) if at == 0 else "",
+            str(key),
+            Cell(text=number(value), right=True),
+            quantity(key, value),
+        ]
+        for subject in state.entities()
+        for at, (key, value) in enumerate(set_values(state.limits[subject]))
+    ]
+    foreign: list[list[Cell | str]] = [
+        [entity_text(subject), escaped(name), Cell(text=number(value), right=True), "foreign key"]
+        for subject in state.entities()
+        for name, value in state.foreign_values.get(subject, ())
+    ]
+    foreign += [
+        [
+            parts_text(entity_parts),
+            escaped(name),
+            Cell(text=number(value), right=True),
+            "foreign entity",
+        ]
+        for entity_parts, values in state.foreign_entities
+        for name, value in values
+    ]
+    if not rows and not foreign:
+        return "No quotas.\n"
+    lines = table([*rows, *foreign], heads=("ENTITY", "KEY", "VALUE", ""), style=style)
+    return "\n".join([*lines, "", style.paint(PER_BROKER, "dim")]) + "\n"
+
+
+# ---- resolve ---------------------------------------------------------------------------------
+
+
+def principal_text(principal: Principal) -> str:
+    """``user=alice client-id=shop``."""
+    principal_parts = (
+        ("user", principal.user),
+        ("client-id", principal.client_id),
+        ("ip", principal.ip),
+    )
+    return " ".join(f"{kind}={quoted(name)}" for kind, name in principal_parts if name is not None)
+
+
+def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN) -> str:
+    """Effective limits with their level, source, bucket and what they override."""
+    lines: list[str] = []
+    for resolution in resolutions:
+        rows: list[list[Cell | str]] = [
+            _effective_cells(effective) for effective in resolution.effective
+        ]
+        heads = ("KEY", "LIMIT", "LEVEL", "FROM", "SHARED BY", "OVERRIDES")
+        lines += [style.paint(principal_text(resolution.principal), "bold")]
+        lines += [*table(rows, heads=heads, style=style, indent="  "), ""]
+    return "\n".join([*lines, style.paint(PER_BROKER, "dim")]) + "\n"
+
+
+def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
+    return [
+        str(effective.key),
+        Cell(text=_effective_limit(effective), right=True),
+        f"{effective.level}: {LEVEL_NAMES[effective.level]}" if effective.level else UNSET,
+        UNSET
+        if effective.source is None
+        else " or ".join(
+            entity_text(source)
+            for source in (effective.source, *(spelling.entity for spelling in effective.spellings))
+        ),
+        _bucket(effective),
+        "; ".join(
+            f"{entity_text(overridden.entity)} {limit(effective.key, overridden.value)}"
+            for overridden in effective.overridden
+        ),
+    ]
+
+
+def _effective_limit(effective: EffectiveLimit) -> str:
+    if not effective.is_known:
+        return "unknown"
+    return "unlimited" if effective.value is None else limit(effective.key, effective.value)
+
+
+def spelling_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
+    """One warning per address with several live spellings that disagree."""
+    return tuple(
+        f"{quoted(resolution.principal.ip or '')} is live under"
+        f" {len(effective.spellings) + 1} spellings with different limits: "
+        + ", ".join(
+            f"{entity_text(source)} {limit(effective.key, value)}"
+            for source, value in (
+                (effective.source, effective.value),
+                *((spelling.entity, spelling.value) for spelling in effective.spellings),
+            )
+        )
+        + "; brokers apply the one that was written last, which no describe shows. Remove all of"
+        " them and set the limit once"
+        for resolution in resolutions
+        for effective in resolution.effective
+        if effective.source is not None and effective.value is not None and not effective.is_known
+    )
+
+
+def _bucket(effective: EffectiveLimit) -> str:
+    """Who draws on the same limit: the metric tags that are set."""
+    if effective.source is None:
+        return UNSET
+    if len(effective.bucket) == 1:
+        return f"all connections of {quoted(effective.bucket[0])}"
+    user, client_id = effective.bucket
+    if user and client_id:
+        return "nobody else"
+    return f"all client-ids of {quoted(user)}" if user else f"all users with {quoted(client_id)}"
+
+
+def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) -> dict[str, Json]:
+    """The same as JSON."""
+    return {
+        "kind": "kquota-resolutions",
+        "format": 1,
+        "clusterId": cluster_id,
+        "clients": [
+            {
+                "user": resolution.principal.user,
+                "clientId": resolution.principal.client_id,
+                "ip": resolution.principal.ip,
+                "limits": {
+                    str(effective.key): _effective(effective) for effective in resolution.effective
+                },
+            }
+            for resolution in resolutions
+        ],
+    }
+
+
+def _effective(effective: EffectiveLimit) -> dict[str, Json]:
+    return {
+        "value": value_json(effective.value) if effective.is_known else None,
+        "level": effective.level,
+        "known": effective.is_known,
+        "source": None if effective.source is None else entity_json(effective.source),
+        "spellings": [
+            {"entity": entity_json(spelling.entity), "value": value_json(spelling.value)}
+            for spelling in effective.spellings
+        ],
+        "bucket": list(effective.bucket),
+        "overrides": [
+            {
+                "entity": entity_json(overridden.entity),
+                "level": overridden.level,
+                "value": value_json(overridden.value),
+            }
+            for overridden in effective.overridden
+        ],
+    }
+
+
+# ---- drift -----------------------------------------------------------------------------------
+
+
+SHOWN_DRIFT: Final = 1_000
+"""More drift than this is counted, not listed."""
+
+
+def drift_text(
+    findings: Sequence[Finding],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+    *,
+    now: float,
+    style: Style = PLAIN,
+    verbose: bool = False,
+) -> str:
+    """Drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
+    drift = _drift_lines(findings, now=now, style=style, verbose=verbose)
+    expired = _expired_lines(expired_overrides, now=now, style=style, verbose=verbose)
+    between = [""] if drift and expired else []
+    return "\n".join([*drift, *between, *expired] or ["No drift."]) + "\n"
+
+
+def _drift_lines(
+    findings: Sequence[Finding], *, now: float, style: Style, verbose: bool
+) -> list[str]:
+    if not findings:
+        return []
+    visible_findings = findings if verbose else findings[:SHOWN_DRIFT]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(text="!", colours=("yellow",)),
+            entity_text(finding.entity),
+            str(finding.key),
+            Cell(text=limit(finding.key, finding.applied), right=True),
+            Cell(text="->", joined=True),
+            Cell(text=limit(finding.key, finding.live), right=True, joined=True),
+            "" if finding.since is None else f"first seen {age(now - finding.since)} ago",
+            "" if finding.owner is None else escaped(finding.owner.document),
+        ]
+        for finding in visible_findings
+    ]
+    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
+    title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
+    return [
+        title,
+        *table(rows, heads=heads, style=style),
+        *_more(len(findings) - len(visible_findings)),
+    ]
+
+
+def _expired_lines(
+    expired_overrides: Sequence[ExpiredOverride], *, now: float, style: Style, verbose: bool
+) -> list[str]:
+    if not expired_overrides:
+        return []
+    visible_overrides = expired_overrides if verbose else expired_overrides[:SHOWN_DRIFT]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(text="!", colours=("yellow",)),
+            entity_text(override.entity),
+            str(override.key),
+            Cell(text=limit(override.key, expired.expected), right=True),
+            "->",
+            Cell(text=limit(override.key, expired.live), right=True),
+            f"ended {age(now - override.until)} ago",
+            escaped(override.author),
+            escaped(override.reason),
+        ]
+        for expired in visible_overrides
+        for override in (expired.override,)
+    ]
+    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
+    many = count(len(expired_overrides), "override")
+    title = style.paint(f"Expired and still live: {many}", "bold", "yellow")
+    return [
+        title,
+        *table(rows, heads=heads, style=style),
+        *_more(len(expired_overrides) - len(visible_overrides)),
+    ]
+
+
+def _more(omitted: int) -> list[str]:
+    return [f"and {omitted:,} more (--verbose shows all)"] if omitted else []
+
+
+def drift_document(
+    findings: Sequence[Finding],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+    *,
+    cluster_id: str,
+    now: float,
+    aliases: Iterable[IpAlias] = (),
+) -> dict[str, Json]:
+    """The same as JSON, with the other spellings of addresses that are ours."""
+    return {
+        "kind": "kquota-drift",
+        "format": 1,
+        "clusterId": cluster_id,
+        "checkedAt": instant(now),
+        "drift": [finding_row(finding) for finding in findings],
+        "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
+        "twins": [
+            {
+                "entity": entity_json(alias.entity),
+                "live": entity_json(alias.live),
+                "removal": alias.removal,
+            }
+            for alias in aliases
+        ],
+    }
+
+
+def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
+    override = expired.override
+    return {
+        "entity": entity_json(override.entity),
+        "text": entity_text(override.entity),
+        "key": str(override.key),
+        "expected": value_json(expired.expected),
+        "live": value_json(expired.live),
+        "until": instant(override.until),
+        "who": override.author,
+        "reason": override.reason,
+        "document": expired.document,
+    }
+
+
+# ---- doctor ----------------------------------------------------------------------------------
+
+
+class CheckStatus(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+_COLOURS: Mapping[CheckStatus, str] = {
+    CheckStatus.OK: "green",
+    CheckStatus.NOTE: "cyan",
+    CheckStatus.WARNING: "yellow",
+    CheckStatus.FAILED: "red",
+    CheckStatus.SKIPPED: "dim",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that ``doctor`` looked at.
+
+    Attributes:
+        name: In a word or two: ``reachable``, ``permissions``.
+        health: How it went.
+        observation: What was seen, in a sentence.
+        advice: What to do, or "".
+    """
+
+    name: str
+    health: CheckStatus
+    observation: str
+    advice: str = ""
+
+
+def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
+    """The checks, one after the other, with what to do about those that failed."""
+    lines: list[str] = []
+    width = max((len(item.name) for item in checks), default=0)
+    hang = 7 + 2 + width + 2
+    for check in checks:
+        mark = style.paint(f"{check.health:<7}", _COLOURS[check.health])
+        line = f"{mark}  {check.name:<{width}}  {escaped(check.observation)}".rstrip()
+        lines += folded(line, style.width, hang=hang)
+        if check.advice:
+            advice = f"{'':{hang}}{style.paint(escaped(check.advice), 'dim')}"
+            lines += folded(advice, style.width, hang=hang)
+    return "\n".join(lines) + "\n"
+
+
+def checks_document(checks: Sequence[Check], *, cluster_id: str) -> dict[str, Json]:
+    """The same as JSON."""
+    return {
+        "kind": "kquota-checks",
+        "format": 1,
+        "clusterId": cluster_id,
+        "ok": all(check.health is not CheckStatus.FAILED for check in checks),
+        "checks": [
+            {
+                "name": check.name,
+                "health": str(check.health),
+                "found": check.observation,
+                "advice": check.advice,
+            }
+            for check in checks
+        ],
+    }

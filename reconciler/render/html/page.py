@@ -1,0 +1,122 @@
+"""One self-contained HTML page from facts: a template, a style, a script and one block of JSON that nothing can leave.
+
+Pure: the files of ``page/`` are read by whoever calls and handed in. No name ever becomes markup here or in the script,
+which sets text only. The content security policy names the hashes of style and script and allows nothing else, no
+connection at all: a page may be opened from a mail or a build's artifacts without trusting what it shows.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from reconciler.base.compact_json import compact
+from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.render.html.facts import ClusterPage, cluster_facts
+from reconciler.render.json_documents.codec import Json
+from reconciler.render.lookup_table import PageLookup
+from reconciler.render.names import escaped
+from reconciler.render.units import PER_BROKER, instant
+
+KIND: Final = "kquota-page"
+FORMAT: Final = 1
+
+TEMPLATE: Final = "page.html"
+STYLES: Final = ("page.css", "tables.css", "print.css")
+SCRIPTS: Final = ("facts.js", "resolve.js", "tables.js", "lookup.js", "sections.js", "main.js")
+"""Files of ``page/`` in the order in which they are joined; the scripts share one scope."""
+
+_ENCODE: Final = compact()
+
+# `</script>` and `<!--` end or change a script block for HTML whatever the script says; JSON may write these three otherwise.
+_UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFiles:
+    """The parts of every page, as they stand in ``page/``.
+
+    Attributes:
+        template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}``, ``{{facts}}`` and ``{{script}}``.
+        style: CSS.
+        script: JavaScript; runs in a scope of its own.
+    """
+
+    template: str
+    style: str
+    script: str
+
+
+def page_html(
+    cluster_pages: Sequence[ClusterPage],
+    files: PageFiles,
+    *,
+    page: str,
+    made_at: float,
+    tool_version: str,
+) -> str:
+    """A page.
+
+    Args:
+        cluster_pages: The clusters; people choose between several.
+        files: The parts of every page.
+        page: ``plan`` or ``report``.
+        made_at: When, in seconds since the epoch.
+        tool_version: Of this program.
+    """
+    document = page_document(cluster_pages, page=page, made_at=made_at, tool_version=tool_version)
+    # In Python rather than in the page: one scope for all files, nothing left on `window`.
+    script = f'(() => {{\n"use strict";\n{files.script}\n}})();\n'
+    names = ", ".join(cluster_page.name for cluster_page in cluster_pages)
+    parts = {
+        "policy": _policy(files.style, script),
+        "title": escape(escaped(f"Kafka quotas: {page} for {names}")),
+        "style": files.style,
+        "facts": _ENCODE(document).translate(_UNSAFE),
+        "script": script,
+    }
+    text = files.template
+    pieces: list[str] = []
+    for name, part in parts.items():
+        before, _, text = text.partition("{{" + name + "}}")
+        pieces += [before, part]
+    return "".join([*pieces, text])
+
+
+def page_document(
+    cluster_pages: Sequence[ClusterPage], *, page: str, made_at: float, tool_version: str
+) -> dict[str, Json]:
+    """The facts of a page; equal facts give equal documents."""
+    lookup = PageLookup()
+    clusters: list[Json] = [cluster_facts(cluster_page, lookup) for cluster_page in cluster_pages]
+    return {
+        "kind": KIND,
+        "format": FORMAT,
+        "page": page,
+        "madeAt": instant(made_at),
+        "toolVersion": tool_version,
+        "perBroker": PER_BROKER,
+        "keys": [
+            {"name": str(key), "unit": RULES[key].unit, "onIp": RULES[key].on_ip} for key in COLUMNS
+        ],
+        "levels": ["unlimited", *LEVEL_NAMES.values()],
+        "clusters": clusters,
+        **lookup.document(),
+    }
+
+
+def _policy(style: str, script: str) -> str:
+    """The content security policy: these two texts and nothing else."""
+    return (
+        "default-src 'none'; "
+        f"script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -1,0 +1,1 @@
+"""Versioned JSON documents: plans, outcomes, states and simulations, written and read back strictly."""

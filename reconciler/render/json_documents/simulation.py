@@ -1,0 +1,261 @@
+"""A simulation as a section of a plan document, and read back strictly: what does not follow from the rest is refused.
+
+Keys of rows are the columns of ``impact_row``, so names carry the units.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from reconciler.errors import KquotaError, QuotaValueError
+from reconciler.render.json_documents.codec import DocumentReader, Json
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.result_rows import (
+    EvidenceNote,
+    ImpactRow,
+    Simulation,
+    TierBreach,
+)
+from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
+from reconciler.usage.impact.what_if import REASONS
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import entity_text, read_entity
+from reconciler.usage.tags import Bucket, GroupKind, bucket_of
+from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
+
+FORMAT: Final = 1
+
+T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
+
+_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+_TEXTS: Final = ("cluster_id", "broker_id", "source_entity", "why")
+_WHOLES: Final = ("covered_ms", "censored_ms")
+_FIGURES: Final = (
+    "before_units", "after_units", "before_throttled_ms", "before_max_delay_ms", "observed_throttled_ms",
+    "after_throttled_ms", "after_max_delay_ms", "after_over_timeout_ms", "delayed_units", "unfinished",
+)  # fmt: skip
+_WORDS: Final[Mapping[str, type[StrEnum]]] = {
+    "quota_type": QuotaType,
+    "answer": Identifiability,
+    "verdict": ImpactVerdict,
+    "bound": FigureBound,
+    "model": ThrottleModel,
+}
+_EVIDENCE_TEXTS: Final = ("cluster_id", "source", "snapshot_id", "stale")
+_EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_ppm")
+
+
+def whatif_document(simulation: Simulation) -> dict[str, Json]:
+    """The section; equal simulations give equal ones.
+
+    Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan tells of
+    nobody whom it does not change.
+    """
+    return {
+        "format": FORMAT,
+        "enough": simulation.enough,
+        "evidence": [_evidence(cluster_evidence) for cluster_evidence in simulation.evidence],
+        "rows": [_row(row) for row in simulation.rows],
+        "leftOut": simulation.left_out,
+        "leftBlind": simulation.left_blind,
+        "verdicts": {verdict.value: amount for verdict, amount in simulation.verdicts.items()},
+        "breaches": [
+            {
+                "tier": breach.tier,
+                "what": breach.breach.what,
+                "found_ms": breach.breach.found_ms,
+                "allowed_ms": breach.breach.allowed_ms,
+                "row": _row(breach.row),
+            }
+            for breach in simulation.breaches
+        ],
+        "notes": list(simulation.notes),
+    }
+
+
+def _bucket(bucket: Bucket) -> dict[str, Json]:
+    return {
+        "group_kind": bucket.kind.value,
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+    }
+
+
+def _row(row: ImpactRow) -> dict[str, Json]:
+    return {
+        **_bucket(row.bucket),
+        "any_name": row.any_name,
+        **{name: getattr(row, name) for name in (*_TEXTS, *_WHOLES, *_FIGURES)},
+        **{name: getattr(row, name).value for name in _WORDS},
+    }
+
+
+def _evidence(cluster_evidence: EvidenceNote) -> dict[str, Json]:
+    return {
+        **{name: getattr(cluster_evidence, name) for name in (*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES)},
+        "partial": list(cluster_evidence.partial),
+        "counts": dict(cluster_evidence.counts),
+    }
+
+
+# ---- reading -----------------------------------------------------------------------------------
+
+
+def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
+    """The simulation of a plan document of this cluster.
+
+    Raises:
+        ConfigError: It was edited, or made by another version.
+    """
+    top = reader.fields(
+        "format", "enough", "evidence", "rows", "leftOut", "leftBlind", "verdicts", "breaches", "notes"
+    )  # fmt: skip
+    if top["format"].integer() != FORMAT:
+        top["format"].fail(f"{FORMAT}, the format of this version")
+    left_out, left_blind = _count(top["leftOut"]), _count(top["leftBlind"])
+    if left_blind > left_out:
+        top["leftBlind"].fail("at most leftOut")
+    rows, verdicts = _list(top["rows"], _read_row), _read_verdicts(top["verdicts"])
+    if sum(verdicts.values()) != len(rows) + left_out:
+        top["verdicts"].fail("as many as there are rows, shown or left out")
+    try:
+        simulation = Simulation(
+            evidence=_list(top["evidence"], _read_evidence),
+            rows=rows,
+            left_out=left_out,
+            left_blind=left_blind,
+            verdicts=verdicts,
+            breaches=_list(top["breaches"], _read_breach),
+            notes=_list(top["notes"], DocumentReader.text),
+        )
+    except QuotaValueError:
+        top["verdicts"].fail("those of the rows, shown or left out")
+    if top["enough"].truth() is not simulation.enough:
+        top["enough"].fail(f"{simulation.enough}, as the rows say".lower())
+    clusters = {cluster_evidence.cluster_id for cluster_evidence in simulation.evidence} | {
+        row.cluster_id for row in simulation.rows
+    }
+    clusters |= {breach.row.cluster_id for breach in simulation.breaches}
+    if not clusters <= {cluster_id}:
+        reader.fail("about the cluster of the plan")
+    return simulation
+
+
+def _list(reader: DocumentReader, make: Callable[[DocumentReader], T]) -> tuple[T, ...]:
+    return tuple(make(row) for row in reader.items())
+
+
+def _count(reader: DocumentReader) -> int:
+    number = reader.integer()
+    if number < 0:
+        reader.fail("0 or more")
+    return number
+
+
+def _read_enum(reader: DocumentReader, words: type[Word]) -> Word:
+    return words(reader.choice({member.value: member for member in words}))
+
+
+def _read_bucket(row: Mapping[str, DocumentReader], *, any_name: bool) -> Bucket:
+    bucket = Bucket(
+        kind=_read_enum(row["group_kind"], GroupKind),
+        user=row["user"].text(),
+        client_id=row["client_id"].text(),
+        ip=row["ip"].text(),
+    )
+    if not any_name and bucket != bucket_of(bucket.user, bucket.client_id, bucket.ip):
+        row["group_kind"].fail(repr(bucket_of(bucket.user, bucket.client_id, bucket.ip).kind.value))
+    return bucket
+
+
+def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
+    words = {verdict.value: verdict for verdict in ImpactVerdict}
+    amounts: dict[ImpactVerdict, int] = {}
+    for name, amount in reader.pairs():
+        if name not in words or not amount.integer():
+            amount.fail("how many rows, above 0, have a verdict that there is")
+        amounts[words[name]] = _count(amount)
+    return amounts
+
+
+def _read_row(reader: DocumentReader) -> ImpactRow:
+    row = reader.fields(*_BUCKET, "any_name", *_TEXTS, *_WHOLES, *_FIGURES, *_WORDS)
+    any_name = row["any_name"].truth()
+    kind = _read_enum(row["quota_type"], QuotaType)
+    source = row["source_entity"].text()
+    if source and not _is_entity(source):
+        row["source_entity"].fail("an entity as canonical JSON")
+    reason = row["why"].text()
+    if reason not in REASONS:
+        row["why"].fail("one of the reasons that a preview has")
+    figures = {name: None if row[name].value is None else _count(row[name]) for name in _FIGURES}
+    impact_row = ImpactRow(
+        quota_type=kind,
+        bucket=_read_bucket(row, any_name=any_name),
+        any_name=any_name,
+        answer=_read_enum(row["answer"], Identifiability),
+        verdict=_read_enum(row["verdict"], ImpactVerdict),
+        bound=_read_enum(row["bound"], FigureBound),
+        model=_read_enum(row["model"], ThrottleModel),
+        cluster_id=row["cluster_id"].text(),
+        broker_id=row["broker_id"].text(),
+        source_entity=source,
+        why=reason,
+        covered_ms=_count(row["covered_ms"]),
+        censored_ms=_count(row["censored_ms"]),
+        **figures,
+    )
+    if impact_row.model is not MODEL_OF[kind]:
+        row["model"].fail(repr(MODEL_OF[kind].value))
+    if impact_row.verdict is ImpactVerdict.WORSE and not impact_row.after_throttled_ms:
+        row["verdict"].fail("another word, as the figures say")
+    return impact_row
+
+
+def _is_entity(text: str) -> bool:
+    try:
+        return entity_text(read_entity(text)) == text
+    except (ValueError, TypeError, KquotaError):
+        return False
+
+
+def _read_breach(reader: DocumentReader) -> TierBreach:
+    row = reader.fields("tier", "what", "found_ms", "allowed_ms", "row")
+    breach = ToleranceBreach(
+        what=row["what"].choice({"newly throttled per day": 0, "worst delay": 0}),
+        found_ms=_count(row["found_ms"]),
+        allowed_ms=_count(row["allowed_ms"]),
+    )
+    if breach.found_ms <= breach.allowed_ms:
+        row["found_ms"].fail("more than what is allowed")
+    return TierBreach(row=_read_row(row["row"]), tier=row["tier"].text(), breach=breach)
+
+
+def _read_evidence(reader: DocumentReader) -> EvidenceNote:
+    row = reader.fields(*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES, "partial", "counts")
+    evidence = EvidenceNote(
+        cluster_id=row["cluster_id"].text(),
+        source=row["source"].text(),
+        snapshot_id=row["snapshot_id"].text(),
+        stale=row["stale"].text(),
+        from_ms=_moment(row["from_ms"]),
+        to_ms=_moment(row["to_ms"]),
+        made_ms=_moment(row["made_ms"]),
+        step_ms=_count(row["step_ms"]),
+        coverage_ppm=_count(row["coverage_ppm"]),
+        partial=_list(row["partial"], DocumentReader.text),
+        counts={name: _count(count_reader) for name, count_reader in row["counts"].pairs()},
+    )
+    if evidence.from_ms > evidence.to_ms:
+        row["from_ms"].fail("before to_ms")
+    return evidence
+
+
+def _moment(reader: DocumentReader) -> int:
+    moment = _count(reader)
+    if moment > 253_402_300_799_000:
+        reader.fail("a time that a calendar has")
+    return moment

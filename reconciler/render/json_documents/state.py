@@ -1,0 +1,124 @@
+"""A cluster's quotas as JSON: what ``describe --format json`` and ``snapshot`` print, and reading it back.
+
+Lossless for everything a broker can answer: foreign entity types and keys, the default beside the literal
+name ``<default>``, values that no manifest may hold.
+"""
+
+from typing import Final
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.state import (
+    ForeignEntity,
+    ForeignValues,
+    Limits,
+    QuotaState,
+    limits_of,
+    set_values,
+)
+from reconciler.render.json_documents.codec import (
+    DocumentReader,
+    Json,
+    entity_json,
+    load,
+    value_json,
+)
+from reconciler.render.names import entity_text, parts_text
+
+KIND: Final = "kquota-state"
+FORMAT: Final = 1
+
+
+def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
+    """The document of a state.
+
+    Args:
+        state: What a describe answered, whole or filtered.
+        cluster_id: Whose it is.
+        taken_at: When, as ``2025-11-21T12:00:00Z``; "" leaves it out, for bytes that can be compared.
+    """
+    document: dict[str, Json] = {
+        "kind": KIND,
+        "format": FORMAT,
+        "clusterId": cluster_id,
+        "entries": [
+            {
+                "entity": entity_json(subject),
+                "text": entity_text(subject),
+                "values": {
+                    **{key.value: value_json(value) for key, value in set_values(limits)},
+                    **{name: value_json(value) for name, value in foreign},
+                },
+            }
+            for subject, limits, foreign in (
+                (subject, state.limits[subject], state.foreign_values.get(subject, ()))
+                for subject in state.entities()
+            )
+        ],
+        "foreign": [
+            {
+                "entity": [[kind, name] for kind, name in entity_parts],
+                "text": parts_text(entity_parts),
+                "values": {name: value_json(value) for name, value in values},
+            }
+            for entity_parts, values in state.foreign_entities
+        ],
+    }
+    return document | ({"takenAt": taken_at} if taken_at else {})
+
+
+def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
+    """Cluster id, time taken ("" if not said) and state of a document.
+
+    Raises:
+        ConfigError: It is cut off, edited out of shape, of another kind or format, or has an entity twice.
+    """
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
+    fields = top.fields("kind", "format", "clusterId", "entries", "foreign", optional=("takenAt",))
+    limits: dict[Entity, Limits] = {}
+    foreign_values: dict[Entity, ForeignValues] = {}
+    for item in fields["entries"].items():
+        entry = item.fields("entity", "values", optional=("text",))
+        subject = entry["entity"].entity()
+        if subject in limits:
+            entry["entity"].fail("an entity that stands here once")
+        known_values, foreign = _values(entry["values"])
+        limits[subject] = known_values
+        if foreign:
+            foreign_values[subject] = foreign
+    taken_at = fields["takenAt"].text() if "takenAt" in fields else ""
+    state = QuotaState(
+        limits=limits,
+        foreign_values=foreign_values,
+        foreign_entities=tuple(
+            sorted((_foreign(item) for item in fields["foreign"].items()), key=repr)
+        ),
+    )
+    return fields["clusterId"].text(), taken_at, state
+
+
+def _values(reader: DocumentReader) -> tuple[Limits, ForeignValues]:
+    values: dict[str, float] = {}
+    for name, item in reader.pairs():
+        value = item.quota_value()
+        if value is None:
+            item.fail("a quota value")
+        values[name] = value
+    known_values = {Key(name): value for name, value in values.items() if name in set(COLUMNS)}
+    return limits_of(known_values), tuple(
+        sorted((n, v) for n, v in values.items() if n not in known_values)
+    )
+
+
+def _foreign(reader: DocumentReader) -> ForeignEntity:
+    entry = reader.fields("entity", "values", optional=("text",))
+    entity_parts: list[tuple[str, str | None]] = []
+    for part in entry["entity"].items():
+        match part.value:
+            case [str(kind), str() | None as name]:
+                entity_parts.append((kind, name))
+            case _:
+                part.fail('a pair such as ["client-id-prefix", "a"]')
+    known_values, foreign = _values(entry["values"])
+    merged = dict(foreign) | {key.value: value for key, value in set_values(known_values)}
+    return tuple(entity_parts), tuple(sorted(merged.items()))

@@ -1,0 +1,219 @@
+"""What recorded use says to a plan, as plain sentences and rows; how a terminal, Markdown and a page show them.
+
+Nothing here knows where they come from (``whatif_words``), so a plan without evidence loads none of the models of use.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.render.json_documents.codec import Json
+from reconciler.render.lookup_table import PageLookup
+from reconciler.render.names import escaped, markdown, prose
+from reconciler.render.table import Cell, Style, folded_lines, row_lines
+from reconciler.render.units import count
+
+TITLE: Final = "What recorded use says"
+SAYS: Final = (
+    "Each on its worst broker, per day of evidence; a limit holds on every broker by itself."
+)
+
+OPEN_ROWS: Final = 10
+"""Tables with more rows are folded in a comment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseRow:
+    """One tenant.
+
+    Attributes:
+        bucket: The bucket; names are quoted, not escaped for any format.
+        limit_name: What is limited.
+        before: The limit of today.
+        after: The limit to come.
+        description: What happens, one sentence or two.
+        broker: The worst broker, and on how many.
+        mark: ``!`` = it gets worse, ``?`` = cannot be told, "" = nothing to look at.
+    """
+
+    bucket: str
+    limit_name: str
+    before: str
+    after: str
+    description: str
+    broker: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceViolation:
+    """A figure that the policy does not tolerate, and the pair that it comes from; no entity = nobody's limit."""
+
+    entity: Entity | None
+    key: Key
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedUse:
+    """The whole section.
+
+    Attributes:
+        headline: One sentence for all of it.
+        evidence: What it rests on: one sentence per cluster.
+        rows: Tenants, worst first.
+        left_out: How many rows of brokers are only counted.
+        refusals: What the policy refuses.
+        notes: What has to be known beside it.
+    """
+
+    headline: str
+    evidence: tuple[str, ...]
+    rows: tuple[UseRow, ...]
+    left_out: int
+    refusals: tuple[ToleranceViolation, ...]
+    notes: tuple[str, ...]
+
+
+def refused_title(amount: int) -> str:
+    """The heading of what the policy refuses."""
+    return f"Refused for what recorded use says ({amount:,})"
+
+
+def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:
+    """Lines for a terminal.
+
+    Args:
+        recorded: The section.
+        style: Colours and width.
+        max_rows: So many tenants; ``None`` = all.
+    """
+    lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(recorded.headline)]
+    lines += [style.paint(escaped(sentence), "dim") for sentence in recorded.evidence]
+    visible_rows = recorded.rows[:max_rows]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(text=visible_row.mark, colours=(_COLOURS.get(visible_row.mark, "dim"),)),
+            escaped(visible_row.bucket),
+            visible_row.limit_name,
+            Cell(text=visible_row.before, right=True),
+            Cell(text="->", colours=("dim",), joined=True),
+            Cell(text=visible_row.after, right=True, joined=True),
+            Cell(text=escaped(visible_row.broker), colours=("dim",)),
+        ]
+        for visible_row in visible_rows
+    ]
+    # The sentence is what people look for, so it has a line of its own.
+    table_lines = row_lines(rows, style=style, indent="  ")
+    for line, use_row in zip(table_lines, visible_rows, strict=True):
+        lines += [*line, f"       {escaped(use_row.description)}"]
+    lines += [f"  and {count(len(recorded.rows) - len(visible_rows), 'client')} more (--verbose shows all)"] if len(visible_rows) < len(recorded.rows) else []  # fmt: skip
+    lines += _left_out(recorded, "  ")
+    lines += [f"  {escaped(note)}" for note in recorded.notes]
+    if recorded.refusals:
+        lines += ["", style.paint(refused_title(len(recorded.refusals)), "bold", "red")]
+        lines += [f"  {escaped(refusal.message)}" for refusal in recorded.refusals]
+    return folded_lines(lines, style)
+
+
+_COLOURS: Final = {"!": "red", "?": "yellow"}
+
+
+def _left_out(recorded: RecordedUse, indent: str) -> list[str]:
+    if not recorded.left_out:
+        return []
+    return [f"{indent}and {count(recorded.left_out, 'row')} of brokers, only counted"]
+
+
+def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
+    """Lines of a comment, of at most ``room`` characters: what is refused, then the tenants, worst first."""
+    lines: list[str] = []
+    if recorded.refusals:
+        lines += ["", f"**{refused_title(len(recorded.refusals))}**", ""]
+        lines += [f"- {prose(refusal.message)}" for refusal in recorded.refusals]
+    lines += ["", f"**{TITLE}**: {prose(recorded.headline)}"]
+    lines += ["", *(f"<sub>{prose(sentence)}</sub>" for sentence in recorded.evidence)]
+    lines = _cut(lines, room // 2)
+    tail = [f"- {prose(note)}" for note in (*recorded.notes, *_left_out(recorded, ""))]
+    tail = _cut(["", *tail], room // 4) if tail else []
+    rows = [_row(use_row) for use_row in recorded.rows]
+    folded = len(rows) > OPEN_ROWS
+    opening = ["", f"<details><summary>{count(len(rows), 'client')}: {SAYS}</summary>"] if folded else ["", SAYS]  # fmt: skip
+    opening += [
+        "",
+        "| | who | what | limit now | will be | recorded use | broker |",
+        "|-|-|-|-:|-:|-|-|",
+    ]
+    closing = ["", "</details>"] if folded else []
+    remaining = room - _size(lines) - _size(tail) - _size(opening) - _size(closing) - 100
+    fitting_rows: list[str] = []
+    for row in rows:
+        remaining -= len(row) + 1
+        if remaining < 0:
+            break
+        fitting_rows.append(row)
+    if fitting_rows:
+        lines += [*opening, *fitting_rows, *closing]
+    if len(fitting_rows) < len(rows):
+        lines += [
+            "",
+            f"… and {count(len(rows) - len(fitting_rows), 'client')} more; the JSON plan has them.",
+        ]
+    return [*lines, *tail]
+
+
+def _row(use_row: UseRow) -> str:
+    return (
+        f"| {prose(use_row.mark)} | {markdown(use_row.bucket)} | {prose(use_row.limit_name)} | {prose(use_row.before)} | {prose(use_row.after)} |"
+        f" {prose(use_row.description)} | {prose(use_row.broker)} |"
+    )
+
+
+def _cut(lines: Sequence[str], room: int) -> list[str]:
+    """The lines that fit, and how many do not."""
+    if _size(lines) <= room:
+        return list(lines)
+    fitting_rows: list[str] = []
+    remaining = room - 60
+    for line in lines:
+        remaining -= len(line) + 1
+        if remaining < 0:
+            break
+        fitting_rows.append(line)
+    return [
+        *fitting_rows,
+        f"- … and {count(len(lines) - len(fitting_rows), 'line')} more; the JSON plan has them.",
+    ]
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:
+    """What a page shows. A row: who, what, limit now, then, what happens, where, mark; all of them words."""
+    word = lookup.text_number
+    return {
+        "headline": word(recorded.headline),
+        "says": word(SAYS),
+        "evidence": [word(sentence) for sentence in recorded.evidence],
+        "rows": [
+            [
+                word(cell)
+                for cell in (
+                    use_row.bucket,
+                    use_row.limit_name,
+                    use_row.before,
+                    use_row.after,
+                    use_row.description,
+                    use_row.broker,
+                    use_row.mark,
+                )
+            ]
+            for use_row in recorded.rows
+        ],
+        "refusals": [word(refusal.message) for refusal in recorded.refusals],
+        "notes": [word(note) for note in (*recorded.notes, *_left_out(recorded, ""))],
+    }

@@ -1,0 +1,282 @@
+"""Plans and outcomes for a terminal: aligned tables, colour where the style says so, every name on one line."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from reconciler.quota.results.report import Outcome, Preview
+from reconciler.render.cause_text import SectionKind
+from reconciler.render.impact_rows import (
+    AFFECTED_SAYS,
+    AFFECTED_TITLE,
+    EXCLUSIVE_SAYS,
+    EXCLUSIVE_TITLE,
+    NEVER_SAYS,
+    NEVER_TITLE,
+    affected_rows,
+    never_rows,
+    unlisted,
+)
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.recorded_use import RecordedUse, recorded_text
+from reconciler.render.rows import (
+    DisplayRow,
+    change_rows,
+    finding_sections,
+    headline,
+    impact_lines,
+    outcome_rows,
+    summary,
+    trouble_rows,
+)
+from reconciler.render.table import Cell, Style, folded_lines, table
+from reconciler.render.units import PER_BROKER, count
+
+SHOWN_UNMANAGED: Final = 10
+"""Unmanaged pairs are others' business; more than this many are counted, not listed."""
+
+SHOWN: Final = 100
+"""Nobody reads more lines of a list that a person has only to agree with; counts are always whole."""
+
+SHOWN_AFFECTED: Final = 20
+"""Clients and hidden rules follow from the changes, so fewer of them are shown."""
+
+SHOWN_TROUBLE: Final = 1_000
+"""Of what is wrong this much is shown: it is read, and searched, line by line."""
+
+PLAIN: Final = Style()
+
+
+def plan_text(
+    preview: Preview,
+    *,
+    style: Style = PLAIN,
+    verbose: bool = False,
+    recorded: RecordedUse | None = None,
+) -> str:
+    """A plan.
+
+    Args:
+        preview: The plan and what belongs to it.
+        style: Colours and width.
+        verbose: Whether long lists are shown whole.
+        recorded: What recorded use says; ``None`` = nobody asked.
+    """
+    lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
+    max_rows = None if verbose else SHOWN
+    exclusive = len(preview.plan.exclusive)
+    rows = change_rows(preview, max_rows=max_rows, exclusive=False)
+    if rows:
+        lines += ["", *_rows(rows, style)]
+        lines += _more(len(preview.plan.changes) - exclusive - len(rows))
+    removed = change_rows(preview, max_rows=max_rows, exclusive=True)
+    lines += _block(EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, removed, exclusive, style, "red")
+    if rows or removed:
+        lines += ["", style.paint(PER_BROKER, "dim")]
+    lines += _paragraph(impact_lines(preview))
+    lines += _meaning(preview, style, max_rows=None if verbose else SHOWN_AFFECTED)
+    if recorded is not None:
+        lines += recorded_text(recorded, style=style, max_rows=None if verbose else SHOWN_AFFECTED)
+    for section in finding_sections(preview, max_rows_of=None if verbose else _shown_of):
+        heading = f"{section.kind.title} ({section.total})"
+        lines += ["", style.paint(heading, "bold", section.kind.colour)]
+        lines += [section.kind.description, *_rows(section.rows, style), *_more(section.left_out)]
+    max_rows = None if verbose else SHOWN_TROUBLE
+    lines += _conflicts(preview, style, max_rows)
+    lines += _refusals(preview, style, max_rows)
+    lines += _violations(preview, style, max_rows)
+    if preview.warnings or preview.advice:
+        lines += ["", style.paint("Warnings", "bold", "yellow")]
+        lines += [f"  {escaped(warning)}" for warning in preview.warnings]
+        lines += [
+            f"  {escaped(warning.place)}: {escaped(warning.message)}"
+            for warning in preview.open_advice[:max_rows]
+        ]
+        lines += _more(len(preview.open_advice) - len(preview.open_advice[:max_rows]))
+        accepted = len(preview.advice) - len(preview.open_advice)
+        lines += [f"  {count(accepted, 'accepted warning')}"] if accepted else []
+    return "\n".join(folded_lines(lines, style)) + "\n"
+
+
+def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
+    """A plan without its rows, for a person who reviewed them before; what stands in its way is listed."""
+    lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
+    lines += _paragraph(impact_lines(preview))
+    lines += _conflicts(preview, style, SHOWN_TROUBLE)
+    lines += _refusals(preview, style, SHOWN_TROUBLE)
+    lines += _violations(preview, style, SHOWN_TROUBLE)
+    return "\n".join(folded_lines(lines, style)) + "\n"
+
+
+def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
+    """What became of a plan; what went well is only counted unless ``verbose``, what did not is listed."""
+    done_count = sum(pair.is_done for pair in outcome.pairs)
+    lines: list[str] = []
+    if outcome.pairs or not outcome.bookkeeping:
+        lines.append(
+            style.paint(
+                f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
+                if outcome.pairs
+                else "Nothing to do.",
+                "bold",
+                "green" if outcome.complete else "red",
+            )
+        )
+    if outcome.adopted:
+        lines.append(
+            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now on record."
+        )
+    if outcome.bookkeeping > outcome.adopted:
+        others = outcome.bookkeeping - outcome.adopted
+        lines.append(f"{count(others, 'record')} brought up to date.")
+    if verbose:
+        rows, left_out = outcome_rows(outcome), 0
+    else:
+        rows, left_out = trouble_rows(outcome, max_rows=SHOWN_TROUBLE)
+    lines += [*_rows(rows, style), *_more(left_out)]
+    lines += _brokers(outcome)
+    if outcome.failure:
+        lines.append(style.paint(escaped(outcome.failure), "red"))
+    if outcome.interrupted:
+        lines.append("Stopped as asked; run it again to go on from here.")
+    if not outcome.recorded:
+        lines.append("Not all of this is on record; the next run reads it from the cluster.")
+    if outcome.pairs and not outcome.complete:
+        lines.append(_summary(outcome))
+    return "\n".join(folded_lines(lines, style)) + "\n"
+
+
+def _summary(outcome: Outcome) -> str:
+    """One line with every count, for the end of a run that is not complete."""
+    words = ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
+    return ", ".join(f"{outcome.count(word):,} {word.lower()}" for word in words)
+
+
+def _brokers(outcome: Outcome) -> list[str]:
+    visibility = outcome.visibility
+    if visibility is None:
+        return []
+    lines = [f"Visible on {count(len(visibility.visible), 'broker')}."]
+    if visibility.lagging:
+        lines.append("Not yet visible on brokers " + ", ".join(map(str, visibility.lagging)) + ".")
+    lines += [
+        f"Broker {node} could not be asked: {escaped(reason)}"
+        for node, reason in sorted(visibility.unreachable.items())
+    ]
+    return lines
+
+
+def _rows(rows: Sequence[DisplayRow], style: Style) -> list[str]:
+    cells: list[list[Cell | str]] = [
+        [
+            Cell(text=row.mark, colours=(row.colour,)),
+            row.entity,
+            row.key,
+            Cell(text=row.before, right=True),
+            Cell(
+                text="->" if row.has_arrow and (row.before or row.after) else "",
+                colours=("dim",),
+                joined=True,
+            ),
+            Cell(text=row.after, right=True, joined=True),
+            row.meaning,
+            row.reason,
+            Cell(text=escaped(row.place), colours=("dim",)),
+            escaped(row.note),
+        ]
+        for row in rows
+    ]
+    used = [at for at in range(10) if any(_text(row[at]) for row in cells)]
+    return table([[row[at] for at in used] for row in cells], style=style, indent="  ")
+
+
+def _text(cell: Cell | str) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def _block(  # noqa: PLR0917 - what a heading is made of
+    title: str, description: str, rows: Sequence[DisplayRow], total: int, style: Style, colour: str
+) -> list[str]:
+    """Rows under a heading; nothing where there are none."""
+    if not rows:
+        return []
+    heading = style.paint(f"{title} ({total:,})", "bold", colour)
+    return ["", heading, description, *_rows(rows, style), *_more(total - len(rows))]
+
+
+def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[str]:
+    """Who gets what, and what no longer can apply to anybody."""
+    impact = preview.impact
+    if impact is None:
+        return []
+    affected, never = (
+        affected_rows(preview, max_rows=max_rows),
+        never_rows(preview, max_rows=max_rows),
+    )
+    total = len(unlisted(preview))
+    return [
+        *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
+        *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
+    ]
+
+
+def _paragraph(sentences: Sequence[str]) -> list[str]:
+    return ["", *sentences] if sentences else []
+
+
+def _shown_of(kind: SectionKind) -> int:
+    return SHOWN_UNMANAGED if kind.name == "unmanaged" else SHOWN
+
+
+def _more(left_out: int) -> list[str]:
+    """The line that stands for rows that are not shown."""
+    if not left_out:
+        return []
+    return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]
+
+
+def _conflicts(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
+    conflicts = preview.plan.conflicts
+    if not conflicts:
+        return []
+    lines = [
+        "",
+        style.paint(f"Conflicts ({len(conflicts)}): nothing can be applied", "bold", "red"),
+    ]
+    for conflict in conflicts[:max_rows]:
+        lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is claimed by")
+        lines += [
+            f"    {escaped(claim.place(conflict.key))} ({escaped(claim.document)})"
+            for claim in conflict.claims
+        ]
+    return lines + _more(len(conflicts) - len(conflicts[:max_rows]))
+
+
+def _refusals(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
+    rejections = preview.verdict.rejections
+    if not rejections:
+        return []
+    lines = ["", style.paint(f"The broker would refuse ({len(rejections)})", "bold", "red")]
+    lines += sorted(
+        f"  {entity_text(subject)}: {escaped(f'{rejected.name}: {rejected.message}')}"
+        for subject, rejected in islice(rejections.items(), max_rows)
+    )
+    return lines + _more(len(rejections) - len(lines) + 2)
+
+
+def _violations(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
+    if not preview.violations:
+        return []
+    lines = [
+        "",
+        style.paint(
+            f"Refused by guards ({len(preview.violations)}): nothing would be applied",
+            "bold",
+            "red",
+        ),
+    ]
+    for violation in preview.violations[:max_rows]:
+        location = f"{escaped(violation.place)}: " if violation.place else ""
+        subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
+        lines.append(f"  {location}{subject}{escaped(violation.message)} [{violation.allow_with}]")
+    return lines + _more(len(preview.violations) - len(preview.violations[:max_rows]))

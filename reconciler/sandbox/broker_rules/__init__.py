@@ -1,0 +1,1 @@
+"""The rules of a Kafka controller and broker, by release line. Pure."""

@@ -1,0 +1,233 @@
+"""What a Kafka controller says to alterations: the checks in their order, in Kafka's words. Pure.
+
+Source: ``ClientQuotaControlManager`` of the line's newest release, and what its broker answered. The
+order within one alteration: is the entity or a key there twice; every part of the entity; the
+combination of parts; the address; then each operation, in the order of Java's hash map. Removals are
+not checked at all. Only what changes something becomes a record.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.entity import ENTITY_TYPES
+from reconciler.quota.keys import EPSILON, INT_MAX, LONG_MAX, Key
+from reconciler.sandbox.broker_rules.hash_order import hash_ordered
+from reconciler.sandbox.broker_rules.image import (
+    NO_VALUES,
+    Image,
+    Names,
+    QuotaRecord,
+    Values,
+    entity_text,
+    names_of,
+    same_double,
+)
+from reconciler.sandbox.broker_rules.ip_literals import (
+    is_literal,
+    is_scoped_by_name,
+    may_be_name,
+)
+from reconciler.sandbox.broker_rules.profiles import BrokerProfile
+from reconciler.wire.error_codes import INVALID_REQUEST, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR
+from reconciler.wire.messages.alter_client_quotas import Alteration, Operation
+from reconciler.wire.messages.entry_layout import Part
+
+MAX_RECORDS: Final = 10_000
+"""``QuorumController.MAX_RECORDS_PER_USER_OP``, and the most that one atomic batch holds."""
+
+SCRAM_MECHANISMS: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
+
+_LONG: Final = ("a LONG", float(LONG_MAX))
+_INT: Final = ("an INT", float(INT_MAX))
+_INTEGRAL: Final[dict[str, tuple[str, float]]] = {
+    Key.PRODUCER_BYTE_RATE: _LONG,
+    Key.CONSUMER_BYTE_RATE: _LONG,
+    Key.CONNECTION_CREATION_RATE: _INT,
+}
+_CLIENT_KEYS: Final = frozenset(Key) - {Key.CONNECTION_CREATION_RATE}
+_IP_KEYS: Final = frozenset({Key.CONNECTION_CREATION_RATE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFailure:
+    """An error code with the broker's words."""
+
+    code: int
+    message: str | None
+
+
+TOO_MANY: Final = BrokerFailure(
+    code=POLICY_VIOLATION, message="Request parameters do not satisfy the configured policy."
+)
+"""The generic sentence of the code: whole-request failures lose their own words on the way."""
+
+BATCH_FAILED: Final = BrokerFailure(
+    code=UNKNOWN_SERVER_ERROR,
+    message="The server experienced an unexpected error when processing the request.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterationVerdicts:
+    """What a controller decided about one request.
+
+    Attributes:
+        results: What each entity is told, ``None`` for success. An entity that stands twice in the
+            request is told that it was ignored, although its first alteration counts.
+        records: What to apply, all of it or nothing; empty if the whole failed.
+        request_failure: Why the whole request failed; every entry of the request is told this then.
+    """
+
+    results: dict[Names, BrokerFailure | None]
+    records: tuple[QuotaRecord, ...]
+    request_failure: BrokerFailure | None = None
+
+
+def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
+    """Names of ip entities that are no literal address, so that somebody must be asked about them."""
+    return frozenset(
+        name
+        for parts, _ in alterations
+        for kind, name in parts
+        if kind == "ip" and name is not None and (may_be_name(name) or is_scoped_by_name(name))
+    )
+
+
+def alter(
+    profile: BrokerProfile,
+    image: Image,
+    alterations: Sequence[Alteration],
+    *,
+    resolvable: Collection[str],
+    validate_only: bool,
+) -> AlterationVerdicts:
+    """The verdicts of the active controller on one request.
+
+    Args:
+        profile: The line whose rules and words count.
+        image: What the cluster holds before the request.
+        alterations: As on the wire, duplicates and nonsense included.
+        resolvable: Those of :func:`names_to_resolve` that somebody could resolve.
+        validate_only: Asked only; the caller drops the records.
+    """
+    results: dict[Names, BrokerFailure | None] = {}
+    records: list[QuotaRecord] = []
+    for parts, operations in alterations:
+        names = names_of(parts)
+        if names in results or len({key for key, _ in operations}) < len(operations):
+            # A key that stands twice is reported with the words for an entity that stands twice.
+            results[names] = BrokerFailure(
+                code=INVALID_REQUEST, message=f"Ignoring duplicate entity {entity_text(parts)}"
+            )
+            continue
+        failure = _entity_failure(parts, resolvable) or _first_wrong(
+            profile, dict(parts), operations
+        )
+        results[names] = failure
+        if failure is None:
+            records += _changes(names, image.values.get(names, NO_VALUES), operations)
+    too_many = len(records) > MAX_RECORDS
+    if too_many and profile.records_in_validation:
+        return AlterationVerdicts(results=results, records=(), request_failure=TOO_MANY)
+    if too_many and not validate_only:
+        return AlterationVerdicts(results=results, records=(), request_failure=BATCH_FAILED)
+    return AlterationVerdicts(results=results, records=tuple(records))
+
+
+def _changes(
+    names: Names, present: Values, operations: Sequence[Operation]
+) -> Iterable[QuotaRecord]:
+    """Records for what differs from what is there."""
+    for key, value in operations:
+        if (key in present) if value is None else not same_double(present.get(key), value):
+            yield QuotaRecord(names=names, key=key, value=value)
+
+
+def _entity_failure(parts: Sequence[Part], resolvable: Collection[str]) -> BrokerFailure | None:
+    """What is wrong with the entity: each part, then the combination, then the address."""
+    names_by_type = dict(parts)
+    if not names_by_type:
+        return _invalid("Invalid empty client quota entity")
+    for kind in hash_ordered(names_by_type, capacity=len(parts)):
+        if kind not in ENTITY_TYPES:
+            return _invalid(f"Unhandled client quota entity type: {kind}")
+        if names_by_type[kind] == "":
+            return _invalid(f"Empty {kind} not supported")
+    return _ip_failure(names_by_type, resolvable) if "ip" in names_by_type else None
+
+
+def _ip_failure(
+    names_by_type: dict[str, str | None], resolvable: Collection[str]
+) -> BrokerFailure | None:
+    if len(names_by_type) > 1:
+        return _invalid(
+            "Invalid quota entity combination, "
+            "IP entity shouldnot be combined with User or ClientId"  # Kafka's spelling
+        )
+    address = names_by_type["ip"]
+    if address is None or is_literal(address) or address in resolvable:
+        return None
+    return _invalid(f"{address} is not a valid IP or resolvable host.")
+
+
+def _first_wrong(
+    profile: BrokerProfile, names_by_type: dict[str, str | None], operations: Sequence[Operation]
+) -> BrokerFailure | None:
+    """The first operation that fails, in the order of Java's map; removals cannot fail."""
+    values = dict(operations)
+    for key in hash_ordered(values, capacity=len(operations)):
+        value = values[key]
+        failure = None if value is None else _value_failure(profile, names_by_type, key, value)
+        if failure is not None:
+            return failure
+    return None
+
+
+def _value_failure(
+    profile: BrokerProfile, names_by_type: dict[str, str | None], key: str, value: float
+) -> BrokerFailure | None:
+    if key not in (_IP_KEYS if "ip" in names_by_type else _CLIENT_KEYS):
+        if profile.knows_scram_keys and key in SCRAM_MECHANISMS and "user" in names_by_type:
+            return BrokerFailure(
+                code=UNKNOWN_SERVER_ERROR,
+                message="Unexpected config type STRING should be Long or Double",
+            )
+        return _invalid(f"Invalid configuration key {key}")
+    words = _number_failure(profile, key, value) if profile.checks_numbers else _near(key, value)
+    return None if words is None else _invalid(words)
+
+
+def _number_failure(profile: BrokerProfile, key: str, value: float) -> str | None:
+    """``validateQuotaKeyValue`` from 3.5 on. Every comparison with NaN is false, so NaN passes."""
+    if profile.refuses_non_finite and not math.isfinite(value):
+        return f"Quota {key} must be a finite number"
+    if value <= 0:
+        return f"Quota {key} must be greater than 0"
+    if key not in _INTEGRAL:
+        return None
+    kind, maximum = _INTEGRAL[key]
+    if value > maximum:
+        return f"Proposed value for {key} is too large for {kind}."
+    if math.isfinite(value) and math.fmod(value, 1.0) > EPSILON:
+        return f"{key} cannot be a fractional value."
+    return None
+
+
+def _near(key: str, value: float) -> str | None:
+    """Up to 3.4: an integral key needs a whole number just below; Java's cast saturates and maps NaN to 0.
+
+    So -1 is refused and -0.0000005 is not, and an INT key has the range of a LONG.
+    """
+    if key not in _INTEGRAL or math.isnan(value):
+        return None
+    bound = float(LONG_MAX)
+    integer = float(math.trunc(min(max(value + EPSILON, -bound), bound)))
+    if abs(integer - value) > EPSILON:
+        return f"Configuration {key} must be a Long value"
+    return None
+
+
+def _invalid(message: str) -> BrokerFailure:
+    return BrokerFailure(code=INVALID_REQUEST, message=message)

@@ -1,0 +1,88 @@
+"""What the sandbox's cluster holds: an immutable image, the records that change it, and how an entity is keyed. Pure.
+
+Like Kafka's ``ClientQuotasImage``: a request is judged against one image, its records are applied together,
+and every broker shows one image at a time. An entity without values does not exist.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+from zlib import crc32
+
+from reconciler.sandbox.broker_rules.hash_order import hash_ordered
+from reconciler.wire.messages.entry_layout import Part
+
+Names: TypeAlias = tuple[Part, ...]
+"""An entity as the image keys it: each type once, sorted by type; name None is the default."""
+
+Values: TypeAlias = Mapping[str, float]
+
+NO_VALUES: Final[Values] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaRecord:
+    """One change, like ``ClientQuotaRecord``; value None removes the key."""
+
+    names: Names
+    key: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """Every entity with its values; never changed in place."""
+
+    values: Mapping[Names, Values] = field(default_factory=dict[Names, Values])
+
+    def applied(self, records: Iterable[QuotaRecord]) -> "Image":
+        """The image after ``records``, in order; an entity that loses its last value is gone."""
+        values = dict(self.values)
+        changed: dict[Names, dict[str, float]] = {}
+        for record in records:
+            entity = changed.setdefault(record.names, dict(values.get(record.names, NO_VALUES)))
+            if record.value is None:
+                entity.pop(record.key, None)
+            else:
+                entity[record.key] = record.value
+        for names, entity in changed.items():
+            if entity:
+                values[names] = MappingProxyType(entity)
+            else:
+                values.pop(names, None)
+        return Image(values=values)
+
+
+EMPTY: Final = Image()
+
+
+def names_of(parts: Iterable[Part]) -> Names:
+    """The key of an entity; of a type that is named twice the last name counts, as in Kafka's map."""
+    return tuple(sorted(dict(parts).items()))
+
+
+def entity_text(parts: Iterable[Part]) -> str:
+    """The entity as ``ClientQuotaEntity.toString`` prints it, in the order of Java's map."""
+    entity_parts = tuple(parts)
+    names_by_type = dict(entity_parts)
+    ordered_types = (
+        f"{kind}={'null' if names_by_type[kind] is None else names_by_type[kind]}"
+        for kind in hash_ordered(names_by_type, capacity=len(entity_parts))
+    )
+    return f"ClientQuotaEntity(entries={{{', '.join(ordered_types)}}})"
+
+
+def same_double(old: float | None, new: float) -> bool:
+    """``Double.equals``: NaN equals itself, and 0.0 differs from -0.0."""
+    if old is None:
+        return False
+    if math.isnan(old) or math.isnan(new):
+        return math.isnan(old) and math.isnan(new)
+    return old == new and math.copysign(1.0, old) == math.copysign(1.0, new)
+
+
+def scattered(names: Names) -> int:
+    """A sort key without meaning: answers come in no order that a client could lean on."""
+    return crc32(repr(names).encode("utf-8", "surrogatepass"))

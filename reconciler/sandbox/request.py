@@ -1,0 +1,59 @@
+"""One request as the answering functions see it, and what an answer may be. Values only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
+from reconciler.sandbox.faults import Effect, Refuse, Stale, Throttle
+
+CLUSTER_DENIED: Final = "Cluster authorization failed."
+"""Kafka's generic sentence of code 31."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRequest:
+    """A request after its frame and header were read.
+
+    Attributes:
+        cluster: The shared state.
+        broker: Who was asked.
+        listener: Name of the door it came through; advertised addresses are of the same door.
+        principal: Who asks.
+        version: Version of the API.
+        body: The request's body, not yet read.
+        effects: Faults planned for this request.
+    """
+
+    cluster: SandboxCluster
+    broker: SandboxBroker
+    listener: str
+    principal: str
+    version: int
+    body: bytes
+    effects: Sequence[Effect] = ()
+
+    @property
+    def throttle_ms(self) -> int:
+        """What the answer tells as throttle time."""
+        return max((e.milliseconds for e in self.effects if isinstance(e, Throttle)), default=0)
+
+    @property
+    def refusal(self) -> Refuse | None:
+        """The fault that refuses the whole request, if one is planned."""
+        return next((e for e in self.effects if isinstance(e, Refuse) and e.names is None), None)
+
+    @property
+    def failure(self) -> BrokerFailure | None:
+        """What the whole request is answered with, if a fault says so."""
+        return self.refusal.failure if self.refusal is not None else None
+
+    @property
+    def stale(self) -> bool:
+        """Whether the answer comes from the image before the last alteration."""
+        return any(isinstance(effect, Stale) for effect in self.effects)
+
+
+class NeverAnswered(Exception):
+    """The broker forgets the request and reads nothing more from this connection."""

@@ -1,0 +1,1 @@
+"""Responses of the sandbox to cluster, configuration and quota requests."""

@@ -1,0 +1,114 @@
+"""Answers about quotas: DescribeClientQuotas and AlterClientQuotas, between the wire and the rules."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox.authorizer import Operation
+from reconciler.sandbox.broker_rules import alterations as rules
+from reconciler.sandbox.broker_rules import describe_filters
+from reconciler.sandbox.broker_rules.alterations import (
+    AlterationVerdicts,
+    BrokerFailure,
+)
+from reconciler.sandbox.broker_rules.image import Names, scattered
+from reconciler.sandbox.faults import Refuse
+from reconciler.sandbox.host_lookup import resolvable
+from reconciler.sandbox.request import CLUSTER_DENIED, SandboxRequest
+from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
+from reconciler.wire.messages import alter_client_quotas, describe_client_quotas
+from reconciler.wire.messages.alter_client_quotas import Alteration, Result
+
+
+def describe_answer(call: SandboxRequest) -> bytes:
+    """One snapshot of what this broker shows; a refusal has a code for the whole and no entries."""
+    request = describe_client_quotas.decode_request(call.version, call.body)
+    authorizer = call.cluster.settings.authorizer
+    failure = call.failure
+    if failure is None and not authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS):
+        failure = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=None)
+    failure = failure or describe_filters.check(request.components)
+    if failure is not None:
+        return describe_client_quotas.encode_response(
+            call.version,
+            entries=None,
+            throttle_time_ms=call.throttle_ms,
+            error_code=failure.code,
+            error_message=failure.message,
+        )
+    image = call.cluster.before if call.stale else call.broker.visible_image
+    entries = describe_filters.matching(image, request.components, strict=request.strict)
+    return describe_client_quotas.encode_response(
+        call.version,
+        entries=sorted(entries, key=lambda entry: scattered(entry[0])),
+        throttle_time_ms=call.throttle_ms,
+        error_message="",  # a broker's success has empty words, not null
+    )
+
+
+async def alter_answer(call: SandboxRequest) -> bytes:
+    """One result per entity, and the records applied unless the request only asks."""
+    request = alter_client_quotas.decode_request(call.version, call.body)
+    settings = call.cluster.settings
+    if not settings.authorizer.allows(call.principal, Operation.ALTER_CONFIGS):
+        denied = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
+        return _answer(call, _everyone(request.alterations, denied))
+    refusals = {e.names: e for e in call.effects if isinstance(e, Refuse) and e.names is not None}
+    resolvable_names = await resolvable(
+        rules.names_to_resolve(request.alterations), settings.resolver
+    )
+    verdicts = rules.alter(
+        settings.profile,
+        call.cluster.image,
+        request.alterations,
+        resolvable=resolvable_names,
+        validate_only=request.validate_only,
+    )
+    verdicts = _with_refusals(verdicts, refusals)
+    request_failure = call.failure or verdicts.request_failure
+    if not request.validate_only and (call.refusal is None or call.refusal.applied):
+        try:
+            call.cluster.commit(verdicts.records)
+        except ConfigError:  # nothing was changed; a broker says no more either
+            request_failure = rules.BATCH_FAILED
+    if request_failure is not None:
+        return _answer(call, _everyone(request.alterations, request_failure))
+    return _answer(call, _results_by_entity(verdicts.results))
+
+
+def _with_refusals(
+    verdicts: AlterationVerdicts, refusals: dict[Names, Refuse]
+) -> AlterationVerdicts:
+    """The verdicts with single entities refused by faults; their records are dropped unless applied."""
+    if not refusals:
+        return verdicts
+    results = {
+        names: refusals[names].failure if names in refusals else result
+        for names, result in verdicts.results.items()
+    }
+    records = tuple(
+        record
+        for record in verdicts.records
+        if record.names not in refusals or refusals[record.names].applied
+    )
+    return replace(verdicts, results=results, records=records)
+
+
+def _everyone(alterations: Iterable[Alteration], failure: BrokerFailure) -> list[Result]:
+    """A whole-request failure is copied into every entry as it was asked, duplicates included."""
+    return [(parts, failure.code, failure.message) for parts, _ in alterations]
+
+
+def _results_by_entity(results: dict[Names, BrokerFailure | None]) -> list[Result]:
+    return [
+        (names, NONE, None) if failure is None else (names, failure.code, failure.message)
+        for names, failure in sorted(results.items(), key=lambda item: scattered(item[0]))
+    ]
+
+
+def _answer(call: SandboxRequest, results: list[Result]) -> bytes:
+    return alter_client_quotas.encode_response(
+        call.version,
+        results=results,
+        throttle_time_ms=call.throttle_ms,
+    )

@@ -1,0 +1,93 @@
+"""Server sides of SASL mechanisms: tokens in, tokens out, and at the end a principal.
+
+The mechanisms themselves are ``reconciler.wire.sasl``; here they meet the sandbox's users, and failures get
+Kafka's words (``PlainServerCallbackHandler``, ``SaslServerAuthenticator``).
+"""
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, Protocol
+
+from reconciler.errors import AuthenticationError
+from reconciler.wire.sasl.plain import NAME as PLAIN
+from reconciler.wire.sasl.plain import read_plain
+from reconciler.wire.sasl.scram import ScramServer, ServerCredential, make_credential
+
+WRONG_PASSWORD: Final = "Authentication failed: Invalid username or password"  # noqa: S105 - words
+
+SCRAM_ITERATIONS: Final = 4096
+_SALT: Final = secrets.token_bytes(16)
+"""One salt for every user: a sandbox protects nothing, and its passwords change with each run."""
+
+
+class SaslExchange(Protocol):
+    """One authentication; ``principal`` is ``None`` until it has succeeded."""
+
+    principal: str | None
+
+    def step(self, token: bytes) -> bytes:
+        """The answer to the client's token.
+
+        Raises:
+            AuthenticationError: The client is not who it says, or broke the mechanism's rules.
+        """
+        ...
+
+
+class PlainExchange:
+    """SASL PLAIN: one token with everything in it."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self.principal: str | None = None
+        self._users = users
+
+    def step(self, token: bytes) -> bytes:
+        """An empty answer, if name and password fit."""
+        name, password = read_plain(token)
+        expected = self._users.get(name)
+        if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
+            raise AuthenticationError(WRONG_PASSWORD)
+        self.principal = name
+        return b""
+
+
+class ScramExchange:
+    """SCRAM: two tokens each way."""
+
+    def __init__(self, mechanism: str, users: Mapping[str, str]) -> None:
+        self.principal: str | None = None
+        self._mechanism = mechanism
+        self._users = users
+        self._server = ScramServer(
+            mechanism, lookup=self._credential, nonce=secrets.token_urlsafe(18)
+        )
+
+    def step(self, token: bytes) -> bytes:
+        """The server's next message."""
+        try:
+            answer = self._server.receive(token)
+        except AuthenticationError as wrong:
+            raise AuthenticationError(
+                "Authentication failed during authentication due to invalid credentials"
+                f" with SASL mechanism {self._mechanism}"
+            ) from wrong
+        if self._server.is_complete:
+            self.principal = self._server.user
+        return answer
+
+    def _credential(self, name: str) -> ServerCredential | None:
+        password = self._users.get(name)
+        return None if password is None else _credential_of(self._mechanism, password)
+
+
+@lru_cache(maxsize=1024)
+def _credential_of(mechanism: str, password: str) -> ServerCredential:
+    """Kept, because making it takes milliseconds."""
+    return make_credential(mechanism, password=password, salt=_SALT, iterations=SCRAM_ITERATIONS)
+
+
+def begin(mechanism: str, users: Mapping[str, str]) -> SaslExchange:
+    """A fresh exchange of one of the mechanisms in ``settings.MECHANISMS``."""
+    return PlainExchange(users) if mechanism == PLAIN else ScramExchange(mechanism, users)

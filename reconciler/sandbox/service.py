@@ -1,0 +1,102 @@
+"""``kquota sandbox``: one listener, served until it is cancelled."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox.authorizer import OPEN, Authorizer
+from reconciler.sandbox.broker_rules.profiles import NEWEST, BrokerProfile
+from reconciler.sandbox.server import Sandbox
+from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """PEM files of the server side.
+
+    Attributes:
+        certificate: The chain, the server's own certificate first.
+        key: Its private key, not encrypted; ``None`` if it is in the same file.
+        client_ca: Authorities whose client certificates name the principal; ``None`` asks for none.
+    """
+
+    certificate: Path
+    key: Path | None = None
+    client_ca: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context of a listener.
+
+        Raises:
+            ConfigError: A file cannot be read, or is no PEM.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            if self.client_ca is not None:
+                context.load_verify_locations(self.client_ca)
+                context.verify_mode = ssl.CERT_OPTIONAL
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"the TLS files cannot be used: {error}", key="tls") from error
+        return context
+
+
+async def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 9092,
+    profile: BrokerProfile = NEWEST,
+    users: Mapping[str, str] | None = None,
+    authorizer: Authorizer = OPEN,
+    tls: TlsFiles | None = None,
+    state_file: Path | None = None,
+    cluster_id: str = "",
+    brokers: int = 1,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serves a sandbox until the task is cancelled.
+
+    Args:
+        host: Address to listen on and to advertise.
+        port: Port of the first broker; the others take the next ones. 0 takes free ones.
+        profile: The line of Kafka to behave as.
+        users: Passwords by name; if there are any, clients must authenticate (PLAIN or SCRAM).
+        authorizer: Rights of the users.
+        tls: Files of the server side; ``None`` listens without TLS.
+        state_file: Where quotas are kept between runs.
+        cluster_id: 22 characters, or "" for a random one (or that of the state file).
+        brokers: How many brokers share the quotas; their ids count from 1.
+        on_ready: Called once with ``host:port,...`` when every broker listens.
+
+    Raises:
+        ConfigError: A port is taken, a file cannot be used, or the settings do not fit together.
+    """
+    protocol = {
+        (False, False): ListenerProtocol.PLAINTEXT,
+        (False, True): ListenerProtocol.SSL,
+        (True, False): ListenerProtocol.SASL_PLAINTEXT,
+        (True, True): ListenerProtocol.SASL_SSL,
+    }[bool(users), tls is not None]
+    listener = Listener(
+        name=protocol.value,
+        protocol=protocol,
+        host=host,
+        port=port,
+        tls=tls.context() if tls is not None else None,
+    )
+    settings = SandboxSettings(
+        profile=profile,
+        nodes=tuple(range(1, brokers + 1)),
+        listeners=(listener,),
+        users=dict(users or {}),
+        authorizer=authorizer,
+        cluster_id=cluster_id,
+        state_file=state_file,
+    )
+    async with Sandbox(settings) as sandbox:
+        if on_ready is not None:
+            on_ready(sandbox.bootstrap())
+        await asyncio.get_running_loop().create_future()

@@ -1,0 +1,343 @@
+"""Which recorded series say what a bucket will use once limits change: exactly, at most, not at all, or nothing was seen.
+
+A broker records groups, not clients, so a change of limits regroups traffic whose parts nobody saw. Each old
+bucket stands for all the clients that it *can* hold. Those are looked at one by one where some entity names them,
+and once for "any other name", since limits cannot tell unnamed clients apart. Then a new bucket is
+
+- EXACT if it is made of whole old buckets: its series is their sum, moment by moment;
+- BOUND if some old bucket falls into it only in part: the sum is at most what it will use too much;
+- NOT_IDENTIFIABLE if not even that can be said of any one tenant;
+- NO_DATA if no bucket with a client of it was seen.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+from typing import Final
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
+from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, bucket_of, limit_of, tags_of
+
+
+class Identifiability(StrEnum):
+    """How much the recorded series say about a bucket."""
+
+    EXACT = "exact"
+    BOUND = "bound"
+    NOT_IDENTIFIABLE = "not identifiable"
+    NO_DATA = "no data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedBucket:
+    """One bucket after the change, on one broker.
+
+    Attributes:
+        bucket: The bucket; where ``any_name`` is set, the part of its kind without a name stands for every other name.
+        any_name: Whether this speaks of many buckets that only traffic will name: of all that are not told by themselves.
+        answer: What its evidence is worth.
+        parts: Old buckets that were seen, sorted; their sum is its series, or a bound of it.
+        limit: In Kafka's own unit, ``None`` = unlimited.
+        source: Whose limit that is.
+        changed: Whether clients in it get another limit or other company than before.
+        relieved: Whether all of the change is that clients may leave it: same limit, nobody comes, never worse.
+        reason: One sentence, "" where the answer is exact.
+    """
+
+    bucket: Bucket
+    any_name: bool
+    answer: Identifiability
+    parts: tuple[Bucket, ...]
+    limit: float | None
+    source: Entity | None
+    changed: bool
+    relieved: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketRegrouping:
+    """What a change of limits of one key does to the buckets of one broker.
+
+    Attributes:
+        mapped: Every bucket after the change, sorted by name; named ones first.
+        flipped: Buckets without a limit before and after that will be counted under other tags: their history ends.
+        unexplained: Series that the limits before cannot have made: older limits, a kind of level that a broker
+            before 4.2 remembers, a clock. Whatever may share a client with them is not identifiable.
+    """
+
+    mapped: tuple[MappedBucket, ...]
+    flipped: tuple[Bucket, ...]
+    unexplained: tuple[Bucket, ...]
+
+    @property
+    def changed(self) -> tuple[MappedBucket, ...]:
+        """The buckets that a preview has to speak of; their parts are the series that it has to read.
+
+        Without those that are only relieved: one user who is taken out of a crowd relieves every client id.
+        """
+        return tuple(
+            mapped_bucket
+            for mapped_bucket in self.mapped
+            if mapped_bucket.changed and not mapped_bucket.relieved
+        )
+
+
+UNKNOWN_USERS: Final = "the users behind the client ids are not recorded"
+UNKNOWN_CLIENTS: Final = "the client ids of these users are not recorded one by one"
+ONLY_PARTLY: Final = "what was recorded holds other clients too"
+HISTORY_BREAKS: Final = "a series with the same names was recorded under other limits"
+NOTHING_SEEN: Final = "no such client was seen"
+CUSTOM_CALLBACK: Final = "a custom quota callback decides what is counted together"
+FOREIGN_ENTITIES: Final = "entities of an unknown type may decide what is counted together"
+
+
+def regroup(
+    before: KeyLimits, after: KeyLimits, seen_buckets: Iterable[Bucket], *, blind: str = ""
+) -> BucketRegrouping:
+    """Where the traffic of each bucket goes.
+
+    Args:
+        before: The limits of one key under which the series were recorded, all through.
+        after: The limits to come.
+        seen_buckets: Buckets with any sample on this broker.
+        blind: Why no mapping holds at all (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it does.
+    """
+    old = sorted(set(seen_buckets))
+    crowd = _ClientPopulation(before, after, old)
+    fed: defaultdict[Bucket, dict[Bucket, bool]] = defaultdict(dict)
+    flipped: list[Bucket] = []
+    unexplained: list[Bucket] = []
+    for bucket in old:
+        images = crowd.images(bucket)
+        if not images:
+            unexplained.append(bucket)
+            continue
+        is_complete = len(images) == 1 and not any(map(crowd.is_open, images))
+        for image in images:
+            fed[image][bucket] = is_complete
+        if images != {bucket} and not any(
+            limit_of(*pair) for pair in [(before, bucket), *((after, image) for image in images)]
+        ):
+            flipped.append(bucket)
+    limited_entities = {
+        effective_limit[0] for bucket in old if (effective_limit := limit_of(before, bucket))
+    }
+    limited_entities |= {
+        effective_limit[0] for image in fed if (effective_limit := limit_of(after, image))
+    }
+    for subject in crowd.changed:  # a limit that changes is spoken of, seen or not
+        image = crowd.meeting(subject)
+        effective_limit = limit_of(after, image)
+        if not crowd.is_open(image) or limited_entities.isdisjoint(
+            (subject, effective_limit[0] if effective_limit else subject)
+        ):
+            _ = fed[image]
+    for image, parts in fed.items():
+        crowd.add_strangers(image, parts, fed)
+    judge = _EvidenceJudge(before, after, crowd, tuple(unexplained), blind)
+    mapped = (judge.mapped(image, parts) for image, parts in fed.items())
+    return BucketRegrouping(
+        mapped=tuple(
+            sorted(mapped, key=lambda mapped_bucket: (mapped_bucket.any_name, mapped_bucket.bucket))
+        ),
+        flipped=tuple(flipped),
+        unexplained=tuple(unexplained),
+    )
+
+
+class _ClientPopulation:
+    """The clients that a bucket can hold: those that some entity names, and a stranger for all others."""
+
+    def __init__(self, before: KeyLimits, after: KeyLimits, old: Collection[Bucket]) -> None:
+        self.before, self.after = before, after
+        entities = before.limits.keys() | after.limits.keys()
+        self.user = _stranger(
+            chain((entity[0] for entity in entities), (bucket.user for bucket in old))
+        )
+        self.client = _stranger(
+            chain((entity[1] for entity in entities), (bucket.client_id for bucket in old))
+        )
+        self.address = _stranger(
+            chain((entity[2] for entity in entities), (bucket.ip for bucket in old))
+        )
+        self.changed = sorted(
+            (
+                entity
+                for entity in entities
+                if before.limits.get(entity) != after.limits.get(entity)
+            ),
+            key=sort_key,
+        )
+        self.clients_of: defaultdict[str, set[str]] = defaultdict(set)
+        self.users_of: defaultdict[str, set[str]] = defaultdict(set)
+        self.clients_of_all: set[str] = set()
+        for user, client, _ in entities:
+            if isinstance(user, str) and isinstance(client, str):
+                self.clients_of[user].add(client)
+                self.users_of[client].add(user)
+            elif user is DEFAULT and isinstance(client, str):
+                self.clients_of_all.add(client)
+        # Who had an entity of his own for all client ids was never counted by client id.
+        self.new_users = _wide(after) - _wide(before)
+
+    def clients(self, user: str) -> set[str]:
+        """Client ids of a user that may be counted unlike those of no name."""
+        user_entity = Entity((user, ABSENT, ABSENT))
+        if user_entity in self.before.limits and user_entity in self.after.limits:
+            return self.clients_of[user]
+        return self.clients_of[user] | self.clients_of_all
+
+    def users(self, client_id: str) -> set[str]:
+        """Users of a client id that may be counted unlike those of no name."""
+        return self.users_of[client_id] | self.new_users
+
+    def images(self, old: Bucket) -> set[Bucket]:
+        """Where its clients will be counted; empty if it cannot hold any."""
+        if old.kind is GroupKind.IP:
+            return {old}
+        return {
+            tags_of(self.after, user, client)
+            for user, client in self._clients_in(old)
+            if tags_of(self.before, user, client) == old
+        }
+
+    def _clients_in(self, old: Bucket) -> Iterator[tuple[str, str]]:
+        match old.kind:
+            case GroupKind.USER:
+                for client in (self.client, "", *self.clients(old.user)):
+                    yield old.user, client
+            case GroupKind.PAIR:
+                yield old.user, old.client_id
+            case _:  # by client id, or without any
+                for user in (self.user, *self.users(old.client_id)):
+                    yield user, old.client_id
+
+    def is_open(self, image: Bucket) -> bool:
+        """Whether a bucket stands for many."""
+        return image.user == self.user or image.client_id == self.client or image.ip == self.address
+
+    def meeting(self, subject: Entity) -> Bucket:
+        """The bucket in which a client of this entity will be counted."""
+        user, client, ip = (
+            slot if isinstance(slot, str) else stranger
+            for slot, stranger in zip(subject, (self.user, self.client, self.address), strict=True)
+        )
+        return bucket_of(ip=ip) if subject[2] is not ABSENT else tags_of(self.after, user, client)
+
+    def add_strangers(
+        self,
+        image: Bucket,
+        parts: dict[Bucket, bool],
+        fed: dict[Bucket, dict[Bucket, bool]],
+    ) -> None:
+        """Adds to a named bucket what strangers may bring: any name may turn out to be this one."""
+        if self.is_open(image):
+            return
+        users = (image.user, self.user) if image.user else ("",)
+        clients = (image.client_id, self.client) if image.client_id else ("",)
+        for near in (bucket_of(user, client) for user in users for client in clients):
+            if near == image or near not in fed:
+                continue
+            for old in fed[near]:
+                if not self._is_known(old, image):
+                    _ = parts.setdefault(old, False)
+
+    def _is_known(self, old: Bucket, image: Bucket) -> bool:
+        """Whether the client of this name was looked at by itself."""
+        if old.kind is GroupKind.USER:
+            return image.client_id in self.clients(old.user)
+        return image.user in self.users(old.client_id)
+
+
+def _wide(rules: KeyLimits) -> set[str]:
+    return {
+        user
+        for user, client, _ in rules.limits
+        if isinstance(user, str) and not isinstance(client, str)
+    }
+
+
+def _stranger(names: Iterable[object]) -> str:
+    """A name that nobody has."""
+    used_names = set(names)
+    placeholder = "\0"
+    while placeholder in used_names:
+        placeholder += "\0"
+    return placeholder
+
+
+class _EvidenceJudge:
+    """What the evidence for each new bucket is worth."""
+
+    def __init__(
+        self,
+        before: KeyLimits,
+        after: KeyLimits,
+        crowd: _ClientPopulation,
+        unexplained: tuple[Bucket, ...],
+        blind: str,
+    ) -> None:
+        self.before, self.after, self.crowd = before, after, crowd
+        self.unexplained, self.blind = unexplained, blind
+
+    def mapped(self, image: Bucket, parts: dict[Bucket, bool]) -> MappedBucket:
+        answer, reason = self._answer(image, parts)
+        effective_limit = limit_of(self.after, image)
+        source, limit = effective_limit or (None, None)
+        same_limit = self._limit_before(image) == limit
+        return MappedBucket(
+            bucket=self._without_placeholders(image),
+            any_name=self.crowd.is_open(image),
+            answer=answer,
+            parts=tuple(sorted(parts)),
+            limit=limit,
+            source=source,
+            changed=parts != {image: True} or not same_limit,
+            relieved=parts == {image: False} and same_limit,
+            reason=reason,
+        )
+
+    def _answer(self, image: Bucket, parts: dict[Bucket, bool]) -> tuple[Identifiability, str]:
+        if self.blind:
+            return Identifiability.NOT_IDENTIFIABLE, self.blind
+        if any(_may_share(image, bucket, self.crowd) for bucket in self.unexplained):
+            return Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS
+        if not parts:
+            return Identifiability.NO_DATA, NOTHING_SEEN
+        if not self.crowd.is_open(image):
+            exact = all(parts.values())
+            return (Identifiability.EXACT, "") if exact else (Identifiability.BOUND, ONLY_PARTLY)
+        if image.user in ("", self.crowd.user):
+            return Identifiability.NOT_IDENTIFIABLE, UNKNOWN_USERS
+        return Identifiability.BOUND, UNKNOWN_CLIENTS
+
+    def _limit_before(self, bucket: Bucket) -> float | None:
+        effective_limit = limit_of(self.before, bucket)
+        return effective_limit[1] if effective_limit else None
+
+    def _without_placeholders(self, image: Bucket) -> Bucket:
+        return Bucket(
+            kind=image.kind,
+            user="" if image.user == self.crowd.user else image.user,
+            client_id="" if image.client_id == self.crowd.client else image.client_id,
+            ip="" if image.ip == self.crowd.address else image.ip,
+        )
+
+
+def _may_share(first: Bucket, second: Bucket, crowd: _ClientPopulation) -> bool:
+    """Whether some client can be in both, as far as their names say."""
+    if (first.kind is GroupKind.IP) != (second.kind is GroupKind.IP):
+        return False
+    return all(
+        first_name == second_name
+        or "" in (first_name, second_name)
+        or stranger in (first_name, second_name)
+        for first_name, second_name, stranger in (
+            (first.user, second.user, crowd.user),
+            (first.client_id, second.client_id, crowd.client),
+            (first.ip, second.ip, crowd.address),
+        )
+    )

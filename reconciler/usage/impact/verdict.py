@@ -1,0 +1,296 @@
+"""What a change of limits means for one bucket on one broker, in one word with its evidence; and the what-if policy.
+
+Every figure says what it is to the truth. The recursion grows with demand, so recorded use, which is at most the
+demand, gives a lower bound wherever it is censored; and the sum of series that hold other clients too gives an upper
+one. Where both would be needed there is no figure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.series import censored_ms, covered_ms, summed, throttled_ms
+from reconciler.usage.throttle_models import (
+    MIN_DELAY_MS,
+    Forecast,
+    ThrottleModel,
+    arrivals,
+    simulate,
+)
+
+MINUTES_PER_DAY: Final = 1_440
+
+GET_LESS: Final = frozenset({QuotaType.FETCH})
+"""Types whose limited clients get less than the limit, so that a forecast is too low wherever it delays anything.
+
+A fetch that does not fit is answered empty, its bytes are taken off the record, and the client waits as if they had
+counted (ClientQuotaManager.unrecordQuotaSensor): real consumers got nine tenths of their limit and less
+(docs/evidence-quality.md).
+"""
+
+
+class ImpactVerdict(StrEnum):
+    """What to tell people."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    SAME = "same"
+    SAFE_BY_BOUND = "safe by bound"
+    NOT_IDENTIFIABLE = "not identifiable"
+    NO_DATA = "no data"
+
+
+SEVERITY: Final = (
+    ImpactVerdict.SAFE_BY_BOUND,
+    ImpactVerdict.SAME,
+    ImpactVerdict.BETTER,
+    ImpactVerdict.NO_DATA,
+    ImpactVerdict.NOT_IDENTIFIABLE,
+    ImpactVerdict.WORSE,
+)
+"""From what needs no look to what needs one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldBucket:
+    """An old bucket: its samples, and the limit that it has now, in units (``None`` = unlimited)."""
+
+    samples: Sequence[Sample]
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketImpact:
+    """One bucket on one broker before and after.
+
+    Attributes:
+        verdict: In one word.
+        bound: What ``after`` is to the truth.
+        before: The limits of today over the whole time; of several parts the one that is throttled longest, never a sum.
+        observed_throttled_ms: What the broker was seen to do, of several parts the longest; ``None`` = not recorded.
+        after: The limit to come; ``None`` = no figure can be given.
+        covered_ms: The time that the evidence covers.
+        censored_ms: The part of it in which the clients wanted more than was recorded.
+    """
+
+    verdict: ImpactVerdict
+    bound: FigureBound
+    before: Forecast | None
+    observed_throttled_ms: int | None
+    after: Forecast | None
+    covered_ms: int
+    censored_ms: int
+
+
+def impact(
+    kind: QuotaType,
+    answer: Identifiability,
+    parts: Sequence[OldBucket],
+    limit: int | None,
+    *,
+    max_gap_ms: int,
+    min_delay_ms: int = MIN_DELAY_MS,
+) -> BucketImpact:
+    """What a limit will do to a bucket on one broker.
+
+    Args:
+        kind: What is limited.
+        answer: How far the parts say what the bucket will use (:func:`~reconciler.usage.impact.bucket_mapping.regroup`).
+        parts: The old buckets that it is made of, with the samples of this broker.
+        limit: To come, in units; ``None`` = unlimited.
+        max_gap_ms: A longer gap begins a session.
+        min_delay_ms: A shorter delay is no throttling.
+
+    Raises:
+        QuotaValueError: Samples out of order or out of range, or a limit that cannot be simulated.
+    """
+    samples = summed(part.samples for part in parts)
+    tells = bool(samples) and answer in (Identifiability.EXACT, Identifiability.BOUND)
+    return weighed(
+        answer,
+        [part.limit for part in parts],
+        limit,
+        ImpactFacts(
+            kind=kind,
+            samples=len(samples),
+            covered_ms=covered_ms(samples),
+            censored_ms=censored_ms(samples),
+            wanted_more=any(sample.censored is Censored.YES for sample in samples),
+            may_have_wanted_more=any(sample.censored is not Censored.NO for sample in samples),
+            before=tuple(
+                simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
+                for part in parts
+            ),
+            observed_ms=tuple(throttled_ms(part.samples) for part in parts),
+            after=(
+                simulate(kind, arrivals(samples, max_gap_ms), limit, min_delay_ms)
+                if tells
+                else None
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactFacts:
+    """What has to be known of the samples to judge them; an engine may gather it in its own way.
+
+    Attributes:
+        kind: What is limited.
+        samples: How many moments the sum of the parts has.
+        covered_ms: The time that they stand for.
+        censored_ms: The part of it in which clients wanted more than was recorded.
+        wanted_more: Whether they ever did.
+        may_have_wanted_more: Whether they ever did, or it is not known.
+        before: Of each part under its own limit.
+        observed_ms: For how long the broker was seen to throttle each part; ``None`` = not recorded.
+        after: Of the sum of the parts under the limit to come; ``None`` where the answer allows no figure.
+    """
+
+    kind: QuotaType
+    samples: int
+    covered_ms: int
+    censored_ms: int
+    wanted_more: bool
+    may_have_wanted_more: bool
+    before: tuple[Forecast, ...]
+    observed_ms: tuple[int | None, ...]
+    after: Forecast | None
+
+
+def weighed(
+    answer: Identifiability, limits: Sequence[int | None], limit: int | None, facts: ImpactFacts
+) -> BucketImpact:
+    """The verdict on what was found.
+
+    Args:
+        answer: How far the parts say what the bucket will use.
+        limits: Of the parts today, in units; ``None`` = unlimited.
+        limit: To come.
+        facts: Of the parts, in the order of ``limits``, and of their sum.
+    """
+    longest = max(facts.before, key=_length, default=None)
+    judged: Judged
+    if not facts.samples or longest is None or answer is Identifiability.NO_DATA:
+        judged = ImpactVerdict.NO_DATA, FigureBound.EXACT, None
+    elif answer is Identifiability.NOT_IDENTIFIABLE or facts.after is None:
+        judged = ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.EXACT, None
+    elif answer is Identifiability.BOUND:
+        judged = _by_bound(facts, limit, facts.after)
+    else:
+        limit_move = move(limits[0], limit) if len(limits) == 1 else None
+        judged = _exactly(facts, limit, longest, facts.after, limit_move)
+    verdict, bound, figure = judged
+    return BucketImpact(
+        verdict=verdict,
+        bound=bound,
+        before=longest,
+        observed_throttled_ms=max(
+            (observed_ms for observed_ms in facts.observed_ms if observed_ms is not None),
+            default=None,
+        ),
+        after=figure,
+        covered_ms=facts.covered_ms,
+        censored_ms=facts.censored_ms,
+    )
+
+
+Judged: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
+"""Verdict, what the figure is to the truth, and the figure."""
+
+
+def _exactly(
+    facts: ImpactFacts,
+    limit: int | None,
+    before: Forecast,
+    after: Forecast,
+    limit_move: LimitMove | None,
+) -> Judged:
+    """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
+    if limit_move is LimitMove.LOOSER and limit is not None and facts.wanted_more:
+        return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
+    slower = facts.kind in GET_LESS and after.delayed_units > 0
+    low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more or slower)
+    return compared(before, after), FigureBound.AT_LEAST if low else FigureBound.EXACT, after
+
+
+def _by_bound(facts: ImpactFacts, limit: int | None, after: Forecast) -> Judged:
+    """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
+    bounded = limit is None or not facts.may_have_wanted_more
+    if bounded and not after.throttled_ms and not after.is_lower_bound:
+        return ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, after
+    return ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.AT_MOST, None
+
+
+def _length(forecast: Forecast) -> tuple[int, int]:
+    return forecast.throttled_ms, forecast.max_delay_ms or 0
+
+
+def compared(before: Forecast, after: Forecast) -> ImpactVerdict:
+    """Better or worse only by more than a minute a day and more than a tenth; anything less is the same."""
+    additional_ms = after.throttled_ms - before.throttled_ms
+    if (
+        abs(additional_ms) * MINUTES_PER_DAY <= after.covered_ms
+        or abs(additional_ms) * 10 <= before.throttled_ms
+    ):
+        return ImpactVerdict.SAME
+    return ImpactVerdict.WORSE if additional_ms > 0 else ImpactVerdict.BETTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How much worse a change may make it for a tier of clients.
+
+    Attributes:
+        new_throttled_ms_per_day: Additional throttled time per day; ``None`` = any.
+        max_delay_ms: The worst delay; ``None`` = any.
+        elastic: Clients that catch up with what waits for them, like consumers: reported, never refused.
+    """
+
+    new_throttled_ms_per_day: int | None = None
+    max_delay_ms: int | None = None
+    elastic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceBreach:
+    """One figure beyond what is tolerated, both in milliseconds (per day where it is a time)."""
+
+    what: str
+    found_ms: int
+    allowed_ms: int
+
+
+def breaches(bucket_impact: BucketImpact, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
+    """What a policy refuses about an impact.
+
+    Only what the change makes worse, and only figures: an impact that cannot be told is printed, not refused, and
+    neither is an approximate one. Otherwise the gate would be switched off in its first week.
+    """
+    before, after = bucket_impact.before, bucket_impact.after
+    if (
+        tolerance.elastic
+        or bucket_impact.verdict is not ImpactVerdict.WORSE
+        or before is None
+        or after is None
+    ):
+        return ()
+    if after.model is ThrottleModel.APPROXIMATE:
+        return ()
+    tolerance_breaches: list[ToleranceBreach] = []
+    daily = (after.throttled_ms - before.throttled_ms) * DAY_MS // max(1, after.covered_ms)
+    allowed = tolerance.new_throttled_ms_per_day
+    if allowed is not None and daily > allowed:
+        tolerance_breaches.append(
+            ToleranceBreach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed)
+        )
+    worst, allowed = after.max_delay_ms or 0, tolerance.max_delay_ms
+    if allowed is not None and worst > max(allowed, before.max_delay_ms or 0):
+        tolerance_breaches.append(
+            ToleranceBreach(what="worst delay", found_ms=worst, allowed_ms=allowed)
+        )
+    return tuple(tolerance_breaches)

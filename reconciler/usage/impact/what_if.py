@@ -1,0 +1,381 @@
+"""What a plan does to recorded use: one row for each bucket that changes on each broker, tenants made of them, the policy's word."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import (
+    CUSTOM_CALLBACK,
+    FOREIGN_ENTITIES,
+    HISTORY_BREAKS,
+    NOTHING_SEEN,
+    ONLY_PARTLY,
+    UNKNOWN_CLIENTS,
+    UNKNOWN_USERS,
+    Identifiability,
+)
+from reconciler.usage.impact.query import (
+    INVALID_LIMIT,
+    NOBODY_HELD,
+    NOT_MEASURED,
+    ImpactQuery,
+    ImpactRequest,
+)
+from reconciler.usage.impact.result_rows import (
+    EvidenceNote,
+    ImpactRow,
+    Simulation,
+    TierBreach,
+    verdicts_of,
+)
+from reconciler.usage.impact.tier_policy import ElasticHandling, WhatIfPolicy
+from reconciler.usage.impact.verdict import (
+    BucketImpact,
+    ImpactVerdict,
+    OldBucket,
+    ToleranceBreach,
+    breaches,
+    impact,
+)
+from reconciler.usage.samples import Cadence, QuotaType, Sample
+from reconciler.usage.tags import Bucket
+from reconciler.usage.throttle_models import MIN_DELAY_MS, MODEL_OF, Forecast
+
+NO_SAMPLES: Final = "no sample of it lies in the window"
+NO_EVIDENCE: Final = "no evidence counts"
+TOO_MANY: Final = (
+    "a preview does not read so many series; `kquota spark simulate` reads all of them"
+)
+REASONS: Final = frozenset(
+    {
+        "", NO_SAMPLES, NO_EVIDENCE, TOO_MANY, NOT_MEASURED, NOBODY_HELD, INVALID_LIMIT, UNKNOWN_USERS,
+        UNKNOWN_CLIENTS, ONLY_PARTLY, HISTORY_BREAKS, NOTHING_SEEN, CUSTOM_CALLBACK, FOREIGN_ENTITIES,
+    }
+)  # fmt: skip
+"""Every sentence that a row of a preview may give for itself."""
+
+MOST_ROWS: Final = 200
+"""More rows than this nobody reads in a preview; the rest is counted."""
+
+CONSUMERS: Final = "tenants are consumers, which use what they are let, and are not shown"
+"""Told where elastic types are ignored."""
+
+MOST_NAMES: Final = 50
+"""So many buckets that are only noticed are named."""
+
+
+def judged(
+    question: ImpactQuery,
+    series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, Sequence[Sample]]]],
+    cadence: Cadence,
+    min_delay_ms: int = MIN_DELAY_MS,
+) -> tuple[ImpactRow, ...]:
+    """One row for each bucket that changes on each broker, in the order of the question.
+
+    Args:
+        question: What is asked.
+        series: The samples of each broker in time order, of every bucket that :attr:`ImpactQuery.reads` lists.
+        cadence: How often they were read; a longer gap begins a session.
+        min_delay_ms: A shorter delay is no throttling.
+
+    Raises:
+        QuotaValueError: Samples out of order or out of range.
+    """
+    impact_rows: list[ImpactRow] = []
+    for request in question.requests:
+        of_type = series.get(request.quota_type, {})
+        sources = [
+            OldBucket(
+                samples=of_type.get(part.bucket, {}).get(request.broker_id, ()), limit=part.limit
+            )
+            for part in request.parts
+        ]
+        bucket_impact = impact(
+            request.quota_type,
+            request.answer,
+            sources,
+            request.after_units,
+            max_gap_ms=cadence.max_gap_ms,
+            min_delay_ms=min_delay_ms,
+        )
+        impact_rows.append(row_of(question.cluster_id, request, bucket_impact))
+    return tuple(impact_rows)
+
+
+def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
+    """The rows of a question whose series are not read, for one reason; what has a better reason keeps it."""
+    return judged(
+        replace(
+            question,
+            requests=tuple(
+                replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason)
+                if request.parts
+                else request
+                for request in question.requests
+            ),
+        ),
+        {},
+        _ANY,
+    )
+
+
+_ANY: Final = Cadence(step_ms=1, max_gap_ms=1)
+"""Of no sample at all."""
+
+
+def portions(
+    question: ImpactQuery, *, at_once: int, max_buckets: int
+) -> tuple[tuple[ImpactQuery, ...], ImpactQuery]:
+    """A question in parts that are read one after the other, so that a large one needs no more memory than a small one.
+
+    Args:
+        question: What is asked.
+        at_once: How many series (of a bucket on a broker) one part may read; a single row may need more.
+        max_buckets: How many may be read in all.
+
+    Returns:
+        The parts, and what goes beyond ``max_buckets``.
+    """
+    parts: list[list[ImpactRequest]] = [[]]
+    unread_requests: list[ImpactRequest] = []
+    total = size = 0
+    for request in question.requests:
+        need = len(request.parts)
+        if need and (unread_requests or total + need > max_buckets):
+            unread_requests.append(request)
+            continue
+        if size and size + need > at_once:
+            parts.append([])
+            size = 0
+        parts[-1].append(request)
+        size += need
+        total += need
+    return (
+        tuple(replace(question, requests=tuple(each)) for each in parts if each),
+        replace(question, requests=tuple(unread_requests)),
+    )
+
+
+def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact) -> ImpactRow:
+    """What was asked with what came of it; what cannot be identified stays that, seen or not."""
+    if request.answer is Identifiability.NOT_IDENTIFIABLE:
+        bucket_impact = replace(
+            bucket_impact, verdict=ImpactVerdict.NOT_IDENTIFIABLE, bound=FigureBound.EXACT
+        )
+    before, after = bucket_impact.before, bucket_impact.after
+    unseen = (
+        bucket_impact.verdict is ImpactVerdict.NO_DATA
+        and request.answer is not Identifiability.NO_DATA
+    )
+    return ImpactRow(
+        cluster_id=cluster_id,
+        quota_type=request.quota_type,
+        bucket=request.bucket,
+        any_name=request.any_name,
+        broker_id=request.broker_id,
+        before_units=request.before_units,
+        after_units=request.after_units,
+        source_entity=request.source_entity,
+        answer=request.answer,
+        verdict=bucket_impact.verdict,
+        bound=bucket_impact.bound,
+        model=MODEL_OF[request.quota_type],
+        before_throttled_ms=before.throttled_ms if before and not unseen else None,
+        before_max_delay_ms=before.max_delay_ms if before and not unseen else None,
+        observed_throttled_ms=None if unseen else bucket_impact.observed_throttled_ms,
+        after_throttled_ms=after.throttled_ms if after else None,
+        after_max_delay_ms=after.max_delay_ms if after else None,
+        after_over_timeout_ms=after.over_timeout_ms if after else None,
+        delayed_units=after.delayed_units if after else None,
+        unfinished=after.unfinished if after else None,
+        covered_ms=bucket_impact.covered_ms,
+        censored_ms=bucket_impact.censored_ms,
+        why=NO_SAMPLES if unseen else request.reason,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantImpact:
+    """One bucket on all brokers: the worst one and how many, never a sum of minutes.
+
+    Attributes:
+        worst: The row of the worst broker; the lowest id of equal ones.
+        brokers: How many brokers saw it.
+        throttled: How many of them will throttle it, as far as is known.
+    """
+
+    worst: ImpactRow
+    brokers: int
+    throttled: int
+
+
+def tenants(rows: Iterable[ImpactRow]) -> tuple[TenantImpact, ...]:
+    """The rows by tenant, worst first; equal ones by cluster and name."""
+    return tuple(_tenant(group) for group in _grouped(rows))
+
+
+def _tenant(group: Sequence[ImpactRow]) -> TenantImpact:
+    return TenantImpact(
+        worst=group[0],
+        brokers=sum(bool(impact_row.broker_id) for impact_row in group),
+        throttled=sum((impact_row.after_throttled_ms or 0) > 0 for impact_row in group),
+    )
+
+
+def _grouped(rows: Iterable[ImpactRow]) -> list[list[ImpactRow]]:
+    """The rows of each tenant, worst broker first, and the worst tenant first."""
+    rows_by_tenant: defaultdict[tuple[str, QuotaType, Bucket, bool], list[ImpactRow]] = defaultdict(
+        list
+    )
+    for impact_row in rows:
+        rows_by_tenant[
+            impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.any_name
+        ].append(impact_row)
+    groups = [sorted(group, key=_worst_first) for _, group in sorted(rows_by_tenant.items())]
+    return sorted(groups, key=lambda group: _worst_first(group[0])[:3])
+
+
+def _worst_first(impact_row: ImpactRow) -> tuple[int, int, int, str]:
+    return (
+        -impact_row.severity,
+        -(impact_row.after_throttled_ms or 0),
+        -(impact_row.after_max_delay_ms or 0),
+        impact_row.broker_id,
+    )
+
+
+class QueryWarnings(NamedTuple):
+    """How many buckets lose their history, and how many series limits cannot explain: :class:`ImpactQuery` names them."""
+
+    flipped: int
+    unexplained: int
+
+
+def summarize(
+    rows: Iterable[ImpactRow],
+    evidence: Iterable[EvidenceNote],
+    policy: WhatIfPolicy,
+    *,
+    questions: Iterable[ImpactQuery] = (),
+    notes: Iterable[str] = (),
+    noticed: QueryWarnings | None = None,
+    max_rows: int = MOST_ROWS,
+) -> Simulation:
+    """What is to be shown of a simulation, and what the policy refuses of it.
+
+    Args:
+        rows: Of all clusters.
+        evidence: One per cluster.
+        policy: The tiers.
+        questions: What was asked, for what they noticed on the way.
+        notes: More sentences about the whole.
+        noticed: How much was noticed in all, where questions name only a part of it; ``None`` = what they name.
+        max_rows: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
+    """
+    elastic = policy.elastic is ElasticHandling.IGNORE
+    groups = _grouped(rows)
+    shown_groups, ignored = _split(groups, policy) if elastic else (groups, 0)
+    refused_groups = [(group, _tier_breaches(group, policy)) for group in shown_groups]
+    refused_groups.sort(key=lambda pair: not pair[1])  # stable: worst first within both
+    shown_rows: list[ImpactRow] = []
+    remaining_rows: list[ImpactRow] = []
+    for group, _ in refused_groups:
+        into = (
+            remaining_rows
+            if remaining_rows or (shown_rows and len(shown_rows) + len(group) > max_rows)
+            else shown_rows
+        )
+        into += group
+    all_questions = tuple(questions)
+    flipped = sorted(flipped_bucket for each in all_questions for flipped_bucket in each.flipped)
+    unexplained = sorted(
+        unexplained_bucket for each in all_questions for unexplained_bucket in each.unexplained
+    )
+    sentences = [*notes, *(note for question in all_questions for note in question.notes)]
+    query_warnings = noticed or QueryWarnings(len(flipped), len(unexplained))
+    sentences += _count_phrases(
+        (ignored, CONSUMERS),
+        (query_warnings.flipped, "buckets without a limit will be counted under other names, and their history ends"),
+        (query_warnings.unexplained, "series cannot have been recorded under the limits of today"),
+    )  # fmt: skip
+    return Simulation(
+        evidence=tuple(sorted(evidence, key=lambda note: note.cluster_id)),
+        rows=tuple(shown_rows),
+        left_out=len(remaining_rows),
+        left_blind=sum(not impact_row.judged for impact_row in remaining_rows),
+        verdicts=verdicts_of([*shown_rows, *remaining_rows]),
+        breaches=tuple(
+            tier_breach for _, tier_breaches in refused_groups for tier_breach in tier_breaches
+        ),
+        flipped=tuple(flipped[:MOST_NAMES]),
+        unexplained=tuple(unexplained[:MOST_NAMES]),
+        notes=tuple(sentences),
+    )
+
+
+def _count_phrases(*counts: tuple[int, str]) -> list[str]:
+    return [f"{amount:,} {words}" for amount, words in counts if amount]
+
+
+def _split(
+    groups: Sequence[list[ImpactRow]], policy: WhatIfPolicy
+) -> tuple[list[list[ImpactRow]], int]:
+    """The tenants that are not elastic, and how many are."""
+    relevant_groups = [
+        group
+        for group in groups
+        if not policy.tolerance_of(
+            group[0].cluster_id, group[0].quota_type, group[0].bucket
+        ).elastic
+    ]
+    return relevant_groups, len(groups) - len(relevant_groups)
+
+
+def _tier_breaches(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
+    """What is refused of one tenant: of every figure the worst broker's."""
+    first = group[0]
+    tier = policy.tier_of(first.cluster_id, first.bucket)
+    tolerance = policy.tolerance_of(first.cluster_id, first.quota_type, first.bucket)
+    worst: dict[str, tuple[ImpactRow, ToleranceBreach]] = {}
+    for row in group:
+        for breach in breaches(_impact_of(row), tolerance):
+            worst_so_far = worst.get(breach.what)
+            if worst_so_far is None or breach.found_ms > worst_so_far[1].found_ms:
+                worst[breach.what] = row, breach
+    return [
+        TierBreach(row=row, tier=tier.name, breach=tier_breach)
+        for row, tier_breach in worst.values()
+    ]
+
+
+def _impact_of(row: ImpactRow) -> BucketImpact:
+    """A row as the verdict knows it."""
+    return BucketImpact(
+        verdict=row.verdict,
+        bound=row.bound,
+        before=_forecast(row, row.before_throttled_ms, row.before_max_delay_ms),
+        observed_throttled_ms=row.observed_throttled_ms,
+        after=_forecast(row, row.after_throttled_ms, row.after_max_delay_ms),
+        covered_ms=row.covered_ms,
+        censored_ms=row.censored_ms,
+    )
+
+
+def _forecast(
+    row: ImpactRow, throttled_ms: int | None, max_delay_ms: int | None
+) -> Forecast | None:
+    if throttled_ms is None:
+        return None
+    return Forecast(
+        model=row.model,
+        samples=0,
+        covered_ms=row.covered_ms,
+        arrived_units=0,
+        throttled_ms=throttled_ms,
+        max_delay_ms=max_delay_ms,
+        over_timeout_ms=row.after_over_timeout_ms,
+        delayed_units=row.delayed_units or 0,
+        unfinished=row.unfinished or 0,
+    )

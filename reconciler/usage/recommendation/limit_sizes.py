@@ -1,0 +1,382 @@
+"""Right-sizing: the smallest limit that keeps a tier's promise on every broker, what rules make of it, and its own proof.
+
+Each broker is simulated by itself: the largest rate over brokers at each moment would pile the peaks of different brokers
+into a backlog that never drains. The last week is held out; the figures told are those of the final number, after all
+rules, on both parts. Nothing decays, because weights would be fractions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.recommendation.candidate_limits import three_digits
+from reconciler.usage.recommendation.trial import (
+    LimitTrial,
+    ThrottlePromise,
+    TrialResult,
+    trial,
+)
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType, Sample
+from reconciler.usage.series import between, censored_ms, covered_ms
+
+WEEK_MS: Final = 7 * DAY_MS
+LEAST_EVIDENCE_MS: Final = 14 * DAY_MS
+LEAST_SAMPLES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """What is promised to a group of entities, and how its limits are set.
+
+    Attributes:
+        name: For people.
+        share_ppm: Largest share of time that may be throttled, in millionths.
+        max_delay_ms: Worst delay; ``None`` = any.
+        margin_percent: Added to what is needed.
+        bump_percent: Added where demand was censored more than the share; 0 = never.
+        floor: Smallest limit, in units.
+        ceiling: Largest limit; ``None`` = none.
+        ignore_percent: A smaller change is not worth one.
+        cut_percent: The largest cut at once: producers time out when a limit falls sharply.
+    """
+
+    name: str
+    share_ppm: int
+    max_delay_ms: int | None
+    margin_percent: int = 15
+    bump_percent: int = 20
+    floor: int = 1
+    ceiling: int | None = None
+    ignore_percent: int = 10
+    cut_percent: int = 50
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share_ppm <= MILLION or (
+            self.max_delay_ms is not None and self.max_delay_ms < 0
+        ):
+            raise QuotaValueError(
+                f"tier {self.name}: a share is from 1 to {MILLION} millionths, a delay at least 0"
+            )
+        if min(self.margin_percent, self.bump_percent, self.ignore_percent) < 0 or not (
+            0 < self.cut_percent <= 100
+        ):
+            raise QuotaValueError(
+                f"tier {self.name}: percentages are positive, a cut is at most 100"
+            )
+        if not 0 < self.floor <= (MAX_UNITS if self.ceiling is None else self.ceiling) <= MAX_UNITS:
+            raise QuotaValueError(
+                f"tier {self.name}: the floor must lie above 0 and below the ceiling"
+            )
+
+
+GOLD: Final = Tier(name="gold", share_ppm=1_000, max_delay_ms=60_000)
+SILVER: Final = Tier(name="silver", share_ppm=5_000, max_delay_ms=600_000)
+BATCH: Final = Tier(name="batch", share_ppm=10_000, max_delay_ms=None, bump_percent=0)
+
+
+class Advice(StrEnum):
+    """What came of sizing."""
+
+    CHANGE = "change"
+    KEEP = "keep"  # what it has is near enough, or its number is pinned
+    INSUFFICIENT = "insufficient"  # too little evidence, or no use at all
+    REFUSED = "refused"  # the number breaks its promise on the week that it had not seen
+
+
+class SizingRule(StrEnum):
+    """A rule that changed the number."""
+
+    BUMP = "bump"
+    FLOOR = "floor"
+    CEILING = "ceiling"
+    BUDGET = "budget"
+    CUT = "cut"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingCase:
+    """One bucket to be sized.
+
+    Attributes:
+        kind: What is limited.
+        series: The samples of each broker, in units.
+        from_ms: Begin of the evidence window.
+        to_ms: Its end, not included.
+        max_gap_ms: A longer gap begins a session.
+        current: Its limit today; ``None`` = unlimited.
+        budget: What a broker can still give; ``None`` = not known.
+        pinned: Annotated ``sizing: pinned``: only reported.
+        bumped: It has a limit that was already raised on account of this window; so that raising never feeds on itself.
+    """
+
+    kind: QuotaType
+    series: Mapping[str, Sequence[Sample]]
+    from_ms: int
+    to_ms: int
+    max_gap_ms: int
+    current: int | None = None
+    budget: int | None = None
+    pinned: bool = False
+    bumped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """A limit with its evidence. Numbers are units; they are ``None`` where there is nothing to go by.
+
+    Attributes:
+        advice: In one word.
+        current: The limit today.
+        target: The limit to set.
+        needed: The smallest that keeps the promise, before any rule.
+        lower: The smallest that keeps it at twice the share.
+        upper: The smallest that keeps it at half the share.
+        worst_week: What the worst single week would have needed.
+        peak: Largest rate seen before the held-out week.
+        train: What the target does on what it was sized by.
+        test: What it does on the held-out week.
+        confidence_ppm: Covered share of the window, in millionths, of the broker that was seen least.
+        censored_ppm: Share of the seen time in which demand was higher than recorded, in millionths.
+        rules: What changed the number, in order.
+        evidence_ms: Time from the first sample to the end of the last.
+        samples: How many, of all brokers.
+    """
+
+    advice: Advice
+    current: int | None
+    target: int | None = None
+    needed: int | None = None
+    lower: int | None = None
+    upper: int | None = None
+    worst_week: int | None = None
+    peak: int = 0
+    train: TrialResult | None = None
+    test: TrialResult | None = None
+    confidence_ppm: int = 0
+    censored_ppm: int = 0
+    rules: tuple[SizingRule, ...] = ()
+    evidence_ms: int = 0
+    samples: int = 0
+
+
+def priced(
+    needed: int, tier: Tier, case: SizingCase, censored_ppm: int
+) -> tuple[int, tuple[SizingRule, ...]]:
+    """What the rules of a tier make of the limit that is needed, in the order of :class:`SizingRule`.
+
+    A limit is raised for censored demand once per window. While that window lasts, what it was raised to is kept as far as
+    raising would go from here; else a run would take back what the one before had raised. What a broker can give goes
+    before the floor; a cut goes in steps even then. Rounding is up to three significant digits, down where up would break the budget or the ceiling.
+
+    Args:
+        needed: In units.
+        tier: Its rules.
+        case: Current limit, budget, marks.
+        censored_ppm: The share of time in which demand was higher than recorded.
+
+    Returns:
+        The limit, and which rules changed it.
+    """
+    rules: list[SizingRule] = []
+    value = _percent(needed, 100 + tier.margin_percent)
+    if censored_ppm > tier.share_ppm and tier.bump_percent and not case.pinned:
+        raised = _percent(value, 100 + tier.bump_percent)
+        if case.bumped:
+            value = max(value, min(raised, case.current or 0))
+        else:
+            value = raised
+            rules.append(SizingRule.BUMP)
+    if value < tier.floor:
+        value = tier.floor
+        rules.append(SizingRule.FLOOR)
+    top = MAX_UNITS - 1
+    for bound, rule in ((tier.ceiling, SizingRule.CEILING), (case.budget, SizingRule.BUDGET)):
+        if bound is not None and bound < top:
+            top = max(1, bound)
+            if value > top:
+                value = top
+                rules.append(rule)
+    if case.current is not None:
+        near = abs(value - case.current) * 100 < tier.ignore_percent * case.current
+        if near and case.current <= top:
+            return case.current, (*rules, SizingRule.IGNORED)
+        least = _percent(case.current, 100 - tier.cut_percent)
+        if value < least:
+            return three_digits(least, up=True), (*rules, SizingRule.CUT)
+    return _rounded(value, tier.floor, top), tuple(rules)
+
+
+def _rounded(value: int, floor: int, top: int) -> int:
+    up, down = three_digits(value, up=True), three_digits(value, up=False)
+    if up <= top:
+        return up
+    return down if down >= min(floor, value) else value
+
+
+def _percent(value: int, percent: int) -> int:
+    return -(-value * percent // 100)
+
+
+def _ratio(part: int, total: int) -> int:
+    """In millionths, rounded down, at most all."""
+    return min(MILLION, part * MILLION // total) if total > 0 else 0
+
+
+def recommend(case: SizingCase, tier: Tier) -> Recommendation:
+    """A limit for one bucket, with its evidence.
+
+    Raises:
+        QuotaValueError: Samples out of order or out of range.
+    """
+    split = case.to_ms - WEEK_MS
+    series = [
+        between(broker_samples, case.from_ms, case.to_ms) for broker_samples in case.series.values()
+    ]
+    evidence = evidence_of(
+        case,
+        [
+            BucketObservation(
+                samples=len(broker_samples),
+                begins_ms=broker_samples[0].ts_ms - broker_samples[0].dt_ms,
+                ends_ms=broker_samples[-1].ts_ms,
+                covered_ms=covered_ms(broker_samples),
+                censored_ms=censored_ms(broker_samples),
+            )
+            for broker_samples in series
+            if broker_samples
+        ],
+    )
+    train, test = (
+        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
+        for from_ms, to_ms in ((case.from_ms, split), (split, case.to_ms))
+    )
+    weeks = [
+        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
+        for from_ms, to_ms in week_spans(case)
+    ]
+    planned = sized(case, tier, evidence, train, weeks, tested=test.brokers > 0)
+    target = planned.target
+    if target is None:
+        return planned
+    return proven(case, tier, planned, train.proof(target), test.proof(target))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketObservation:
+    """What one broker saw of a bucket in the window; times in milliseconds.
+
+    Attributes:
+        samples: How many, at least one.
+        begins_ms: Where the time of the first one begins.
+        ends_ms: The last one.
+        covered_ms: The time that they stand for.
+        censored_ms: The part of it in which demand was higher than recorded.
+    """
+
+    samples: int
+    begins_ms: int
+    ends_ms: int
+    covered_ms: int
+    censored_ms: int
+
+
+def evidence_of(case: SizingCase, observations: Sequence[BucketObservation]) -> Recommendation:
+    """What there is to go by, before any limit is tried: so far it is insufficient."""
+    return Recommendation(
+        advice=Advice.INSUFFICIENT,
+        current=case.current,
+        evidence_ms=max((observation.ends_ms for observation in observations), default=0)
+        - min((observation.begins_ms for observation in observations), default=0),
+        samples=sum(observation.samples for observation in observations),
+        confidence_ppm=min(
+            (
+                _ratio(observation.covered_ms, case.to_ms - case.from_ms)
+                for observation in observations
+            ),
+            default=0,
+        ),
+        censored_ppm=_ratio(
+            sum(observation.censored_ms for observation in observations),
+            sum(observation.covered_ms for observation in observations),
+        ),
+    )
+
+
+def week_spans(case: SizingCase) -> tuple[tuple[int, int], ...]:
+    """The weeks before the held-out one, counted back from there; the first is the most recent."""
+    split = case.to_ms - WEEK_MS
+    return tuple((end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS))
+
+
+def promises(tier: Tier) -> tuple[ThrottlePromise, ThrottlePromise, ThrottlePromise]:
+    """What a tier promises, at twice the share, and at half of it."""
+    usual, looser, tighter = (
+        ThrottlePromise(
+            share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms
+        )
+        for factor, parts in ((1, 1), (2, 1), (1, 2))
+    )
+    return usual, looser, tighter
+
+
+def sized(
+    case: SizingCase,
+    tier: Tier,
+    evidence: Recommendation,
+    train: LimitTrial,
+    weeks: Sequence[LimitTrial],
+    *,
+    tested: bool,
+) -> Recommendation:
+    """The limit to set, before it is proven; without one where there is too little to go by.
+
+    Args:
+        case: Current limit, budget, marks.
+        tier: Its promise and rules.
+        evidence: What is known of the evidence as a whole.
+        train: All before the held-out week.
+        weeks: The weeks of that (:func:`week_spans`).
+        tested: Whether anything was seen in the held-out week.
+    """
+    usual, looser, tighter = promises(tier)
+    spans = (train, *weeks[:1])
+    needed = _needed(spans, usual)
+    evidence = replace(evidence, needed=needed, peak=train.peak)
+    if evidence.evidence_ms < LEAST_EVIDENCE_MS or evidence.samples < LEAST_SAMPLES:
+        return evidence
+    if needed is None or not tested:
+        return evidence
+    target, rules = priced(needed, tier, case, evidence.censored_ppm)
+    return replace(
+        evidence,
+        target=target,
+        lower=_needed(spans, looser),
+        upper=_needed(spans, tighter),
+        worst_week=max((week.smallest(usual) or 0 for week in weeks), default=None),
+        rules=rules,
+    )
+
+
+def proven(
+    case: SizingCase,
+    tier: Tier,
+    planned: Recommendation,
+    train: TrialResult | None,
+    test: TrialResult | None,
+) -> Recommendation:
+    """The advice about a limit, given what that limit does on both parts of the evidence."""
+    advice = Advice.CHANGE
+    if test is not None and test.share_ppm > 2 * tier.share_ppm:
+        advice = Advice.REFUSED
+    elif case.pinned or planned.target == case.current:
+        advice = Advice.KEEP
+    return replace(planned, advice=advice, train=train, test=test)
+
+
+def _needed(trials: Sequence[LimitTrial], promise: ThrottlePromise) -> int | None:
+    """The largest of what the spans need; ``None`` if the first needs nothing."""
+    smallest_limits = [week_trial.smallest(promise) for week_trial in trials]
+    return max(limit or 0 for limit in smallest_limits) if smallest_limits[0] is not None else None

@@ -1,0 +1,1 @@
+"""Values of the usage, capacity and fleet reports, and their pseudonyms."""

@@ -1,0 +1,201 @@
+"""Names behind a keyed hash: reports that may be shown outside, in which the same client still has one name.
+
+A keyed hash (HMAC-SHA-256) and not a plain one: user names are few and guessable, so whoever has the page could try them
+all. Without the key nobody can; with it the owner can look a name up.
+
+The order of rows must not tell names, either. What figures order stays as it was; rows that only their real names put in
+an order are put in that of their pseudonyms.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from ipaddress import IPv6Address
+from itertools import groupby
+from typing import Any, Final, TypeAlias, TypeVar
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import ENTITY_TYPES, Entity, Slot
+from reconciler.usage.impact.result_rows import (
+    EvidenceNote,
+    ImpactRow,
+    RecommendationRow,
+    Simulation,
+    TierBreach,
+)
+from reconciler.usage.reports.usage import (
+    CapacityRow,
+    NoisyRow,
+    ResultOrigin,
+    UsageCurve,
+    UsageReport,
+    UsageRow,
+)
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import entity_text, read_entity
+from reconciler.usage.tags import Bucket, GroupKind
+
+T = TypeVar("T")
+
+LEAST_KEY_BYTES: Final = 16
+_DIGITS: Final = 12
+_DOCUMENTATION: Final = int(IPv6Address("2001:db8::"))
+"""Addresses become some of those that nobody has (RFC 3849), so that they stay addresses."""
+
+
+class Pseudonyms:
+    """Pseudonyms under one key; equal names of one kind have equal ones.
+
+    Args:
+        key: At least 16 bytes, kept secret.
+
+    Raises:
+        QuotaValueError: The key is shorter.
+    """
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) < LEAST_KEY_BYTES:
+            raise QuotaValueError(f"a key for pseudonyms has at least {LEAST_KEY_BYTES} bytes")
+        self._key = key
+
+    def name(self, kind: str, name: str) -> str:
+        """The pseudonym of a name: ``user-1a2b…``; "" stays.
+
+        Args:
+            kind: ``user``, ``client-id``, ``ip``, or any other word that keeps kinds apart.
+            name: The name.
+        """
+        if not name:
+            return ""
+        digest = hmac.digest(self._key, f"{kind}\0{name}".encode(), "sha256")
+        if kind == "ip":
+            return str(IPv6Address(_DOCUMENTATION | int.from_bytes(digest[:12], "big")))
+        return f"{kind}-{digest.hex()[:_DIGITS]}"
+
+    def bucket(self, bucket: Bucket) -> Bucket:
+        """The same bucket with other names."""
+        return replace(
+            bucket,
+            user=self.name("user", bucket.user),
+            client_id=self.name("client-id", bucket.client_id),
+            ip=self.name("ip", bucket.ip),
+        )
+
+    def source(self, entity_json: str) -> str:
+        """The same entity with other names; defaults stay, "" stays."""
+        if not entity_json:
+            return ""
+        slots: list[Slot] = [
+            self.name(kind, slot) if isinstance(slot, str) else slot
+            for kind, slot in zip(ENTITY_TYPES, read_entity(entity_json), strict=True)
+        ]
+        user, client_id, ip = slots
+        return entity_text(Entity((user, client_id, ip)))
+
+    def report(self, report: UsageReport) -> UsageReport:
+        """The same report without a real name or an order by them; sentences, which may hold some, are withheld and counted."""
+        renamed_report = _walked(self, report)
+        rows: list[ImpactRow | UsageRow] = [*renamed_report.usage]
+        rows[:0] = renamed_report.simulation.rows if renamed_report.simulation else ()
+        places: dict[_Series, int] = {}
+        for at, row in enumerate(rows):
+            _ = places.setdefault(_series(row), at)
+        curves = sorted(
+            renamed_report.curves, key=lambda curve: places.get(_series(curve), len(rows))
+        )
+        return replace(renamed_report, curves=tuple(curves), notes=_withheld(report.notes))
+
+
+_Series: TypeAlias = tuple[str, QuotaType, Bucket, str]
+
+
+def _series(row: ImpactRow | UsageRow | UsageCurve) -> _Series:
+    return row.cluster_id, row.quota_type, row.bucket, row.broker_id
+
+
+def _fullness(row: UsageRow) -> float | None:
+    return row.max_rate_units / row.limit_units if row.limit_units else None
+
+
+def _moved(row: RecommendationRow) -> int | None:
+    return None if row.target_units is None else abs(row.target_units - (row.current_units or 0))
+
+
+_RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
+    EvidenceNote: lambda _: None,
+    ResultOrigin: lambda row: row.other_window,
+    UsageCurve: lambda _: None,
+    UsageRow: lambda row: (row.state, row.throttled_ms, _fullness(row)),
+    CapacityRow: lambda row: (row.overload_ms, row.coincident_ppm),
+    NoisyRow: lambda row: (row.excess_units, row.bucket_ms),
+    ImpactRow: lambda row: (row.severity, row.after_throttled_ms),
+    TierBreach: lambda row: (row.row.severity, row.row.after_throttled_ms),
+    RecommendationRow: lambda row: (row.advice, _moved(row)),
+}
+"""The figures that rows are told by (``spark.report_rows``); among rows where they are equal, names decide."""
+
+
+def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above
+    inner_row = getattr(row, "row", row)
+    bucket: Bucket = getattr(inner_row, "bucket", Bucket(kind=GroupKind.NONE))
+    key_parts = (
+        getattr(inner_row, name, "") for name in ("quota_type", "broker_id", "direction", "table")
+    )
+    return (inner_row.cluster_id, bucket.user, bucket.client_id, bucket.ip, *map(str, key_parts))
+
+
+def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Rows in the order of their figures and then of their pseudonyms; anything else as it was."""
+    rank = _RANKS.get(type(before[0])) if before else None
+    if rank is None:
+        return after
+    runs = groupby(zip(before, after, strict=True), key=lambda pair: rank(pair[0]))
+    return tuple(
+        row for _, run in runs for row in sorted((run_row for _, run_row in run), key=_name_of)
+    )
+
+
+def _walked(names: Pseudonyms, value: T) -> T:
+    """A value with every bucket, source and cluster id replaced, however deep."""
+    renamed: Any = value
+    if isinstance(value, Bucket):
+        renamed = names.bucket(value)
+    elif isinstance(value, tuple):
+        renamed = _reordered(value, tuple(_walked(names, element) for element in value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        renamed = replace(
+            value, **{value_field.name: _field(names, value_field.name, getattr(value, value_field.name)) for value_field in fields(value)}
+        )  # fmt: skip
+        if isinstance(renamed, EvidenceNote):
+            renamed = replace(renamed, source="", partial=_withheld(renamed.partial))
+        elif isinstance(renamed, Simulation):
+            renamed = replace(
+                renamed,
+                notes=_withheld(renamed.notes),
+                flipped=_beside(names, renamed.flipped),
+                unexplained=_beside(names, renamed.unexplained),
+            )
+    result: T = renamed
+    return result
+
+
+def _field(names: Pseudonyms, name: str, value: object) -> object:
+    if isinstance(value, str) and name == "cluster_id":
+        return names.name("cluster", value)
+    if isinstance(value, str) and name == "source_entity":
+        return names.source(value)
+    return _walked(names, value)
+
+
+_Beside: TypeAlias = tuple[str, QuotaType, Bucket]
+
+
+def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]:
+    """Cluster, type and bucket, of which the cluster stands there without a field's name; ordered by nothing else."""
+    return tuple(sorted((names.name("cluster", row[0]), *row[1:]) for row in rows))
+
+
+def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"{len(sentences)} withheld, because it may name somebody",) if sentences else ()

@@ -1,0 +1,117 @@
+"""What the answers on the way to a usable connection mean: version negotiation and the SASL exchange.
+
+Only judgements live here, each a function of one answer; ``session`` acts on them.
+"""
+
+from typing import Final
+
+from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
+from reconciler.wire.apis import API_VERSIONS
+from reconciler.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+    error_code,
+)
+from reconciler.wire.messages import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.sasl import DeferredStep, Mechanism
+from reconciler.wire.session_events import SessionState
+from reconciler.wire.version_selection import retry_after_refusal
+
+LEAST_RENEWAL_SECONDS: Final = 1.0
+"""However short a session is, it is not renewed sooner; franz-go has the same floor."""
+
+LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
+"""A session that lives longer than ten years is one that does not end."""
+
+
+def lower_version(
+    answer: api_versions.ApiVersionsResponse, *, requested_version: int, is_retry: bool
+) -> int | None:
+    """The version of ApiVersions to ask for instead, or None if ``answer`` can be used.
+
+    Raises:
+        UnsupportedVersion: if the broker refuses a version that it named itself.
+        BrokerError: if the answer has another error.
+    """
+    if answer.error_code == UNSUPPORTED_VERSION:
+        lower = retry_after_refusal(answer)
+        if is_retry or lower == requested_version:
+            raise UnsupportedVersion(
+                f"the broker refuses {API_VERSIONS.name} v{requested_version}, which it should know"
+            )
+        return lower
+    _raise_for(answer.error_code, None)
+    return None
+
+
+def check_handshake(answer: sasl_handshake.SaslHandshakeResponse, mechanism: Mechanism) -> None:
+    """Accepts the answer to SaslHandshake.
+
+    Raises:
+        AuthenticationError: if the listener does not know the mechanism, or no SASL at all.
+        BrokerError: if the answer has another error.
+    """
+    if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
+        raise AuthenticationError(
+            f"this listener does not accept the SASL mechanism {mechanism.name}",
+            hint=f"it accepts {', '.join(answer.mechanisms) or 'none'}",
+        )
+    if answer.error_code == ILLEGAL_SASL_STATE:
+        raise AuthenticationError(
+            "this listener does not use SASL",
+            hint="set security.protocol to PLAINTEXT or SSL, or choose another port",
+        )
+    _raise_for(answer.error_code, None)
+
+
+def next_token(
+    answer: sasl_authenticate.SaslAuthenticateResponse, mechanism: Mechanism
+) -> bytes | DeferredStep | None:
+    """What ``mechanism`` makes of the answer to SaslAuthenticate.
+
+    Raises:
+        AuthenticationError: if the broker refuses us, in its own words, or we refuse the broker.
+        BrokerError: if the answer has an error that says nothing about the credentials.
+    """
+    if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
+        message = answer.error_message or error_code(answer.error_code).sentence
+        complaint = f" ({mechanism.complaint})" if mechanism.complaint else ""
+        raise AuthenticationError(f"{mechanism.name} failed: {message}{complaint}")
+    _raise_for(answer.error_code, answer.error_message)
+    return mechanism.receive(answer.token)
+
+
+def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | None, float | None]:
+    """When to authenticate again, and when the broker ends the session; None for never (KIP-368)."""
+    if not 0 < lifetime_ms <= LONGEST_LIFETIME_MS:
+        return None, None
+    lifetime = lifetime_ms / 1000
+    return now + max(LEAST_RENEWAL_SECONDS, lifetime * fraction), now + lifetime
+
+
+def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
+    """What it suggests when a broker hangs up, "" if nothing.
+
+    Args:
+        state: Where the session stood.
+        has_received: True if anything at all was answered before.
+        expects_sasl: True if we have authenticated, or requests were answered without.
+    """
+    if state is SessionState.API_VERSIONS and not has_received:
+        return (
+            "nothing was answered: the listener may expect TLS (security.protocol SSL or SASL_SSL),"
+            " or may not be Kafka's"
+        )
+    if state in (SessionState.AUTHENTICATING, SessionState.REAUTHENTICATING):
+        return "brokers may hang up on credentials that they do not accept"
+    if state is SessionState.READY and not expects_sasl:
+        return "the listener may expect SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
+    return ""
+
+
+def _raise_for(code: int, message: str | None) -> None:
+    if code:
+        known_code = error_code(code)
+        raise BrokerError(f"{known_code}: {message or known_code.sentence}", code=code)

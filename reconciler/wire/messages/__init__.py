@@ -1,0 +1,1 @@
+"""Kafka messages: one module per API, named as in the Kafka protocol."""

@@ -1,0 +1,291 @@
+"""AlterClientQuotas (key 49), versions 0 and 1 (KIP-546): values to set and remove, results per entity.
+
+There is no error for the whole and no order in the results: match them by entity. Entries are encoded one
+by one and joined afterwards, so that a caller can cut requests by size without encoding anything twice.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
+
+from reconciler.errors import EncodeError
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
+from reconciler.wire.messages.entry_layout import Part
+from reconciler.wire.primitives import WireReader, WireWriter, encode_string, encode_string_length
+from reconciler.wire.varints import encode_varint
+
+Operation: TypeAlias = tuple[str, float | None]
+"""A key and its new value; None removes it (0.0 is sent then, as the Java client does)."""
+
+Alteration: TypeAlias = tuple[tuple[Part, ...], tuple[Operation, ...]]
+"""An entity's components, and its operations."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Result: TypeAlias = tuple[tuple[Part, ...], int, str | None]
+"""An entity's components sorted by type, its error code, and the broker's words."""
+
+_FLOAT64: Final = struct.Struct(">d")
+_ZERO: Final = bytes(8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasRequest:
+    """What a client asks for; with ``validate_only`` nothing is changed."""
+
+    alterations: tuple[Alteration, ...]
+    validate_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasResponse:
+    """One result per entity that the broker answers for, in its order."""
+
+    throttle_time_ms: int
+    results: tuple[Result, ...]
+
+
+def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[bytes]:
+    """One encoded entry per alteration, for ``join_entries``.
+
+    Everything between two variable pieces (names and numbers) is constant for a given type, key and
+    length, so each such stretch is made once and looked up from then on.
+
+    Raises:
+        EncodeError: if a name or key has more than 32,767 bytes or cannot be UTF-8.
+    """
+    flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
+    lookup = _ConstantBytes(flexible=flexible)
+    next_part, after_set, after_removal = lookup.next_part, lookup.after_set, lookup.after_removal
+    first_part, first_operation, last = lookup.first_part, lookup.first_operation, lookup.last
+    number, join = _FLOAT64.pack, b"".join
+    entries: list[bytes] = []
+    pieces: list[bytes] = []
+    append = pieces.append  # bound once: this runs for every piece of every entry
+    try:
+        for parts, operations in alterations:
+            if not parts or not operations:
+                entries.append(_bare_entry((parts, operations), flexible=flexible))
+                continue
+            pieces.clear()
+            by_type = first_part[len(parts)]
+            for entity_type, name in parts:
+                if name is None:
+                    append(by_type[entity_type][None])
+                else:
+                    text = name.encode()
+                    append(by_type[entity_type][len(text)])
+                    append(text)
+                by_type = next_part
+            by_key = first_operation[len(operations)]
+            for key, value in operations:
+                append(by_key[key])
+                if value is None:
+                    append(_ZERO)
+                    by_key = after_removal
+                else:
+                    append(number(value))
+                    by_key = after_set
+            append(last[by_key is after_removal])
+            entries.append(join(pieces))
+    except UnicodeEncodeError as error:
+        raise EncodeError(
+            f"{str(error.object)[:40]!a} cannot be written as UTF-8: {error.reason}"
+        ) from error
+    return entries
+
+
+class _LazyTable(dict[K, V]):
+    """A table whose cells are made when they are first looked up."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: K) -> V:
+        cell = self[key] = self._make(key)
+        return cell
+
+
+_ByType: TypeAlias = _LazyTable[str, _LazyTable[int | None, bytes]]
+_ByKey: TypeAlias = _LazyTable[str, bytes]
+
+
+class _ConstantBytes:
+    """The constant stretches of bytes between names and numbers, in one of the two encodings.
+
+    Attributes:
+        first_part: By the number of components, by type, by length of the name (None for null).
+        next_part: What lies between one name and the next, by type, by length of the next name.
+        first_operation: By the number of operations, by key: from the last name to the first number.
+        after_set: From a number that is set to the next number, by its key.
+        after_removal: From a number that is removed to the next number, by its key.
+        last: From the last number to the end of the entry, by whether it is removed.
+    """
+
+    __slots__ = (
+        "_flexible",
+        "after_removal",
+        "after_set",
+        "first_operation",
+        "first_part",
+        "last",
+        "next_part",
+    )
+
+    def __init__(self, *, flexible: bool) -> None:
+        self._flexible = flexible
+        tags = b"\x00" if flexible else b""
+        self.first_part = _LazyTable[int, _ByType](lambda count: self._by_type(self._count(count)))
+        self.next_part = self._by_type(tags)
+        self.first_operation = _LazyTable[int, _ByKey](
+            lambda count: self._by_key(tags + self._count(count))
+        )
+        self.after_set = self._by_key(b"\x00" + tags)
+        self.after_removal = self._by_key(b"\x01" + tags)
+        self.last = (b"\x00" + tags + tags, b"\x01" + tags + tags)
+
+    def _count(self, count: int) -> bytes:
+        return _count(count, flexible=self._flexible)
+
+    def _by_key(self, before: bytes) -> _ByKey:
+        return _LazyTable(lambda key: before + encode_string(key, flexible=self._flexible))
+
+    def _by_type(self, before: bytes) -> _ByType:
+        def by_length(entity_type: str) -> _LazyTable[int | None, bytes]:
+            start = before + encode_string(entity_type, flexible=self._flexible)
+            return _LazyTable(
+                lambda length: start + encode_string_length(length, flexible=self._flexible)
+            )
+
+        return _LazyTable(by_length)
+
+
+def _bare_entry(alteration: Alteration, *, flexible: bool) -> bytes:
+    """An entry that may lack components or operations; brokers refuse it, or do nothing."""
+    parts, operations = alteration
+    writer = WireWriter(flexible=flexible)
+
+    def write_operation(operation: Operation) -> None:
+        key, value = operation
+        writer.string(key)
+        writer.float64(0.0 if value is None else value)
+        writer.boolean(value is None)
+        writer.tags()
+
+    writer.array(parts, partial(_write_part, writer))
+    writer.array(operations, write_operation)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def _write_part(writer: WireWriter, part: Part) -> None:
+    writer.string(part[0])
+    writer.nullable_string(part[1])
+    writer.tags()
+
+
+def _count(count: int, *, flexible: bool) -> bytes:
+    return encode_varint(count + 1) if flexible else count.to_bytes(4, "big")
+
+
+def join_entries(version: int, entries: Sequence[bytes], *, validate_only: bool) -> bytes:
+    """The body of a request with these entries.
+
+    Raises:
+        EncodeError: if there is none: an empty request is answered without any result, so that a
+            failure of the whole could not be seen.
+    """
+    if not entries:
+        raise EncodeError("a request without entries would be answered without a result")
+    flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
+    last = bytes((validate_only,)) + (b"\x00" if flexible else b"")
+    return b"".join((_count(len(entries), flexible=flexible), *entries, last))
+
+
+def encode_request(
+    version: int, alterations: Iterable[Alteration], *, validate_only: bool
+) -> bytes:
+    """The body of a request.
+
+    Raises:
+        EncodeError: as ``encode_entries`` and ``join_entries`` do.
+    """
+    return join_entries(version, encode_entries(version, alterations), validate_only=validate_only)
+
+
+def decode_request(version: int, body: bytes) -> AlterClientQuotasRequest:
+    """The request in ``body``; the value of a removal is ignored, as brokers do."""
+    reader = WireReader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+
+    def read_operation() -> Operation:
+        key, value, is_removed = reader.string(), reader.float64(), reader.boolean()
+        reader.skip_tags()
+        return key, None if is_removed else value
+
+    def read_alteration() -> Alteration:
+        parts = _read_parts(reader)
+        operations = reader.array(read_operation, least_size=11)
+        reader.skip_tags()
+        return parts, operations
+
+    request = AlterClientQuotasRequest(
+        alterations=reader.array(read_alteration, least_size=3), validate_only=reader.boolean()
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms: int = 0) -> bytes:
+    """The body of an answer."""
+    writer = WireWriter(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+
+    def write_result(result: Result) -> None:
+        parts, error_code, error_message = result
+        writer.int16(error_code)
+        writer.nullable_string(error_message)
+        writer.array(parts, partial(_write_part, writer))
+        writer.tags()
+
+    writer.int32(throttle_time_ms)
+    writer.array(results, write_result)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> AlterClientQuotasResponse:
+    """The answer in ``body``."""
+    reader = WireReader(
+        body,
+        flexible=ALTER_CLIENT_QUOTAS.is_flexible(version),
+        items=ALTER_CLIENT_QUOTAS.answer_items,
+    )
+
+    def read_result() -> Result:
+        error_code, error_message = reader.int16(), reader.nullable_string()
+        parts = tuple(sorted(_read_parts(reader), key=itemgetter(0)))
+        reader.skip_tags()
+        return parts, error_code, error_message
+
+    altered = AlterClientQuotasResponse(
+        throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=5)
+    )
+    reader.skip_tags()
+    reader.end()
+    return altered
+
+
+def _read_parts(reader: WireReader) -> tuple[Part, ...]:
+    def read_part() -> Part:
+        part = (reader.string(), reader.nullable_string())
+        reader.skip_tags()
+        return part
+
+    return reader.array(read_part, least_size=3)

@@ -1,0 +1,237 @@
+"""DescribeClientQuotas (key 48), versions 0 and 1 (KIP-546): the filter asked for, the entries answered.
+
+This module knows no quota: the caller's ``EntryLayout`` says which entity types are slots of a key and
+which quota keys are columns of a row, so that the answer arrives in the caller's own shapes without
+an object in between. ``ordinary_entries`` reads what a broker usually sends; this module reads
+everything else, slowly and with an exact reason for every refusal.
+
+A wrong reading of this answer makes a wrong plan, possibly a mass removal. So nothing is guessed:
+leftover bytes, nulls, an entity or key that occurs twice, and an answer with neither entries nor an
+error are all refused.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import DecodeError, TooManyItems
+from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
+from reconciler.wire.messages.entry_layout import (
+    ENTITIES_HINT,
+    ENTRY_ITEMS,
+    EntryCollection,
+    EntryLayout,
+    Part,
+    Row,
+    SlotKey,
+    Value,
+)
+from reconciler.wire.messages.fast_entry_reader import read_entries
+from reconciler.wire.primitives import WireReader, WireWriter
+from reconciler.wire.varints import MAX_VARINT
+
+__all__ = [
+    "Component",
+    "DescribeClientQuotasRequest",
+    "DescribeClientQuotasResponse",
+    "Entry",
+    "EntryLayout",
+]
+
+EXACT: Final = 0
+DEFAULT: Final = 1
+ANY: Final = 2
+"""Match types: that name, the default, or whatever has the type (named or default)."""
+
+Component: TypeAlias = tuple[str, int, str | None]
+"""Entity type, match type, and the name for ``EXACT``."""
+
+Entry: TypeAlias = tuple[tuple[Part, ...], tuple[Value, ...]]
+"""An entity's components and its values, as on the wire."""
+
+_LEAST_PART: Final = 3
+_LEAST_VALUE: Final = 10
+_LEAST_ENTRY: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClientQuotasRequest:
+    """A filter: components combine with *and*; strict also forbids types that are not named."""
+
+    components: tuple[Component, ...]
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClientQuotasResponse:
+    """The answer in the caller's layout.
+
+    Brokers send null entries with an error; entries beside an error are read and kept, and callers look at
+    ``error_code`` first.
+
+    Attributes:
+        throttle_time_ms: How long the broker will not read from this connection.
+        entries: Row by key. An entity that has only foreign values has a row of None.
+        foreign_values: Values whose key is no column, by entity, sorted by key.
+        foreign_entities: Entities with a type that is no slot, verbatim: components sorted by type, values
+            sorted by key; sorted themselves.
+    """
+
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    entries: dict[SlotKey, Row]
+    foreign_values: dict[SlotKey, tuple[Value, ...]]
+    foreign_entities: tuple[Entry, ...]
+
+
+def encode_request(version: int, request: DescribeClientQuotasRequest) -> bytes:
+    """The body of a request."""
+    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+
+    def write_component(component: Component) -> None:
+        entity_type, match_type, match = component
+        writer.string(entity_type)
+        writer.int8(match_type)
+        writer.nullable_string(match)
+        writer.tags()
+
+    writer.array(request.components, write_component)
+    writer.boolean(request.strict)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> DescribeClientQuotasRequest:
+    """The request in ``body``; whether its filter makes sense is for the broker to say."""
+    reader = WireReader(body, flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+
+    def read_component() -> Component:
+        component = (reader.string(), reader.int8(), reader.nullable_string())
+        reader.skip_tags()
+        return component
+
+    request = DescribeClientQuotasRequest(
+        components=reader.array(read_component, least_size=4), strict=reader.boolean()
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(
+    version: int,
+    *,
+    entries: Iterable[Entry] | None,
+    throttle_time_ms: int = 0,
+    error_code: int = 0,
+    error_message: str | None = None,
+) -> bytes:
+    """The body of an answer; brokers send ``entries`` None together with an error."""
+    writer = WireWriter(flexible=DESCRIBE_CLIENT_QUOTAS.is_flexible(version))
+
+    def write_part(part: Part) -> None:
+        writer.string(part[0])
+        writer.nullable_string(part[1])
+        writer.tags()
+
+    def write_value(value: Value) -> None:
+        writer.string(value[0])
+        writer.float64(value[1])
+        writer.tags()
+
+    def write_entry(entry: Entry) -> None:
+        writer.array(entry[0], write_part)
+        writer.array(entry[1], write_value)
+        writer.tags()
+
+    writer.int32(throttle_time_ms)
+    writer.int16(error_code)
+    writer.nullable_string(error_message)
+    writer.nullable_array(entries, write_entry)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(
+    version: int,
+    body: bytes,
+    layout: EntryLayout,
+    *,
+    most_entities: int = DESCRIBE_CLIENT_QUOTAS.answer_items,
+) -> DescribeClientQuotasResponse:
+    """The answer in ``body``, laid out for the caller.
+
+    Raises:
+        TooManyItems: if it announces more than ``most_entities``; none of them has been read.
+        DecodeError: if any byte of it is not as Kafka sends it; nothing of the answer is used then.
+    """
+    flexible = DESCRIBE_CLIENT_QUOTAS.is_flexible(version)
+    reader = WireReader(body, flexible=flexible, items=MAX_VARINT)
+    throttle_time_ms, error_code = reader.int32(), reader.int16()
+    error_message = reader.nullable_string()
+    gathering = EntryCollection(layout=layout, most_entities=most_entities)
+    count = reader.nullable_count(least_size=_LEAST_ENTRY)
+    if count is not None and count > most_entities:
+        raise TooManyItems(
+            f"the answer holds {count} entities, the limit is {most_entities}",
+            offset=reader.offset,
+            hint=ENTITIES_HINT,
+        )
+    if count is None and error_code == 0:
+        raise DecodeError("an answer without an error has no entries", offset=reader.offset)
+    offset = _read_entries(body, reader.offset, count or 0, gathering, flexible=flexible)
+    reader = WireReader(body, flexible=flexible, offset=offset)
+    reader.skip_tags()
+    reader.end()
+    return DescribeClientQuotasResponse(
+        throttle_time_ms=throttle_time_ms,
+        error_code=error_code,
+        error_message=error_message,
+        entries=gathering.entries,
+        foreign_values=gathering.foreign_values,
+        foreign_entities=tuple(sorted(gathering.foreign.items(), key=_by_parts)),
+    )
+
+
+def _by_parts(entry: Entry) -> list[tuple[str, bool, str]]:
+    """Orders entries by their components, the default before all names."""
+    return [(entity_type, name is not None, name or "") for entity_type, name in entry[0]]
+
+
+def _read_entries(
+    body: bytes, offset: int, count: int, gathering: EntryCollection, *, flexible: bool
+) -> int:
+    """The offset after ``count`` entries, which are gathered."""
+
+    def read_any(start: int) -> int:
+        reader = WireReader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)
+        parts, values = _read_entry(reader)
+        gathering.add(parts, values, offset=start)
+        return reader.offset
+
+    if flexible:
+        offset = read_entries(body, offset, count, gathering=gathering, read_any=read_any)
+    else:
+        for _ in range(count):
+            offset = read_any(offset)
+    if len(gathering) != count:
+        raise DecodeError("the same entity occurs twice", offset=offset)
+    return offset
+
+
+def _read_entry(reader: WireReader) -> Entry:
+    def read_part() -> Part:
+        part = (reader.string(), reader.nullable_string())
+        reader.skip_tags()
+        return part
+
+    def read_value() -> Value:
+        value = (reader.string(), reader.float64())
+        reader.skip_tags()
+        return value
+
+    parts = reader.array(read_part, least_size=_LEAST_PART)
+    values = reader.array(read_value, least_size=_LEAST_VALUE)
+    reader.skip_tags()
+    return parts, values

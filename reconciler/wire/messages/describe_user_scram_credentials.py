@@ -1,0 +1,129 @@
+"""DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials (KIP-554)."""
+
+from dataclasses import dataclass
+
+from reconciler.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
+from reconciler.wire.primitives import WireReader, WireWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeUserScramCredentialsRequest:
+    """The users asked for; None means all."""
+
+    users: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialInfo:
+    """One credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512; PBKDF2 iterations."""
+
+    mechanism: int
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramUser:
+    """One user; code 91 means unknown, 92 asked for twice."""
+
+    name: str
+    error_code: int = 0
+    error_message: str | None = None
+    credentials: tuple[CredentialInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeUserScramCredentialsResponse:
+    """Users in the broker's order, with one error code for the whole and one per user."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    users: tuple[ScramUser, ...] = ()
+
+
+def encode_request(version: int, request: DescribeUserScramCredentialsRequest) -> bytes:
+    """The body of a request."""
+    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+
+    def write_user(name: str) -> None:
+        writer.string(name)
+        writer.tags()
+
+    writer.nullable_array(request.users, write_user)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> DescribeUserScramCredentialsRequest:
+    """The request in ``body``."""
+    reader = WireReader(body, flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+
+    def read_user() -> str:
+        name = reader.string()
+        reader.skip_tags()
+        return name
+
+    request = DescribeUserScramCredentialsRequest(
+        users=reader.nullable_array(read_user, least_size=2)
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: DescribeUserScramCredentialsResponse) -> bytes:
+    """The body of an answer."""
+    writer = WireWriter(flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+
+    def write_credential(credential: CredentialInfo) -> None:
+        writer.int8(credential.mechanism)
+        writer.int32(credential.iterations)
+        writer.tags()
+
+    def write_user(user: ScramUser) -> None:
+        writer.string(user.name)
+        writer.int16(user.error_code)
+        writer.nullable_string(user.error_message)
+        writer.array(user.credentials, write_credential)
+        writer.tags()
+
+    writer.int32(response.throttle_time_ms)
+    writer.int16(response.error_code)
+    writer.nullable_string(response.error_message)
+    writer.array(response.users, write_user)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> DescribeUserScramCredentialsResponse:
+    """The answer in ``body``."""
+    reader = WireReader(
+        body,
+        flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version),
+        items=DESCRIBE_USER_SCRAM_CREDENTIALS.answer_items,
+    )
+
+    def read_credential() -> CredentialInfo:
+        credential = CredentialInfo(mechanism=reader.int8(), iterations=reader.int32())
+        reader.skip_tags()
+        return credential
+
+    def read_user() -> ScramUser:
+        user = ScramUser(
+            name=reader.string(),
+            error_code=reader.int16(),
+            error_message=reader.nullable_string(),
+            credentials=reader.array(read_credential, least_size=6),
+        )
+        reader.skip_tags()
+        return user
+
+    response = DescribeUserScramCredentialsResponse(
+        throttle_time_ms=reader.int32(),
+        error_code=reader.int16(),
+        error_message=reader.nullable_string(),
+        users=reader.array(read_user, least_size=6),
+    )
+    reader.skip_tags()
+    reader.end()
+    return response

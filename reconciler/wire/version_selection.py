@@ -1,0 +1,79 @@
+"""Which version of an API to speak: the highest that both sides know, or an error in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import ControllerUnavailable, UnsupportedVersion
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, KafkaApi
+from reconciler.wire.messages.api_versions import ApiVersionsResponse
+
+_KRAFT_FEATURE: Final = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedVersions:
+    """What one broker offers, learned anew on each connection: brokers of one cluster may differ.
+
+    Attributes:
+        ranges: Lowest and highest version by API key, both inclusive.
+        is_kraft: True if the finalized features show a KRaft cluster (or one migrating to it).
+    """
+
+    ranges: Mapping[int, tuple[int, int]]
+    is_kraft: bool = False
+
+    def offers(self, api: KafkaApi) -> bool:
+        """True if ``choose`` would find a version."""
+        lowest, highest = self.ranges.get(api.key, (0, -1))
+        return max(lowest, api.floor) <= min(highest, api.highest)
+
+
+def offered_by(answer: ApiVersionsResponse) -> OfferedVersions:
+    """What a broker offers by its answer to ApiVersions."""
+    return OfferedVersions(
+        ranges={
+            api_range.api_key: (api_range.lowest, api_range.highest) for api_range in answer.apis
+        },
+        is_kraft=any(feature.name == _KRAFT_FEATURE for feature in answer.finalized),
+    )
+
+
+def choose(api: KafkaApi, offered: OfferedVersions) -> int:
+    """The highest version of ``api`` that both sides know.
+
+    Raises:
+        ControllerAway: if a KRaft broker leaves out AlterClientQuotas: it offers an API that it
+            forwards only in versions that the active controller knows too
+            (``ApiVersionsResponse.intersectForwardableApis``), so that it returns with a controller.
+        UnsupportedVersion: if there is none otherwise.
+    """
+    if offered.offers(api):
+        return min(offered.ranges[api.key][1], api.highest)
+    supported_text = (
+        f"v{api.floor}" if api.floor == api.highest else f"v{api.floor} to v{api.highest}"
+    )
+    if api.key in offered.ranges:
+        lowest, highest = offered.ranges[api.key]
+        raise UnsupportedVersion(
+            f"the broker offers {api.name} v{lowest} to v{highest}, this client speaks {supported_text}",
+            api=api.name,
+        )
+    if api is ALTER_CLIENT_QUOTAS and offered.is_kraft:
+        raise ControllerUnavailable(
+            f"broker offers no {api.name}: its controller is away or too old",
+            api=api.name,
+            hint="try again when the cluster has an active controller",
+        )
+    raise UnsupportedVersion(f"broker offers no {api.name} (needs Kafka {api.since})", api=api.name)
+
+
+def retry_after_refusal(answer: ApiVersionsResponse) -> int:
+    """The version of ApiVersions to ask for after a broker refused ours with error 35.
+
+    Brokers since Kafka 2.4 name their range in the refusal; older ones do not, and know version 0.
+    """
+    for offer in answer.apis:
+        if offer.api_key == API_VERSIONS.key:
+            return max(0, min(offer.highest, API_VERSIONS.highest))
+    return 0

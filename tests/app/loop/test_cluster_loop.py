@@ -1,0 +1,384 @@
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.app.loop import (
+    ClusterLoop,
+    LoopIntervals,
+    LoopOutcome,
+    LoopTrigger,
+    Mailbox,
+)
+from reconciler.errors import AuthenticationError, ConnectError
+from tests.fakes.turned_clock import TurnedClock, settle
+
+STEADY = LoopIntervals(
+    interval=100.0, jitter=0.0, gap=1.0, linger=0.1, first_retry=1.0, last_retry=8.0
+)
+
+
+@dataclass
+class Stage:
+    """A loop whose passes end as a test says, with the times of each."""
+
+    pace: LoopIntervals = STEADY
+    takes: float = 0.0
+    ends: list[LoopOutcome | Exception] = field(default_factory=list)
+    wakes: list[LoopTrigger] = field(default_factory=list)
+    began: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+    chance: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.clock = TurnedClock()
+        self.start = self.clock.now()
+
+    async def work(self, wake: LoopTrigger) -> LoopOutcome:
+        assert len(self.began) == len(self.ended), "two passes at a time"
+        self.wakes.append(wake)
+        self.began.append(self.clock.now() - self.start)
+        try:
+            await self.clock.sleep(self.takes)
+        finally:
+            self.ended.append(self.clock.now() - self.start)
+        turn = self.ends.pop(0) if self.ends else LoopOutcome()
+        if isinstance(turn, Exception):
+            raise turn
+        return turn
+
+    def play(self, story: Callable[["Stage"], Awaitable[None]]) -> None:
+        async def run() -> None:
+            self.box = Mailbox(clock=self.clock)
+            self.stop = asyncio.Event()
+            self.loop = ClusterLoop(
+                "prod",
+                mailbox=self.box,
+                work=self.work,
+                pace=lambda: self.pace,
+                clock=self.clock,
+                random=lambda: self.chance,
+            )
+            self.task = asyncio.ensure_future(self.loop.run(self.stop))
+            try:
+                await story(self)
+            finally:
+                self.stop.set()
+                await asyncio.wait({self.task})
+                await settle()
+                assert self.clock.sleepers == 0, "a task was left behind"
+
+        asyncio.run(run())
+
+
+def test_the_first_pass_comes_at_once_and_is_a_resync() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        assert stage.wakes == [LoopTrigger(resync=True)]
+        assert stage.loop.last_started == stage.loop.last_ended == stage.start
+
+    Stage().play(story)
+
+
+def test_a_message_brings_a_pass_after_lingering() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(10.0)
+        stage.box.put("a")
+        stage.box.put("b")
+        await stage.clock.turn(0.2)
+        assert stage.wakes[1:] == [LoopTrigger(keys=("a", "b"))]
+        assert stage.began[1] == pytest.approx(10.1)
+
+    Stage().play(story)
+
+
+def test_without_a_message_the_interval_brings_a_resync() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(250.0)
+        assert stage.began == pytest.approx([0.0, 100.0, 200.0])
+        assert all(wake == LoopTrigger(resync=True) for wake in stage.wakes)
+
+    Stage().play(story)
+
+
+def test_a_message_does_not_put_the_resync_off() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(99.0)
+        stage.box.put("a")
+        await stage.clock.turn(2.0)
+        assert [wake.resync for wake in stage.wakes] == [True, False, True]
+        assert stage.began[2] == pytest.approx(100.1)  # a rest of one second after the pass before
+
+    Stage().play(story)
+
+
+def test_messages_during_a_pass_are_one_pass_after_it() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        for key in ("a", "b", "a"):
+            stage.box.put(key)
+        await stage.clock.turn(20.0)
+        assert [wake.keys for wake in stage.wakes] == [(), ("a", "b")]
+        assert stage.began == pytest.approx([0.0, 6.1])
+
+    Stage(takes=5.0).play(story)
+
+
+def test_more_messages_than_fit_are_everything() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        for number in range(10_001):
+            stage.box.put(str(number))
+        assert stage.box.depth == 10_000
+        await stage.clock.turn(5.0)
+        assert stage.wakes[1] == LoopTrigger(everything=True)
+
+    Stage().play(story)
+
+
+def test_retriable_failures_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
+    lost, again = ConnectError("no broker answers"), LoopOutcome(retry=True)
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(90.0)
+        assert stage.began == pytest.approx([0, 1, 3, 7, 15, 23])
+        assert [wake.retry for wake in stage.wakes] == [False, True, True, True, True, True]
+        assert stage.loop.failures == 0
+        stage.ends = [lost]
+        await stage.clock.turn(20.0)
+        assert stage.began[6:] == pytest.approx([100, 101])
+
+    Stage(ends=[lost, again, lost, lost, again]).play(story)
+
+
+def test_a_failed_resync_comes_again_as_a_retry_and_the_next_resync_in_its_time() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(101.0)
+        assert stage.wakes == [
+            LoopTrigger(resync=True),
+            LoopTrigger(retry=True),
+            LoopTrigger(resync=True),
+        ]
+
+    Stage(ends=[LoopOutcome(retry=True)]).play(story)
+
+
+def test_a_message_ends_the_wait_after_a_failure_but_failures_still_count() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(3.5)  # passes at 0, 1 and 3; the next would come at 7
+        stage.box.put("new credentials")
+        await stage.clock.turn(1.0)
+        assert stage.began[3] == pytest.approx(4.1)  # after the rest of one second, and lingering
+        assert stage.loop.failures == 4
+
+    Stage(ends=[LoopOutcome(retry=True)] * 9).play(story)
+
+
+def test_a_terminal_failure_waits_for_a_message_or_the_resync(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = AuthenticationError("the broker refused who we are")
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(99.0)
+        assert stage.began == [0.0]
+        assert stage.loop.failures == 0
+        stage.box.put("a")
+        await stage.clock.turn(0.5)
+        assert len(stage.began) == 2
+
+    with caplog.at_level(logging.WARNING):
+        Stage(ends=[refused]).play(story)
+    assert [one.getMessage() for one in caplog.records] == ["prod: the broker refused who we are"]
+
+
+def test_the_log_says_what_failed_and_when_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+
+    with caplog.at_level(logging.WARNING):
+        Stage(ends=[ConnectError("no broker answers")]).play(story)
+    assert [one.getMessage() for one in caplog.records] == [
+        "prod: no broker answers; next try in 1.0 s"
+    ]
+
+
+def test_a_bug_of_the_work_comes_out() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        assert stage.task.done()
+        with pytest.raises(ZeroDivisionError):
+            stage.task.result()
+
+    Stage(ends=[ZeroDivisionError()]).play(story)
+
+
+def test_stop_ends_the_loop_while_it_waits() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(5.0)
+        stage.stop.set()
+        await settle()
+        assert stage.task.done()
+        assert stage.task.exception() is None
+
+    Stage().play(story)
+
+
+def test_stop_during_a_pass_cancels_it_and_waits_for_its_end() -> None:
+    told: list[str] = []
+
+    class Stubborn(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            except asyncio.CancelledError:
+                told.append("asked to stop")
+                await self.clock.sleep(2.0)  # the request under way, and what is written after it
+                told.append("ended")
+            return LoopOutcome()
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(1.0)
+        stage.stop.set()
+        await settle()
+        assert told == ["asked to stop"]
+        assert not stage.task.done()
+        await stage.clock.turn(2.0)
+        assert told == ["asked to stop", "ended"]
+        assert stage.task.done()
+
+    Stubborn().play(story)
+
+
+def test_a_loop_that_is_cancelled_ends_its_pass_first() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert stage.task.cancelled()
+        assert stage.ended == [0.0]
+
+    Stage(takes=50.0).play(story)
+
+
+def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
+    told: list[str] = []
+
+    class Polite(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            except asyncio.CancelledError:
+                await self.clock.sleep(2.0)  # the request under way
+                told.append("ended")
+            return LoopOutcome()
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(1.0)
+        stage.stop.set()
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert not stage.task.done()
+        await stage.clock.turn(2.0)
+        assert told == ["ended"]
+        assert stage.task.cancelled()
+
+    Polite().play(story)
+
+
+def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
+    class Broken(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(50.0)
+            finally:
+                raise ZeroDivisionError
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert isinstance(stage.task.exception(), ZeroDivisionError)
+
+    Broken().play(story)
+
+
+def test_a_second_cancellation_waits_for_nothing() -> None:
+    class Hanging(Stage):
+        async def work(self, wake: LoopTrigger) -> LoopOutcome:
+            try:
+                await self.clock.sleep(1e9)
+            except asyncio.CancelledError:
+                await self.clock.sleep(1e9)
+            return LoopOutcome()
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert not stage.task.done()
+        stage.task.cancel()
+        await settle()
+        assert stage.task.cancelled()
+
+    Hanging().play(story)
+
+
+def test_a_new_interval_holds_from_the_next_resync() -> None:
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.pace = LoopIntervals(interval=10.0, jitter=0.0)
+        await stage.clock.turn(115.0)
+        assert stage.began == pytest.approx([0.0, 100.0, 110.0])
+
+    Stage().play(story)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 3.0), st.booleans(), st.booleans()), max_size=25),
+    st.floats(0.0, 2.0),
+    st.floats(0.0, 1.5),
+    st.floats(0.0, 0.99),
+)
+def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
+    steps: list[tuple[float, bool, bool]], takes: float, gap: float, chance: float
+) -> None:
+    pace = LoopIntervals(interval=5.0, jitter=0.2, gap=gap, first_retry=0.5, last_retry=2.0)
+
+    async def story(stage: Stage) -> None:
+        said: dict[str, float] = {}
+        for number, (wait, speaks, fails) in enumerate(steps):
+            await stage.clock.turn(wait)
+            if speaks:
+                said[str(number)] = stage.clock.now() - stage.start
+                stage.box.put(str(number))
+            if fails:
+                stage.ends.append(LoopOutcome(retry=True))
+        await stage.clock.turn(60.0)
+        for before, after in zip(stage.ended, stage.began[1:], strict=False):
+            assert after - before >= gap - 0.002
+        seen = {
+            key: began
+            for wake, began in zip(stage.wakes, stage.began, strict=True)
+            for key in wake.keys
+        }
+        assert seen.keys() == said.keys()
+        assert all(began >= said[key] for key, began in seen.items())
+
+    Stage(pace=pace, takes=takes, chance=chance).play(story)
+
+
+def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(110.0)
+        assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
+        assert [one.resync for one in stage.wakes] == [True, False, False, True]
+
+    Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)

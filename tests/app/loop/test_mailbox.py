@@ -1,0 +1,188 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.app.loop import KeyBatch, Mailbox
+from reconciler.errors import ConfigError
+from tests.fakes.turned_clock import TurnedClock, settle
+
+
+def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int = 10_000) -> None:
+    async def run() -> None:
+        clock = TurnedClock()
+        await story(clock, Mailbox(clock=clock, limit=limit))
+
+    asyncio.run(run())
+
+
+def waiting(box: Mailbox, **given: float | None) -> "asyncio.Task[KeyBatch]":
+    return asyncio.ensure_future(
+        box.batch(**({"linger": 0.1, "most": 100, "timeout": None} | given))
+    )
+
+
+def test_a_batch_lingers_for_what_comes_right_after_its_first_key() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        batch = waiting(box)
+        box.put("a")
+        await clock.turn(0.06)
+        box.put("b")
+        assert not batch.done()
+        await clock.turn(0.05)
+        assert await batch == KeyBatch(keys=("a", "b"))
+        assert box.depth == 0
+
+    played(story)
+
+
+def test_a_batch_that_is_full_lingers_no_longer() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        batch = waiting(box, most=3)
+        for key in "abc":
+            box.put(key)
+        await settle()
+        assert (await batch).keys == ("a", "b", "c")
+
+    played(story)
+
+
+def test_what_a_smaller_batch_called_full_does_not_hurry_a_larger_one() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        box.put("a")
+        await waiting(box, most=1)
+        box.put("b")
+        batch = waiting(box, most=2)
+        await settle()
+        assert not batch.done()
+        await clock.turn(0.2)
+        assert (await batch).keys == ("b",)
+
+    played(story)
+
+
+def test_a_key_that_waits_already_is_not_left_twice() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        for key in ("a", "b", "a"):
+            box.put(key)
+        assert box.depth == 2
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a", "b"))
+
+    played(story)
+
+
+def test_time_that_runs_out_gives_an_empty_batch() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        batch = waiting(box, timeout=5.0)
+        await clock.turn(4.9)
+        assert not batch.done()
+        await clock.turn(0.2)
+        assert (await batch).is_empty
+        assert (await box.batch(linger=1, max_keys=1, timeout=-3.0)).is_empty
+
+    played(story)
+
+
+def test_too_many_keys_become_everything() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        for number in range(5):
+            box.put(str(number))
+        assert box.depth == 3
+        assert await box.batch(linger=9.0, max_keys=100, timeout=0) == KeyBatch(everything=True)
+        assert box.depth == 0
+        box.put("after")
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("after",))
+
+    played(story, limit=3)
+
+
+def test_everything_can_be_said_outright() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        box.put("a")
+        box.put_everything()
+        assert await box.batch(linger=9.0, max_keys=100, timeout=None) == KeyBatch(everything=True)
+
+    played(story)
+
+
+def test_a_reader_that_is_cancelled_while_lingering_loses_no_key() -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        batch = waiting(box)
+        box.put("a")
+        await settle()
+        batch.cancel()
+        await settle()
+        assert batch.cancelled()
+        assert await box.batch(linger=0, max_keys=100, timeout=0) == KeyBatch(keys=("a",))
+        assert clock.sleepers == 0
+
+    played(story)
+
+
+def test_a_mailbox_without_room_cannot_be_built() -> None:
+    with pytest.raises(ConfigError):
+        Mailbox(clock=TurnedClock(), limit=0)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.sampled_from("abcdefgh"),
+        st.floats(0.01, 0.3),
+        st.just("read"),
+        st.just("cancel"),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.integers(1, 6), st.integers(1, 5))
+def test_no_key_is_ever_lost(steps: list[str | float], limit: int, most: int) -> None:
+    async def story(clock: TurnedClock, box: Mailbox) -> None:
+        reader = Reader(box, most)
+        owed: set[str] = set()
+        for step in steps:
+            if isinstance(step, float):
+                await clock.turn(step)
+            elif step in ("read", "cancel"):
+                await reader.told(step)
+            else:
+                owed -= reader.read()
+                box.put(step)
+                owed.add(step)
+            owed -= reader.read()
+        await reader.told("read")
+        await clock.turn(1.0)
+        owed -= reader.read()
+        await reader.told("read")
+        await clock.turn(1.0)
+        assert owed - reader.read() == set()
+
+    played(story, limit=limit)
+
+
+class Reader:
+    """Reads batches when told to, and gives up in the middle when told to."""
+
+    def __init__(self, box: Mailbox, most: int) -> None:
+        self.box, self.most = box, most
+        self.task: asyncio.Task[KeyBatch] | None = None
+
+    async def told(self, step: str) -> None:
+        if step == "read" and self.task is None:
+            self.task = waiting(self.box, most=self.most, timeout=0.2)
+        elif step == "cancel" and self.task is not None:
+            self.task.cancel()
+        await settle()
+
+    def read(self) -> set[str]:
+        """What the batch paid back, if one came: its keys, or everything that there can be."""
+        if self.task is None or not self.task.done():
+            return set()
+        task, self.task = self.task, None
+        if task.cancelled():
+            return set()
+        batch = task.result()
+        assert len(set(batch.keys)) == len(batch.keys)
+        return set("abcdefgh") if batch.everything else set(batch.keys)

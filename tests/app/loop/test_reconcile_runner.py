@@ -1,0 +1,223 @@
+import asyncio
+from dataclasses import replace
+
+from reconciler.app.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
+from reconciler.errors import ConnectError, InventoryError
+from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.planner.guards import Guard
+from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.policy import DriftMode, Policy, Rules
+from reconciler.quota.results.report import Reconciliation
+from tests.fakes.cluster import LOST
+from tests.reconcile.worlds import ALICE, BOB, OPEN, RATE, SHARE, World, documents
+
+USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0, SHARE: 50.0}}
+CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
+
+
+class Loop:
+    """One world and the passes over it."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        store: MemoryRemovals | None = None,
+        vigil: DriftTracker | None = None,
+    ) -> None:
+        self.world = world
+        self.store = store or MemoryRemovals()
+        self.vigil = vigil
+        self.restarted()
+
+    def restarted(self) -> None:
+        window = RemovalWindow(self.store, seconds=3600.0)
+        self.passes = ReconcileRunner(
+            "prod", clock=self.world.cluster.clock, window=window, vigil=self.vigil
+        )
+
+    def run(self, wanted: dict, *, counts_drift: bool = True, **orders) -> Reconciliation:
+        self.world.cluster.clock.advance(60.0)
+        return asyncio.run(
+            self.passes.run(
+                self.world.ports,
+                self.world.told(**orders),
+                documents(wanted),
+                counts_drift=counts_drift,
+            )
+        )
+
+
+def at_most(removals: int) -> dict:
+    return {"guards": replace(OPEN, max_removals=removals)}
+
+
+def test_removals_of_earlier_passes_count_against_the_guard() -> None:
+    loop = Loop(World())
+    assert loop.run(USERS).in_order
+    fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
+    assert loop.run(fewer, **at_most(1)).in_order
+    stopped = loop.run({ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}}, **at_most(1))
+    assert [one.change.entity for one in stopped.withheld] == [BOB]
+    assert stopped.withheld[0].violations[0].guard is Guard.MAX_REMOVALS
+    assert loop.world.cluster.truth.value(BOB, SHARE) == 50.0
+
+
+def test_a_restart_does_not_forget_the_removals_and_an_hour_does() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}, **at_most(1))
+    loop.restarted()
+    left = {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}}
+    assert loop.run(left, **at_most(1)).withheld
+    loop.world.cluster.clock.advance(3600.0)
+    assert loop.run(left, **at_most(1)).in_order
+    assert loop.world.cluster.truth.value(BOB, SHARE) is None
+
+
+def test_a_removal_is_counted_before_it_is_sent() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    counted: list[int] = []
+    loop.world.cluster.faults.before = lambda request: (
+        counted.append(sum(one.count for one in loop.store.counts)) if request == "alter" else None
+    )
+    loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert counted == [1]
+
+
+def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert made.outcome is not None
+    assert [pair.status_text for pair in made.outcome.pairs] == ["REJECTED"]
+    assert loop.store.counts == ()
+
+
+def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
+    loop.world.cluster.faults.unknown[ALICE] = LOST
+    for _ in range(3):
+        made = loop.run(fewer, **at_most(1))
+        assert not made.withheld
+    assert sum(one.count for one in loop.store.counts) == 1
+    loop.world.cluster.faults.unknown.clear()
+    assert loop.run(fewer, **at_most(1)).in_order
+    assert sum(one.count for one in loop.store.counts) == 1
+
+
+def test_removals_that_cannot_be_written_down_are_not_made() -> None:
+    class Full(MemoryRemovals):
+        async def save(self, counts: object) -> None:
+            raise InventoryError("no space left on device")
+
+    loop = Loop(World(), store=Full())
+    loop.run(USERS)
+    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert isinstance(made.error, InventoryError)
+    assert loop.world.cluster.truth.value(ALICE, SHARE) == 50.0
+
+
+def test_removals_that_cannot_be_read_end_the_pass_before_the_cluster_is_asked() -> None:
+    class Damaged(MemoryRemovals):
+        async def load(self) -> tuple[RemovalCount, ...]:
+            raise InventoryError("removals.json is damaged")
+
+    loop = Loop(World(), store=Damaged())
+    made = loop.run(USERS)
+    assert isinstance(made.error, InventoryError)
+    assert made.preview is None
+    assert loop.world.cluster.requests == []
+
+
+def test_that_removals_cannot_be_taken_back_is_told() -> None:
+    class Once(MemoryRemovals):
+        async def save(self, counts) -> None:
+            if self.counts:
+                raise InventoryError("no space left on device")
+            await super().save(counts)
+
+    loop = Loop(World(), store=Once())
+    loop.run(USERS)
+    loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
+    assert isinstance(made.error, InventoryError)
+    assert made.outcome is not None
+
+
+def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    loop.world.cluster.write(ALICE, RATE, 7.0)
+    first = loop.run(USERS, rules=CORRECT)
+    assert [one.entity for one in first.waiting] == [ALICE]
+    assert [(one.observation_count, one.confirmed) for one in first.observations] == [(1, False)]
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
+    second = loop.run(USERS, rules=CORRECT)
+    assert not second.waiting
+    assert second.observations[0].corrections == 1
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 1000.0
+    assert loop.run(USERS, rules=CORRECT).observations == ()
+
+
+def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected() -> None:
+    loop = Loop(World(), vigil=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
+    loop.run(USERS)
+    for value in (7.0, 8.0):
+        loop.world.cluster.write(ALICE, RATE, value)
+        assert not loop.run(USERS, rules=CORRECT).waiting
+    loop.world.cluster.write(ALICE, RATE, 9.0)
+    made = loop.run(USERS, rules=CORRECT)
+    (sighting,) = made.observations
+    assert sighting.fought
+    assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
+    assert [one.entity for one in made.waiting] == [ALICE]
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
+    # Another value in the document is another matter: it is written at once, and drift of it corrected again.
+    anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}
+    assert loop.run(anew, rules=CORRECT).observations == ()
+    loop.world.cluster.write(ALICE, RATE, 9.0)
+    assert not loop.run(anew, rules=CORRECT).waiting
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 1500.0
+
+
+def test_when_drift_was_first_seen_survives_a_restart() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    loop.world.cluster.write(ALICE, RATE, 7.0)
+    first = loop.run(USERS)
+    since = first.observations[0].since
+    loop.restarted()
+    again = loop.run(USERS)
+    assert (again.observations[0].since, again.observations[0].observation_count) == (since, 1)
+
+
+def test_a_cluster_that_does_not_answer_is_no_look() -> None:
+    loop = Loop(World())
+    loop.run(USERS)
+    loop.world.cluster.write(ALICE, RATE, 7.0)
+    loop.run(USERS)
+
+    def down(request: str) -> None:
+        raise ConnectError("no broker answers")
+
+    loop.world.cluster.faults.before = down
+    made = loop.run(USERS)
+    assert isinstance(made.error, ConnectError)
+    assert [one.observation_count for one in made.observations] == [1]
+
+
+def test_while_an_earlier_leader_may_still_write_nothing_counts_as_drift() -> None:
+    loop = Loop(World(), vigil=DriftTracker(confirm_after=1))
+    loop.run(USERS)
+    loop.world.cluster.write(ALICE, RATE, 7.0)
+    made = loop.run(USERS, counts_drift=False, rules=CORRECT)
+    assert made.observations == ()
+    assert loop.world.owned().drift_since == {}
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 7.0
+    assert not loop.run(USERS, rules=CORRECT).waiting
+    assert loop.world.cluster.truth.value(ALICE, RATE) == 1000.0

@@ -1,0 +1,127 @@
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from reconciler.app.loop import supervise
+from reconciler.errors import TaskDied
+from tests.fakes.turned_clock import settle
+
+
+class Crew:
+    """Tasks that write down what becomes of them."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def waits(self, name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.told.append(f"{name} cancelled")
+            raise
+
+    async def ends(self) -> None:
+        await asyncio.sleep(0)
+
+    async def fails(self) -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError("by zero")
+
+    async def fails_when_told_to_stop(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("while ending") from None
+
+    async def hangs(self) -> None:
+        while (
+            len(self.told) < 4
+        ):  # twice by the supervisor, once more by the end of the test's loop
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.told.append("hangs cancelled")
+
+
+def supervised(
+    tasks: Callable[[Crew], dict[str, Coroutine[Any, Any, None]]], *, stops: bool = False
+) -> tuple[Crew, TaskDied | None, bool]:
+    async def run() -> tuple[Crew, TaskDied | None, bool]:
+        crew, stop = Crew(), asyncio.Event()
+        task = asyncio.ensure_future(supervise(tasks(crew), stop, patience=0.01))
+        await settle()
+        if stops:
+            stop.set()
+        try:
+            await task
+        except TaskDied as died:
+            return crew, died, stop.is_set()
+        return crew, None, stop.is_set()
+
+    return asyncio.run(run())
+
+
+def test_stop_cancels_all_and_ends_well() -> None:
+    crew, died, _ = supervised(
+        lambda crew: {"a": crew.waits("a"), "b": crew.waits("b")}, stops=True
+    )
+    assert died is None
+    assert sorted(crew.told) == ["a cancelled", "b cancelled"]
+
+
+def test_a_task_that_ends_takes_the_others_with_it() -> None:
+    crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "watch": crew.ends()})
+    assert died is not None
+    assert (died.name, died.reason) == ("watch", None)
+    assert "nobody asked" in str(died)
+    assert stopped
+    assert crew.told == ["a cancelled"]
+
+
+def test_a_task_that_fails_is_named_with_what_it_raised() -> None:
+    crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "loop": crew.fails()})
+    assert died is not None
+    assert str(died) == "loop died: ZeroDivisionError: by zero"
+    assert isinstance(died.__cause__, ZeroDivisionError)
+    assert stopped
+    assert crew.told == ["a cancelled"]
+
+
+def test_of_two_that_end_at_once_the_one_that_failed_is_named() -> None:
+    _, died, _ = supervised(lambda crew: {"ends": crew.ends(), "fails": crew.fails()})
+    assert died is not None
+    assert died.name == "fails"
+
+
+def test_a_task_that_fails_while_it_is_told_to_stop_is_still_heard() -> None:
+    _, died, _ = supervised(
+        lambda crew: {"a": crew.waits("a"), "b": crew.fails_when_told_to_stop()}, stops=True
+    )
+    assert died is not None
+    assert str(died) == "b died: ValueError: while ending"
+
+
+def test_what_does_not_end_is_cancelled_twice_and_given_up() -> None:
+    crew, died, _ = supervised(
+        lambda crew: {"server": crew.hangs(), "a": crew.waits("a")}, stops=True
+    )
+    assert died is not None
+    assert died.name == "server"
+    assert "did not end" in str(died)
+    assert sorted(crew.told)[:3] == ["a cancelled", "hangs cancelled", "hangs cancelled"]
+
+
+def test_whoever_cancels_the_supervisor_cancels_all() -> None:
+    async def run() -> None:
+        crew, stop = Crew(), asyncio.Event()
+        task = asyncio.ensure_future(supervise({"a": crew.waits("a")}, stop))
+        await settle()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert crew.told == ["a cancelled"]
+        assert stop.is_set()
+
+    asyncio.run(run())

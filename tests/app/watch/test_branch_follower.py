@@ -1,0 +1,277 @@
+"""A branch that is followed: each commit taken or refused whole, the last good one in force meanwhile."""
+
+import asyncio
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.app.watch.branch_follower import BranchFollower
+from reconciler.app.watch.revision import Revision, RevisionPaths
+from reconciler.app.watch.state_file import WatchState
+from tests.app.loop.projects import Origin, cluster, quota
+from tests.fakes.clock import FakeClock
+from tests.fakes.telemetry import Told
+from tests.git.commits import commit, git
+
+BROKEN = "nonsense: {"
+
+
+class Following:
+    """A follower and everything around it; `restarted()` is another process."""
+
+    def __init__(self, folder: Path, places: RevisionPaths | None = None) -> None:
+        self.folder = folder
+        self.places = places or RevisionPaths()
+        self.origin = Origin(folder)
+        self.telemetry = Told()
+        self.taken: list[Revision] = []
+        self.clock = FakeClock()
+        self.restarted()
+
+    def restarted(self) -> None:
+        self.state = WatchState(self.folder / "watch.json")
+        self.follower = BranchFollower(
+            self.origin.mirror,
+            self.places,
+            state=self.state,
+            take=self.taken.append,
+            telemetry=self.telemetry,
+            clock=self.clock,
+        )
+
+    def look(self) -> LoopOutcome:
+        return asyncio.run(self.follower.work(LoopTrigger()))
+
+    def restore(self) -> None:
+        asyncio.run(self.follower.restore())
+
+    @property
+    def in_force(self) -> str:
+        return self.follower.in_force.commit if self.follower.in_force else ""
+
+
+@pytest.fixture
+def watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Following:
+    caplog.set_level(logging.INFO, "reconciler")
+    return Following(tmp_path)
+
+
+def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.levelno == level]
+
+
+def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
+    first = watched.origin.commit(quota("alice"))
+    assert watched.look() == LoopOutcome()
+    assert watched.in_force == first == watched.state.now.commit
+    assert [one.commit for one in watched.taken] == [first]
+    assert watched.telemetry.revisions == [("prod", first, False)]
+    assert watched.follower.last_fetched == watched.clock.now()
+    assert said(caplog, logging.INFO) == [f"{first[:12]} is in force: 1 documents for prod"]
+
+
+def test_a_commit_that_was_judged_is_not_judged_again(watched: Following, caplog):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.look()
+    assert len(watched.taken) == 1
+    assert len(caplog.records) == 1
+
+
+def test_a_broken_commit_is_refused_whole_and_the_last_good_one_stays(watched: Following, caplog):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    bad = watched.origin.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), BROKEN)
+    assert watched.look() == LoopOutcome()
+    watched.look()
+    assert watched.in_force == good == watched.state.now.commit
+    assert watched.follower.refused == bad == watched.state.now.refused_commit
+    assert len(watched.taken) == 1
+    assert watched.telemetry.revisions[-1] == ("prod", good, True)
+    errors = said(caplog, logging.ERROR)
+    assert errors[0] == f"{bad[:12]} is refused; {good[:12]} stays in force"
+    assert len(errors) == 2, "each problem once, however often the branch is looked at"
+    assert "quotas/all.yaml:" in errors[1]
+
+
+def test_a_repaired_branch_is_taken(watched: Following):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.origin.commit(BROKEN)
+    watched.look()
+    better = watched.origin.commit(quota("alice"), quota("bob"))
+    watched.look()
+    assert watched.in_force == better
+    assert watched.state.now.refused_commit == watched.follower.refused == ""
+    assert watched.telemetry.revisions[-1] == ("prod", better, False)
+
+
+def test_client_settings_that_lead_nowhere_are_refused_too(watched: Following, caplog):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.origin.commit(
+        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
+    )
+    watched.look()
+    assert watched.in_force == good
+    assert watched.follower.refused
+
+
+def test_a_source_that_is_away_is_tried_again_and_changes_nothing(watched: Following, tmp_path):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.origin.top.rename(tmp_path / "away")
+    turn = watched.look()
+    assert turn.retry
+    assert "cannot be fetched" in turn.note
+    assert watched.in_force == good
+
+
+def test_a_restart_goes_on_with_the_last_good_commit_even_if_the_source_is_away(
+    watched: Following, tmp_path: Path
+):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.origin.commit(BROKEN)
+    watched.look()
+    watched.origin.top.rename(tmp_path / "away")
+    watched.restarted()
+    watched.restore()
+    assert watched.in_force == good
+    assert watched.telemetry.revisions[-1] == ("prod", good, True)
+    assert watched.look().retry
+    assert watched.in_force == good
+
+
+def test_a_restart_reads_an_unchanged_branch_once(watched: Following):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    written = (watched.folder / "watch.json").stat().st_mtime_ns
+    watched.restarted()
+    watched.restore()
+    watched.look()
+    assert len(watched.taken) == 2, "one per process"
+    assert (watched.folder / "watch.json").stat().st_mtime_ns == written
+
+
+def test_without_anything_remembered_there_is_nothing_to_restore(watched: Following):
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert watched.telemetry.revisions == []
+
+
+def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    shutil.rmtree(watched.origin.mirror.folder)
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "no longer in the mirror" in said(caplog, logging.WARNING)[-1]
+    watched.look()
+    assert watched.in_force == good
+
+
+def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, caplog):
+    watched.origin.commit(quota("alice"))
+    watched.look()
+    watched.places = RevisionPaths(folder="elsewhere")
+    watched.restarted()
+    watched.restore()
+    assert watched.follower.in_force is None
+    assert "cannot be used any more" in said(caplog, logging.ERROR)[0]
+
+
+def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, caplog):
+    watched.origin.commit(quota("alice"))
+    good = watched.origin.commit(quota("alice"), quota("bob"))
+    watched.look()
+    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
+    forced = watched.origin.commit(quota("carol"))
+    watched.look()
+    assert watched.in_force == forced
+    assert said(caplog, logging.WARNING) == [
+        f"the history of the branch was rewritten: {good[:12]} is no part of it any more; {forced[:12]} replaces it"
+    ]
+
+
+def test_a_branch_that_was_moved_back_is_told_as_that(watched: Following, caplog):
+    first = watched.origin.commit(quota("alice"))
+    second = watched.origin.commit(quota("bob"))
+    watched.look()
+    git(watched.origin.top, "reset", "--quiet", "--hard", first)
+    watched.look()
+    assert watched.in_force == first
+    assert said(caplog, logging.WARNING) == [
+        f"the branch was moved back from {second[:12]} to {first[:12]}, an earlier commit"
+    ]
+
+
+def test_a_rewritten_branch_that_is_broken_leaves_the_last_good_commit_readable(watched: Following):
+    watched.origin.commit(quota("zoe"))
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
+    watched.origin.commit(BROKEN)
+    watched.look()
+    git(watched.origin.mirror.folder, "gc", "--quiet", "--prune=now")
+    watched.restarted()
+    watched.restore()
+    assert watched.in_force == good
+
+
+def test_a_first_commit_that_is_broken_leaves_nothing_in_force(watched: Following, caplog):
+    bad = watched.origin.commit(BROKEN)
+    watched.look()
+    assert watched.follower.in_force is None
+    assert said(caplog, logging.ERROR)[0] == f"{bad[:12]} is refused; no revision is in force"
+
+
+def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, caplog):
+    caplog.set_level(logging.INFO, "reconciler")
+    trusted = tmp_path / "trusted.yaml"
+    watched = Following(tmp_path, RevisionPaths(trusted=trusted))
+    good = watched.origin.commit(quota("alice"))
+    text = (watched.origin.top / "kquota.yaml").read_text()
+    trusted.write_text(text)
+    watched.look()
+    trusted.write_text(text + "  policy: Observe\n")
+    watched.look()
+    assert [one.commit for one in watched.taken] == [good, good]
+    assert not watched.taken[1].has_settings_of(watched.taken[0])
+    assert f"{good[:12]} stays in force; its settings are read anew" in said(caplog, logging.INFO)
+    trusted.unlink()
+    watched.look()
+    assert watched.follower.refused == good
+    assert watched.in_force == good
+    trusted.write_text(text)
+    watched.look()
+    assert watched.follower.refused == ""
+
+
+def test_names_in_problems_forge_no_line(watched: Following, caplog):
+    commit(watched.origin.top, {"kquota.yaml": "a\x1b[31m: {\n"})
+    watched.look()
+    assert all("\x1b" not in one.getMessage() for one in caplog.records)
+
+
+def test_what_cannot_be_remembered_is_judged_again(watched: Following, tmp_path: Path):
+    watched.origin.commit(quota("alice"))
+    lost = WatchState(tmp_path / "gone" / "watch.json")
+    watched.follower = BranchFollower(
+        watched.origin.mirror,
+        RevisionPaths(),
+        state=lost,
+        take=watched.taken.append,
+        telemetry=watched.telemetry,
+        clock=watched.clock,
+    )
+    for _ in range(2):
+        with pytest.raises(Exception, match="cannot be written"):
+            watched.look()
+    (tmp_path / "gone").mkdir()
+    watched.look()
+    assert len(watched.taken) == 1

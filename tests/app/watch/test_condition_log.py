@@ -1,0 +1,154 @@
+"""What a pass says to a log: news, each once."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from reconciler.app.watch.condition_log import MOST_LINES, ConditionLog
+from reconciler.errors import ConnectError
+from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.preconditions import Preconditions
+from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    Preview,
+    Reconciliation,
+    RunOrigin,
+    ValidationResult,
+    WithheldChange,
+)
+
+RATE = Key.PRODUCER_BYTE_RATE
+
+
+def change(user: str = "alice") -> QuotaChange:
+    return QuotaChange(
+        entity=entity(user=user), key=RATE, before=None, after=2048.0, cause=Cause.CREATE
+    )
+
+
+LOOKED = Reconciliation(
+    cluster="prod",
+    preview=Preview(
+        plan=Plan(cluster_id="c"),
+        preconditions=Preconditions(),
+        verdict=ValidationResult(source="none"),
+        policy=Policy.UPSERT,
+        drift_mode=DriftMode.WARN,
+        created_at=0.0,
+    ),
+)
+
+
+def withheld(*users: str) -> Reconciliation:
+    violation = Violation(guard=Guard.UNIT_SLIP, message="a slip of the unit?\x1b[31m")
+    return replace(
+        LOOKED,
+        withheld=tuple(
+            WithheldChange(change=change(one), violations=(violation,)) for one in users
+        ),
+    )
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "reconciler")
+    standing = ConditionLog("prod")
+
+    def tell(made: Reconciliation) -> list[str]:
+        caplog.clear()
+        standing.log(made)
+        return [one.getMessage() for one in caplog.records]
+
+    return tell
+
+
+def test_what_stands_is_said_once_and_its_end_too(told):
+    (line,) = told(withheld("alice"))
+    assert line == (
+        "prod: withheld: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
+        " (allowed by guards.bounds or --allow-small-values)"
+    )
+    assert told(withheld("alice")) == []
+    assert len(told(withheld("alice", "bob"))) == 1
+    assert told(LOOKED) == ["prod: in order again"]
+    assert told(LOOKED) == []
+
+
+def test_a_pass_that_saw_nothing_says_nothing_of_what_stands(told):
+    told(withheld("alice"))
+    assert told(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
+    assert told(withheld("alice")) == []
+
+
+def test_long_lists_are_counted(told):
+    users = [f"u{number:03}" for number in range(MOST_LINES + 5)]
+    lines = told(withheld(*users))
+    assert len(lines) == MOST_LINES + 1
+    assert lines[-1] == "prod: and 5 more withheld"
+
+
+def test_what_was_done_is_said_with_counts_and_commit(told):
+    results = (
+        Applied(),
+        Applied(),
+        Rejected(code=44, name="POLICY_VIOLATION", message="no"),
+        Held(waits_for=()),
+        Unknown(reason="cut off"),
+    )
+    outcome = Outcome(
+        cluster_id="c",
+        digest="d",
+        pairs=tuple(
+            PairOutcome(change=change(f"u{number}"), result=result)
+            for number, result in enumerate(results)
+        ),
+        origin=RunOrigin(commit="a" * 40),
+    )
+    assert told(replace(LOOKED, outcome=outcome)) == [
+        "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
+        "prod: rejected: user=u2 producer_byte_rate: POLICY_VIOLATION: no",
+        "prod: held: user=u3 producer_byte_rate: it waits for another change",
+        "prod: unknown: user=u4 producer_byte_rate: cut off",
+    ]
+
+
+def sighting(**fields) -> Reconciliation:
+    given = {
+        "entity": entity(user="alice"),
+        "key": RATE,
+        "expected": 2048.0,
+        "live": None,
+        "since": 0.0,
+    }
+    return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(given | fields)),))
+
+
+def test_drift_is_said_once_it_is_confirmed(told):
+    assert told(sighting(confirmed=False)) == []
+    assert told(sighting()) == [
+        "prod: drift: user=alice producer_byte_rate is no limit instead of 2 KiB/s"
+    ]
+    assert told(sighting(looks=3)) == []
+
+
+def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(told):
+    assert told(sighting(corrections=1, corrected_at=(60.0,), overwritten=(None,))) == [
+        "prod: drift corrected: user=alice producer_byte_rate was no limit instead of 2 KiB/s"
+    ]
+    assert told(sighting(corrections=1, corrected_at=(40.0,), overwritten=(None,), live=7.0)) == [
+        "prod: drift: user=alice producer_byte_rate is 7 B/s instead of 2 KiB/s"
+    ]
+
+
+def test_somebody_who_fights_us_is_named_with_values_of_each_round(told):
+    (line,) = told(sighting(fought=True, corrections=2, overwritten=(7.0, None), live=9.0))
+    assert "fights us over user=alice producer_byte_rate: 9 B/s instead of 2 KiB/s" in line
+    assert "2 corrections of 7 B/s, no limit were undone" in line

@@ -1,0 +1,183 @@
+"""What a commit asks for: read whole or refused whole."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reconciler.app.watch.revision import Revision, RevisionPaths, check_clients
+from reconciler.errors import ConfigError, GitError, ManifestErrors
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.app.loop.projects import Origin, cluster, quota
+from tests.git.commits import commit, git
+
+ALICE = entity(user="alice")
+
+
+def read(origin: Origin, places: RevisionPaths | None = None) -> Revision:
+    return asyncio.run(origin.revision(places))
+
+
+def test_documents_and_clusters_come_from_one_commit(tmp_path: Path):
+    origin = Origin(tmp_path)
+    made = origin.commit(quota("alice"), quota("bob"))
+    revision = read(origin)
+    assert revision.commit == made
+    assert revision.project.names == ("prod",)
+    assert revision.desired["prod"].limits[ALICE][0] == 10 * 1024 * 1024
+    assert len(revision.desired["prod"].limits) == 2
+
+
+def test_each_cluster_gets_its_own_documents(tmp_path: Path):
+    origin = Origin(tmp_path)
+    both = cluster("prod") + cluster("test")
+    origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)
+    revision = read(origin)
+    assert set(revision.desired["prod"].limits) == {ALICE}
+    assert set(revision.desired["test"].limits) == {entity(user="bob")}
+
+
+def test_a_project_may_stand_in_a_folder(tmp_path: Path):
+    origin = Origin(tmp_path, within="kafka/quotas-of-us/")
+    origin.commit(quota("alice"))
+    commit(origin.top, {"other/kquota.yaml": "nonsense: {", "quotas/all.yaml": "nonsense: {"})
+    revision = read(origin, RevisionPaths(folder="kafka/quotas-of-us"))
+    assert set(revision.desired["prod"].limits) == {ALICE}
+    with pytest.raises(GitError, match=r"there is no kquota.yaml at"):
+        read(origin)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/absolute", "a/../../b"])
+def test_places_outside_of_the_repository_cannot_be_named(name: str):
+    with pytest.raises(ConfigError):
+        RevisionPaths(folder=name)
+    with pytest.raises(ConfigError):
+        RevisionPaths(project=name)
+
+
+def test_every_problem_of_a_commit_is_told_at_once(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(
+        quota("alice", "{producerByteRate: -1}"),
+        quota("twice", entity="{user: {name: bob}}"),
+        quota("again", entity="{user: {name: bob}}"),
+    )
+    with pytest.raises(ManifestErrors) as caught:
+        read(origin)
+    words = [one.message for one in caught.value.problems]
+    assert sum("producerByteRate must be greater than 0" in one for one in words) == 1
+    assert sum("both declare producer_byte_rate" in one for one in words) == 2
+
+
+def test_a_path_that_matches_nothing_is_a_problem(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    commit(origin.top, {"quotas/all.yaml": None, "README.md": "empty"})
+    with pytest.raises(ManifestErrors, match="matches no file"):
+        read(origin)
+
+
+def test_a_project_without_manifests_is_a_problem(tmp_path: Path):
+    origin = Origin(tmp_path)
+    commit(origin.top, {"kquota.yaml": cluster()})
+    with pytest.raises(ManifestErrors, match="nothing says where the manifests of prod are"):
+        read(origin)
+
+
+def test_records_in_a_ref_are_for_pipelines(tmp_path: Path):
+    origin = Origin(tmp_path)
+    project = (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n"
+        "spec: {manifests: [quotas], inventory: {gitRef: refs/kquota}}\n"
+    )
+    commit(origin.top, {"kquota.yaml": project + cluster(), "quotas/a.yaml": quota("alice")})
+    with pytest.raises(ManifestErrors, match=r"inventory\.gitRef is for pipelines"):
+        read(origin)
+
+
+def test_a_project_file_that_is_no_text_is_a_problem(tmp_path: Path):
+    origin = Origin(tmp_path)
+    (origin.top / "kquota.yaml").write_bytes(b"\xff\xfe")
+    git(origin.top, "add", "-A")
+    git(origin.top, "commit", "-qm", "binary")
+    with pytest.raises(ManifestErrors, match="not UTF-8"):
+        read(origin)
+
+
+def test_a_trusted_file_is_believed_instead_of_the_branch(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"), clusters=cluster(bootstrap="evil.example.org:9092"))
+    trusted = tmp_path / "etc" / "kquota.yaml"
+    trusted.parent.mkdir()
+    trusted.write_text((origin.top / "kquota.yaml").read_text().replace("evil", "good"))
+    revision = read(origin, RevisionPaths(trusted=trusted))
+    assert revision.properties["prod"]["bootstrap.servers"] == "good.example.org:9092"
+    assert set(revision.desired["prod"].limits) == {ALICE}
+    trusted.unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(origin, RevisionPaths(trusted=trusted))
+
+
+def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trusted(tmp_path: Path):
+    origin = Origin(tmp_path)
+    named = cluster(more="  propertiesFile: client.properties\n")
+    origin.commit(quota("alice"), clusters=named, client_properties="client.id=from-commit\n")
+    assert read(origin).properties["prod"]["client.id"] == "from-commit"
+    (tmp_path / "client.properties").write_text("client.id=from-machine\n")
+    trusted = tmp_path / "trusted.yaml"
+    trusted.write_text((origin.top / "kquota.yaml").read_text())
+    assert (
+        read(origin, RevisionPaths(trusted=trusted)).properties["prod"]["client.id"]
+        == "from-machine"
+    )
+    absolute = cluster(more=f"  propertiesFile: {tmp_path}/client.properties\n")
+    origin.commit(quota("alice"), clusters=absolute)
+    assert read(origin).properties["prod"]["client.id"] == "from-machine"
+    origin.commit(quota("alice"), clusters=cluster(more="  propertiesFile: gone.properties\n"))
+    with pytest.raises(GitError, match=r"gone.properties is no file"):
+        read(origin)
+
+
+def test_client_settings_are_checked_before_a_commit_is_taken(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    check_clients(read(origin))
+    origin.commit(
+        quota("alice"), clusters=cluster(more="  properties: {security.protocol: NONSENSE}\n")
+    )
+    with pytest.raises(ConfigError, match=r"security\.protocol"):
+        check_clients(read(origin))
+
+
+def test_only_documents_differ_or_settings_do(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    first = read(origin)
+    origin.commit(quota("alice"), quota("bob"))
+    second = read(origin)
+    assert second.has_settings_of(first)
+    assert not second.has_settings_of(None)
+    origin.commit(quota("alice"), clusters=cluster(more="  policy: Observe\n"))
+    assert not read(origin).has_settings_of(second)
+
+
+def test_secrets_of_a_revision_are_not_shown(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"), clusters=cluster(more="  properties: {sasl.password: hunter2}\n"))
+    assert "hunter2" not in repr(read(origin))
+
+
+def test_warnings_come_along(tmp_path: Path):
+    origin = Origin(tmp_path)
+    tenants = "  tenants: [{namespaces: [team], entities: [{user: {prefix: a}}]}]\n"
+    origin.commit(quota("alice", more="  deletionPolicy: Delete\n"), clusters=cluster(more=tenants))
+    assert ["Delete" in str(one) for one in read(origin).warnings] == [True]
+
+
+def test_keys_of_desired_are_those_of_the_planner(tmp_path: Path):
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"))
+    claim = read(origin).desired["prod"].claim(ALICE, Key.PRODUCER_BYTE_RATE)
+    assert claim is not None
+    assert claim.place(Key.PRODUCER_BYTE_RATE).startswith("quotas/all.yaml:")

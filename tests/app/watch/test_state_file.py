@@ -1,0 +1,106 @@
+"""What `kquota watch` must not forget, and what damage to it means."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.app.watch.state_file import (
+    WatchState,
+    WatchStateContent,
+    _decoded,
+    _encoded,
+)
+from reconciler.errors import InventoryError
+from reconciler.quota.planner.removal_budgets import RemovalCount
+
+COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
+
+
+def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
+    path = tmp_path / "watch.json"
+    state = WatchState(path)
+    assert state.now == WatchStateContent()
+    state.remember(commit="a" * 40, refused="b" * 40)
+    asyncio.run(state.removals("prod").save([COUNT]))
+    again = WatchState(path)
+    assert again.now.commit == "a" * 40
+    assert again.now.refused_commit == "b" * 40
+    assert asyncio.run(again.removals("prod").load()) == (COUNT,)
+    assert asyncio.run(again.removals("test").load()) == ()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_changes_nothing_writes_nothing(tmp_path: Path):
+    path = tmp_path / "watch.json"
+    WatchState(path).remember(commit="", refused="")
+    assert not path.exists()
+    WatchState(path).remember(commit="a")
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    WatchState(path).remember(commit="a")
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+
+
+def test_what_could_not_be_written_is_not_remembered(tmp_path: Path):
+    state = WatchState(tmp_path / "gone" / "watch.json")
+    with pytest.raises(InventoryError):
+        state.remember(commit="a")
+    assert state.now == WatchStateContent()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"kind":"kquota-inventory","format":1}',
+        b'{"kind":"kquota-watch","format":2,"commit":"","refused":"","removals":{}}',
+        b'{"kind":"kquota-watch","format":1,"commit":7,"refused":"","removals":{}}',
+        b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":[]}',
+        b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":{"a":[[1.0]]}}',
+        b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":{"a":[[1.0,true]]}}',
+        b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":{"a":[[1.0,-1]]}}',
+        b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":{"a":[[NaN,1]]}}',
+    ],
+)
+def test_damage_is_never_an_empty_state(tmp_path: Path, content: bytes):
+    path = tmp_path / "watch.json"
+    path.write_bytes(content)
+    with pytest.raises(InventoryError, match=r"damaged|cannot be read") as caught:
+        WatchState(path)
+    assert "remove it" in caught.value.hint
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
+    (tmp_path / "watch.json").mkdir()
+    with pytest.raises(InventoryError, match="cannot be read"):
+        WatchState(tmp_path / "watch.json")
+
+
+NUMBERS = st.integers(0, 10**6)
+COUNTS = st.lists(
+    st.builds(
+        RemovalCount, at=st.floats(allow_nan=False, allow_infinity=False), tenant=st.text(max_size=5), count=NUMBERS,
+        owned=NUMBERS, owned_by_all=NUMBERS,
+    ),
+    max_size=5,
+).map(tuple)  # fmt: skip
+
+
+@given(
+    st.builds(
+        WatchStateContent,
+        commit=st.text(max_size=10),
+        refused=st.text(max_size=10),
+        removals=st.dictionaries(st.text(max_size=5), COUNTS, max_size=3),
+    )
+)
+def test_the_file_reads_back_to_what_was_written(one: WatchStateContent):
+    assert _decoded(json.loads(_encoded(one))) == one

@@ -1,0 +1,41 @@
+"""Compact JSON is the JSON of the standard encoder, and refuses the same."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.base.compact_json import compact
+from reconciler.quota.keys import Key
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from(list(Key)),
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES, st.booleans())
+def test_it_writes_what_the_standard_encoder_writes(value, sort_keys):
+    assert compact(sort_keys=sort_keys)(value) == json.dumps(
+        value, separators=(",", ":"), sort_keys=sort_keys, allow_nan=False
+    )
+
+
+@pytest.mark.parametrize("value", [math.nan, [math.inf], {"a": -math.inf}])
+def test_it_refuses_what_json_cannot_say(value):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        _ = compact()(value)
+
+
+def test_without_the_encoder_in_c_the_text_is_the_same(monkeypatch):
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    assert (
+        compact(sort_keys=True)({"b": (1, None), "a": "\u202e"}) == '{"a":"\\u202e","b":[1,null]}'
+    )

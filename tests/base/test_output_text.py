@@ -1,0 +1,254 @@
+"""Every surface against every hostile string: nothing that leaves acts on a screen, a log or a CI host."""
+
+import io
+import json
+import logging
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.base import characters
+from reconciler.base.output_text import json_text, output_text
+from reconciler.base.redaction import remember
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import report_error
+from reconciler.cli.framework.log_format import JsonLogFormatter, TextLogFormatter
+from reconciler.cli.framework.service_log import OneLineFormatter
+from reconciler.cli.framework.tracebacks import traceback_text
+from reconciler.errors import KquotaError, Problem
+from reconciler.inventory.audit_log import StreamAuditLog
+from reconciler.kube.status.conditions import bounded
+from reconciler.kube.status.events import ResourceEvent
+from reconciler.manifest.writer import Declaration, document_text
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render import names
+from reconciler.render.cluster_state import state_text
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.render.sarif import findings_of, sarif_document
+
+HOSTILE = (
+    "\x1b[31mred\x1b[0m",
+    "\x1b]8;;http://evil.example\x07link\x1b]8;;\x07",
+    "a\n::set-output name=x::y",
+    "a\r\n  ::add-mask::secret",
+    "::error file=a,line=1::message",
+    "a\u2028::stop-commands::x",
+    "##vso[task.setvariable variable=x]y",
+    "x ##[section]y",
+    "###[error]z",
+    "##teamcity[buildStatus text='x']",
+    "section_start:1560896352:name\r\x1b[0Ktitle",
+    "section_end:1560896352:name\r\x1b[0K",
+    "admin\ufe0f",
+    "admin\u3164",
+    "\u115fadmin",
+    "ad\u200bmin",
+    "admin\u2800",
+    "admin\U000e0100",
+    "admin\u00ad",
+    "\u202egnp.exe",
+    "\u2067abc\u2069",
+    "10 \u05d0 20",
+    "\u0661\u0662",
+    "\ufeffadmin",
+    "a\x00b\x7fc\x85d",
+    "a\u2029b",
+    "a\tb",
+    '"};alert(1)//',
+    "back\\slash \\u0041",
+    "\u0301combining",
+    "__proto__",
+    "-- ::group::x",
+)
+
+
+def subject(name: str) -> Entity:
+    return entity(user=name, client_id=name)
+
+
+def state(name: str) -> QuotaState:
+    return QuotaState(
+        limits={subject(name): limits_of({Key.PRODUCER_BYTE_RATE: 1024.0})},
+        foreign_values={},
+        foreign_entities=(),
+    )
+
+
+def record(message: str, error: BaseException | None = None) -> logging.LogRecord:
+    info = None if error is None else (type(error), error, None)
+    return logging.LogRecord("reconciler", logging.ERROR, "", 0, "%s", (message,), info)
+
+
+def console() -> tuple[Console, io.StringIO, io.StringIO]:
+    out, err = io.StringIO(), io.StringIO()
+    return (
+        Console(
+            out=out, err=err, colour=False, err_colour=False, err_terminal=False, asks=False, width=80
+        ),
+        out,
+        err,
+    )  # fmt: skip
+
+
+def on_console(say: Callable[[Console], object]) -> str:
+    made, out, err = console()
+    say(made)
+    return out.getvalue() + err.getvalue()
+
+
+def debugged(text: str) -> str:
+    return on_console(lambda made: report_error(made, KquotaError(text, hint=text)))
+
+
+def audited(text: str) -> str:
+    stream = io.StringIO()
+    StreamAuditLog(stream).append([{"user": text}])
+    return stream.getvalue()
+
+
+def declared(name: str) -> str:
+    return document_text(
+        Declaration(
+            document="d", entity=subject(name), limits=limits_of({Key.PRODUCER_BYTE_RATE: 1024.0})
+        ),
+        cluster="prod",
+    )
+
+
+SURFACES: dict[str, Callable[[str], str]] = {
+    "text": lambda text: state_text(state(text)),
+    "entity": lambda text: names.entity_text(subject(text)),
+    "json": lambda text: dump(state_document(state(text), cluster_id=text, taken_at="")),
+    "json of others": lambda text: json_text(json.dumps({text: [text]})),
+    "yaml": declared,
+    "sarif": lambda text: dump(
+        sarif_document(findings_of([Problem("a.yaml", 1, 1, text)]), tool_version="1")
+    ),
+    "fact": lambda text: on_console(lambda made: made.fact(text)),
+    "note": lambda text: on_console(lambda made: made.note(text)),
+    "error": lambda text: on_console(lambda made: made.error(text)),
+    "question": lambda text: on_console(lambda made: made.question(text)),
+    "debug": debugged,
+    "traceback": lambda text: traceback_text(ValueError(text)),
+    "text log": lambda text: TextLogFormatter().format(record(text, ValueError(text))),
+    "json log": lambda text: JsonLogFormatter().format(record(text, ValueError(text))),
+    "one line log": lambda text: OneLineFormatter(journal=False).format(
+        record(text, ValueError(text))
+    ),
+    "audit": audited,
+    "condition": bounded,
+    "event": lambda text: ResourceEvent(kind="Normal", reason="X", note=text).note,
+}
+
+ACTS = re.compile(
+    r"[^\n\t -~\u00a1-\U0010ffff]"
+    r"|##[A-Za-z.]*\["
+    r"|section_(?:start|end):"
+    r"|^\s*::[A-Za-z][\w-]*( .*)?::",
+    re.MULTILINE,
+)
+
+
+def acting(shown: str) -> list[str]:
+    """Everything in a text that acts on whoever shows it, or that cannot be seen."""
+    hidden = [c for c in shown if c not in "\n\t" and not characters.is_shown(c)]
+    return [match.group() for match in ACTS.finditer(shown)] + hidden
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_nothing_hostile_leaves_by_any_surface(
+    surface: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KQUOTA_DEBUG", "1")
+    assert acting(SURFACES[surface](text)) == []
+
+
+ANY = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20),
+    st.lists(st.sampled_from(["##", "[", "vso[", "section_start:", "::", "a", "\n", "\\", '"', "\u200b"])).map("".join),
+).filter(bool)  # fmt: skip
+
+
+@given(ANY, st.sampled_from(sorted(SURFACES.keys() - {"condition", "event"})))
+def test_no_text_at_all_does(text: str, surface: str) -> None:
+    assert acting(SURFACES[surface](text)) == []
+
+
+@given(ANY)
+def test_json_and_yaml_still_mean_the_same_name(text: str) -> None:
+    document = json.loads(SURFACES["json"](text))
+    assert document["clusterId"] == text
+    assert json.loads(SURFACES["json of others"](text)) == {text: [text]}
+    assert json.loads(audited(text))["user"] == text
+    assert yaml.safe_load(declared(text))["spec"]["entity"] == {
+        "user": {"name": text},
+        "clientId": {"name": text},
+    }
+
+
+@given(ANY)
+def test_the_exit_changes_nothing_that_passed_it_before(text: str) -> None:
+    assert output_text(output_text(text)) == output_text(text)
+
+
+def test_our_own_colours_pass_where_they_are_meant_to() -> None:
+    assert output_text("\x1b[31mred\x1b[0m", colours=True) == "\x1b[31mred\x1b[0m"
+    assert output_text("\x1b[31mred", colours=False) == "\\u001b[31mred"
+    assert output_text("\x1b[2J", colours=True) == "\\u001b[2J"
+
+
+def test_markdown_tables_and_addresses_pass() -> None:
+    text = "## Plan\n\n| a | b → c |\n::1 is an address, ::ffff:1.2.3.4 too\n# ## x\n"
+    assert output_text(text) == text
+
+
+def test_a_secret_that_a_library_quotes_is_in_no_log_and_no_traceback() -> None:
+    remember("pl4nted-bearer-Token")
+    text = "401 for Authorization: Bearer pl4nted-bearer-Token at https://u:S3cret@h/?token=T0ken"
+    for surface in ("text log", "json log", "one line log", "traceback"):
+        shown = SURFACES[surface](text)
+        assert "401" in shown
+        for secret in ("pl4nted", "S3cret", "T0ken"):
+            assert secret not in shown
+
+
+# ---- which characters are shown --------------------------------------------------------------
+
+# DerivedCoreProperties.txt: Other_Default_Ignorable_Code_Point + Cf + Variation_Selector, less White_Space, the
+# interlinear annotation characters, the format controls of Egyptian hieroglyphs and prepended concatenation marks.
+VISIBLE_FORMAT = {
+    *range(0xFFF9, 0xFFFC), *range(0x13430, 0x13440),
+    0x0600, 0x0601, 0x0602, 0x0603, 0x0604, 0x0605, 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD,
+}  # fmt: skip
+
+
+def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
+    table = {
+        code for first, last in characters.DEFAULT_IGNORABLE for code in range(first, last + 1)
+    }
+    assert len(table) == 4174
+    derived = {
+        code
+        for code in range(0x110000)
+        if (unicodedata.category(chr(code)) == "Cf" and code not in VISIBLE_FORMAT)
+        or "VARIATION SELECTOR" in unicodedata.name(chr(code), "")
+    }
+    assert derived - table == set()
+    others = {code for code in table - derived if unicodedata.name(chr(code), "")}
+    assert others == {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
+
+
+def test_none_of_the_characters_without_ink_is_shown() -> None:
+    assert not [c for first, last in characters.DEFAULT_IGNORABLE for c in map(chr, range(first, last + 1)) if characters.is_shown(c)]  # fmt: skip
+    assert not characters.is_shown("\u2800")
+    assert all(map(characters.is_shown, "aé漢字→…│😀"))

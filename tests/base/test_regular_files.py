@@ -1,0 +1,94 @@
+"""Files of a checkout are regular files inside of it, and no more is read of them than was allowed."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.base.regular_files import boundary_of, check_inside, read_regular
+
+
+def test_a_regular_file_is_read_to_its_end_and_no_further_than_allowed(tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_regular(tmp_path / "a", max_bytes=5) == b"12345"
+    with pytest.raises(OSError, match="larger than 4 bytes"):
+        read_regular(tmp_path / "a", max_bytes=4)
+    (tmp_path / "empty").touch()
+    assert read_regular(tmp_path / "empty", max_bytes=0) == b""
+
+
+def special(folder: Path, kind: str) -> Path:
+    path = folder / kind
+    match kind:
+        case "directory":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(path))
+        case _:
+            path.symlink_to("/dev/zero")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str):
+    with pytest.raises(OSError, match=f"it is a {kind}, not a regular file"):
+        read_regular(special(tmp_path, kind), max_bytes=10)
+
+
+def test_a_socket_is_refused_at_once(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with pytest.raises(OSError, match="socket"):
+        read_regular(special(Path(), "socket"), max_bytes=10)
+
+
+def test_a_size_that_the_kernel_tells_is_not_believed():
+    assert Path("/proc/self/status").stat().st_size == 0
+    assert read_regular("/proc/self/status", max_bytes=1 << 20)
+    with pytest.raises(OSError, match="larger than 10 bytes"):
+        read_regular("/proc/self/status", max_bytes=10)
+
+
+def test_a_link_may_not_leave_the_folder(tmp_path: Path):
+    inside = tmp_path.resolve() / "in"
+    inside.mkdir()
+    (tmp_path / "outside").write_text("out")
+    (inside / "real").write_text("in")
+    (inside / "near").symlink_to("real")
+    (inside / "far").symlink_to(tmp_path / "outside")
+    (inside / "chain").symlink_to("far")
+    assert read_regular(inside / "near", max_bytes=9, boundary=inside) == b"in"
+    assert read_regular(inside / "far", max_bytes=9) == b"out"
+    for name in ("far", "chain"):
+        with pytest.raises(OSError, match=r"leads to .*outside, which is outside"):
+            read_regular(inside / name, max_bytes=9, boundary=inside)
+        with pytest.raises(OSError, match="which is outside"):
+            check_inside(inside / name, inside)
+
+
+def test_what_a_shell_hands_over_is_read_though_it_is_a_pipe(tmp_path: Path):
+    code = "import sys; from reconciler.base.regular_files import read_regular; print(read_regular(sys.argv[1], most=9))"
+    script = f"'{{python}}' -c '{code}' <(printf abc)"
+    done = subprocess.run(
+        ["bash", "-c", script.format(python=sys.executable)],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == "b'abc'"
+
+
+def test_links_stay_in_the_repository_else_in_the_project_else_in_what_was_typed(tmp_path: Path):
+    top = tmp_path.resolve()
+    (top / "repo" / ".git").mkdir(parents=True)
+    (top / "repo" / ".git" / "HEAD").touch()
+    (top / "repo" / "q").mkdir()
+    (top / "plain" / "q").mkdir(parents=True)
+    assert boundary_of(top / "repo" / "q", top / "plain") == top / "repo"
+    assert boundary_of(top / "plain" / "q", top / "plain") == top / "plain"
+    assert boundary_of(top / "plain" / "q", "/nowhere") == top / "plain" / "q"
+    (top / "link").symlink_to(top / "plain" / "q")
+    assert boundary_of(top / "link", "/nowhere") == top / "plain" / "q"

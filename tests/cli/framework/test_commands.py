@@ -1,0 +1,130 @@
+"""Help of every command: headings, -h, --color, whole summaries."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from reconciler.cli import main
+from reconciler.cli.framework.commands import HEADINGS
+from tests.cli.consoles import Screen
+
+
+def contexts(
+    command: click.Command = main.cli, parent: click.Context | None = None, name: str = "kquota"
+) -> Iterator[click.Context]:
+    """A context of the program and of each of its commands."""
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
+    yield context
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from contexts(found, context, inner)
+
+
+ALL = {context.command_path: context for context in contexts()}
+
+
+def flags(context: click.Context) -> set[str]:
+    params = context.command.get_params(context)
+    return {
+        next(name for name in param.opts if name.startswith("--"))
+        for param in params
+        if isinstance(param, click.Option)
+    }
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_every_command_takes_the_short_help_and_the_colour(path):
+    text = ALL[path].get_help()
+    assert "-h, --help" in text
+    assert "--color" in text
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_no_list_of_options_under_one_heading_is_longer_than_a_screen(path):
+    """A new option belongs under a heading of `reconciler.cli.framework.commands.HEADINGS`."""
+    sections = ALL[path].get_help().split("\n\n")
+    for section in sections:
+        options = [line for line in section.splitlines() if line.lstrip().startswith("-")]
+        assert len(options) <= 16, section
+
+
+@pytest.mark.parametrize("group", HEADINGS)
+def test_headings_name_no_option_that_no_command_has(group):
+    known = {
+        flag
+        for path, context in ALL.items()
+        if group in {"", *path.split()[1:2]}
+        for flag in flags(context)
+    }
+    named = {
+        flag
+        for heading, names in HEADINGS[group].items()
+        if heading != "Output and help"
+        for flag in names
+    }
+    assert named <= known
+
+
+@pytest.mark.parametrize("path", [path for path, at in ALL.items() if isinstance(at.command, click.Group)])  # fmt: skip
+def test_summaries_of_commands_are_whole(path):
+    listed = ALL[path].get_help().split("\nCommands:\n")[1]
+    assert "..." not in listed.replace("...`)", "")
+
+
+def test_a_command_s_help_has_its_options_under_headings(capsys):
+    assert main.main(["plan", "-h"]) == 0
+    out = capsys.readouterr().out
+    at = [out.index(f"\n{heading}:\n") for heading in ("Options", "Cluster", "Guards")]
+    assert at == sorted(at)
+    guards = out.split("\nGuards:\n")[1].split("\n\n")[0]
+    assert "--max-removals N" in guards
+    assert "--cluster" not in guards
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [((), "Usage: kquota [OPTIONS]"), (("plan",), "Usage: kquota plan [OPTIONS]"),
+     (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]")],
+)  # fmt: skip
+def test_help_prints_what_the_option_prints(words, title, capsys):
+    assert main.main(["help", *words]) == 0
+    by_command = capsys.readouterr().out
+    assert main.main([*words, "--help"]) == 0
+    assert by_command == capsys.readouterr().out
+    assert by_command.startswith(title)
+
+
+def test_help_of_an_unknown_command_names_the_list(capsys):
+    assert main.main(["help", "spark", "nix"]) == 1
+    err = capsys.readouterr().err
+    assert "kquota spark has no command 'nix'" in err
+    assert "kquota spark --help lists the commands" in err
+
+
+def test_help_of_a_command_that_has_none_below_it_is_an_error(capsys):
+    assert main.main(["help", "plan", "nix"]) == 1
+    assert "kquota plan has no command 'nix'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [["--color", "always", "plan"], ["plan", "--color=always"]])
+def test_colour_can_be_asked_for_before_and_after_the_command(place, folder, capsys):
+    assert main.main(place) == 1
+    assert "\x1b[31;1merror:" in capsys.readouterr().err
+
+
+def test_a_wrong_colour_is_an_error_of_usage(capsys):
+    assert main.main(["plan", "--color", "sometimes"]) == 1
+    err = capsys.readouterr().err
+    assert "'auto', 'always', 'never'" in err
+    assert "kquota plan --help" in err
+
+
+def test_help_is_as_wide_as_the_terminal_within_reason():
+    context = click.Context(
+        main.cli, info_name="kquota", terminal_width=200, **main.cli.context_settings
+    )
+    assert max(map(len, context.get_help().splitlines())) <= 200
+    assert Screen().console.width == 100

@@ -1,0 +1,210 @@
+"""Streams, colour and progress: who gets what."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from reconciler.cli.framework.console import (
+    ColorMode,
+    Console,
+    ProgressLine,
+    color_mode,
+    has_colour,
+    reading,
+)
+from reconciler.manifest.loader import load_files
+from tests.cli.consoles import Screen
+from tests.cli.projects import quota
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Ticking:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def on_a_terminal(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal())
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_streams_are_no_fault(redirection):
+    ran = subprocess.run(
+        ["sh", "-c", f'"$0" -m reconciler completion bash {redirection}', sys.executable],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0
+    assert "Traceback" not in ran.stderr
+
+
+def test_colour_is_for_terminals(monkeypatch):
+    on_a_terminal(monkeypatch)
+    assert Console.of_process({"TERM": "xterm"}).colour
+    assert not Console.of_process({"TERM": "xterm", "NO_COLOR": "1"}).colour
+    assert not Console.of_process({"TERM": "dumb"}).colour
+    assert Console.of_process({"NO_COLOR": ""}).colour
+
+
+@pytest.mark.parametrize(
+    ("mode", "environment", "terminal", "coloured"),
+    [
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"FORCE_COLOR": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
+        ("auto", {"FORCE_COLOR": "0"}, False, False),
+        ("auto", {"FORCE_COLOR": ""}, False, False),
+        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb"}, False, True),
+        ("never", {"FORCE_COLOR": "1"}, True, False),
+    ],
+)
+def test_the_option_comes_before_the_environment_and_the_terminal(
+    mode, environment, terminal, coloured
+):
+    assert has_colour(ColorMode(mode), environment, terminal=terminal) is coloured
+
+
+@pytest.mark.parametrize(
+    ("line", "mode"),
+    [
+        ("plan", "auto"),
+        ("--color always plan", "always"),
+        ("plan --color=never", "never"),
+        ("--color never plan --color always", "always"),
+        ("plan --color", "auto"),
+        ("plan --color sometimes", "auto"),
+        ("plan -- --color always", "auto"),
+    ],
+)
+def test_the_colour_of_a_command_line_is_known_before_it_is_parsed(line, mode):
+    assert color_mode(line.split()) == mode
+
+
+def test_a_pipe_has_no_width(capsys):
+    assert Console.of_process({"COLUMNS": "80"}).width == 0
+
+
+def test_a_pipe_gets_no_colour_and_no_question(capsys):
+    console = Console.of_process({})
+    assert not any((console.colour, console.err_colour, console.err_terminal, console.asks))
+
+
+def test_facts_and_diagnostics_go_apart():
+    screen = Screen()
+    screen.console.fact("fact")
+    screen.console.warning("careful")
+    screen.console.error("bad")
+    screen.console.hint("do this")
+    screen.console.hint("")
+    assert screen.facts == "fact\n"
+    assert screen.words == "warning: careful\nerror: bad\nhint: do this\n"
+
+
+def test_a_closed_standard_error_stops_nobody():
+    screen = Screen()
+    screen.err.close()
+    screen.console.error("bad")
+    with ProgressLine(screen.console) as progress:
+        progress("sending", 1, 2)
+
+
+def test_short_work_shows_no_progress():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        for done in range(10):
+            progress("sending", done, 10)
+            clock.at += 0.09
+    assert screen.words == ""
+
+
+def test_long_work_shows_a_bar_on_a_terminal_and_wipes_it_away():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("sending", 0, 1000)
+        clock.at += 2
+        progress("sending", 500, 1000)
+        progress("sending", 501, 1000)
+    assert screen.words == "\rsending [############------------] 500/1,000\x1b[K\r\x1b[K"
+
+
+def test_work_of_unknown_length_is_counted():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("reading documents", 0, 0)
+        clock.at += 1
+        progress("reading documents", 12_000, 0)
+    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"
+
+
+def test_thirty_thousand_documents_are_counted_from_the_first_second_of_reading():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    texts = [("all.yaml", "".join(quota(f"u{number}") for number in range(30_000)))]
+    with reading(screen.console, monotonic=clock) as progress:
+
+        def slowly(documents: int) -> None:
+            clock.at += 2**-13
+            progress(documents)
+
+        load_files(texts, progress=slowly)
+    counts = re.findall(r"\rreading documents: ([0-9,]+)\x1b", screen.words)
+    assert counts[0] == "8,192"
+    assert len(counts) > 20
+    assert screen.words.endswith("\r\x1b[K")
+
+
+def test_reading_documents_writes_nothing_into_a_pipe():
+    screen = Screen()
+    with reading(screen.console) as progress:
+        progress(30_000)
+    assert screen.words == ""
+
+
+def test_long_work_says_plain_lines_now_and_then_elsewhere():
+    screen, clock = Screen(), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        for done in range(0, 1000, 100):
+            progress("sending", done, 1000)
+            clock.at += 1
+        progress("verifying", 1, 2)
+    assert screen.words == "sending: 100 of 1,000\nsending: 600 of 1,000\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"),
+    [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("yep\n", False)],
+)
+def test_only_yes_is_yes(monkeypatch, answer, agreed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    screen = Screen()
+    screen.console.question("Apply?")
+    assert screen.console.answer() is agreed
+    assert screen.words.startswith("Apply? [y/N] ")
+
+
+def test_a_reader_that_went_away_is_no_reason_for_words():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        console = Screen(out=out).console
+        console.fact("x")
+        with pytest.raises(BrokenPipeError):
+            console.flush()
+        console.abandon_output()
+        console.flush()

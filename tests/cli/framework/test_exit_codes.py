@@ -1,0 +1,125 @@
+"""Which error gives which exit code, which code wins, and that nobody ever sees a traceback unasked."""
+
+import inspect
+import itertools
+
+import click
+import pytest
+
+from reconciler import errors
+from reconciler.cli.framework.exit_codes import (
+    PRECEDENCE,
+    ExitCode,
+    run_mapped,
+    worst,
+)
+from tests.cli.consoles import Screen
+
+
+def raising(error: BaseException):
+    def work() -> int:
+        raise error
+
+    return work
+
+
+MAPPED = [
+    (errors.UsageError("no"), 1),
+    (errors.ConfigError("no"), 1),
+    (errors.ManifestErrors([errors.Problem("a.yaml", 3, 5, "no")]), 1),
+    (errors.AuthenticationError("no"), 1),
+    (errors.WrongCluster("no", expected="a", actual="b"), 3),
+    (errors.PlanRefused("no", violations=["too many removals"]), 3),
+    (errors.StalePlan("no", differences=["alice changed"]), 4),
+    (errors.Interrupted("stopped"), 130),
+    (click.UsageError("no"), 1),
+    (click.BadParameter("no"), 1),
+    (click.Abort(), 130),
+    (KeyboardInterrupt(), 130),
+    (PermissionError(13, "Permission denied", "/x"), 1),
+    (RuntimeError("surprise"), 1),
+    (RecursionError(), 1),
+    (ExceptionGroup("two", [errors.PlanRefused("a"), errors.StalePlan("b")]), 4),
+    (SystemExit(2), 1),
+    (SystemExit(0), 0),
+    (click.exceptions.Exit(0), 0),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), MAPPED, ids=lambda one: repr(one)[:40])
+def test_every_error_has_one_code_and_no_traceback(error, code):
+    screen = Screen()
+    assert run_mapped(screen.console, raising(error)) == code
+    assert "Traceback" not in screen.words
+    assert screen.facts == ""
+
+
+def test_every_error_of_our_tree_is_mapped_to_its_own_code():
+    tree = [
+        one
+        for one in vars(errors).values()
+        if inspect.isclass(one) and issubclass(one, errors.KquotaError)
+    ]
+    assert len(tree) > 20
+    assert {one.exit_code for one in tree} == {1, 3, 4, 130}
+    assert {one.exit_code for one in tree} <= set(ExitCode)
+
+
+def test_errors_say_their_details_and_what_to_do():
+    screen = Screen()
+    error = errors.PlanRefused("two violations", violations=["a", "b"], hint="raise --max-removals")
+    run_mapped(screen.console, raising(error))
+    assert screen.words == "error: two violations\n  - a\n  - b\nhint: raise --max-removals\n"
+
+
+def test_problems_of_manifests_are_one_per_line_in_the_form_that_editors_read():
+    screen = Screen()
+    problems = [errors.Problem("b.yaml", 1, 1, "x"), errors.Problem("a.yaml", 3, 5, "y")]
+    run_mapped(screen.console, raising(errors.ManifestErrors(problems, hint="h")))
+    assert screen.words == "a.yaml:3:5: y\nb.yaml:1:1: x\nhint: h\n"
+
+
+def test_a_fault_of_ours_is_one_line_that_says_how_to_get_more(monkeypatch):
+    screen = Screen()
+    monkeypatch.delenv("KQUOTA_DEBUG", raising=False)
+    run_mapped(screen.console, raising(RuntimeError("surprise\nin two lines")))
+    assert screen.words == (
+        "error: this is a fault in kquota: RuntimeError: surprise in two lines\n"
+        "hint: KQUOTA_DEBUG=1 in the environment shows the traceback; please report it\n"
+    )
+
+
+def test_the_traceback_is_shown_where_it_is_asked_for(monkeypatch):
+    screen = Screen()
+    monkeypatch.setenv("KQUOTA_DEBUG", "1")
+    run_mapped(screen.console, raising(errors.UsageError("no")))
+    assert "Traceback" in screen.words
+
+
+def test_one_wins_over_four_over_three_over_five_over_two():
+    assert [int(code) for code in PRECEDENCE] == [130, 1, 4, 3, 5, 2, 0]
+    assert sorted(PRECEDENCE) == sorted(ExitCode)
+    for first, second in itertools.combinations(PRECEDENCE, 2):
+        assert worst([second, first]) == worst([first, second]) == first
+    assert worst([]) == ExitCode.DONE
+
+
+def test_a_foreign_word_in_an_error_cannot_forge_a_line_or_a_colour():
+    screen = Screen()
+    error = errors.PlanRefused("a\nerror: b\x1b[31m", violations=["c\nd"], hint="::set-output x")
+    run_mapped(screen.console, raising(error))
+    assert screen.words == (
+        "error: a\\u000aerror: b\\u001b[31m\n  - c\\u000ad\nhint: :\\u003aset-output x\n"
+    )
+
+
+def test_a_problem_without_a_line_names_its_path():
+    screen = Screen()
+    run_mapped(screen.console, raising(errors.ManifestErrors([errors.Problem("a", 0, 0, "no")])))
+    assert screen.words == "error: a: no\n"
+
+
+def test_choices_of_a_missing_option_stand_on_one_line(kquota):
+    ran = kquota("import", "quotas.yaml")
+    assert ran.code == 1
+    assert "error: Missing option '--from'. Choose from: kafka-configs, rpk, " in ran.err

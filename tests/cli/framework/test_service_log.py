@@ -1,0 +1,61 @@
+"""Log records of a process that serves: one line each, with nothing in them forged."""
+
+import io
+import logging
+
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.service_log import OneLineFormatter, logged
+
+
+def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):
+    trace = (type(error), error, None) if error is not None else None
+    made = logging.LogRecord("reconciler.x", level, "x.py", 1, message, arguments, trace)
+    made.created = 1_700_000_000.0
+    return made
+
+
+def console(err: io.StringIO) -> Console:
+    return Console(
+        out=io.StringIO(), err=err, colour=False, err_colour=False, err_terminal=False, asks=False, width=100,
+    )  # fmt: skip
+
+
+def test_a_record_has_time_level_and_words():
+    assert OneLineFormatter(journal=False).format(record("prod: %d applied", 3)) == (
+        "2023-11-14T22:13:20Z WARNING prod: 3 applied"
+    )
+
+
+def test_the_journal_has_the_time_itself_and_reads_the_level():
+    line = OneLineFormatter(journal=True)
+    assert line.format(record("x", level=logging.ERROR)) == "<3>x"
+    assert line.format(record("x", level=logging.INFO)) == "<6>x"
+    assert line.format(record("x", level=35)) == "<5>x"
+
+
+def test_nothing_forges_a_line_or_a_colour_and_a_traceback_is_one_line_too():
+    error = ValueError("first\nsecond\x1b[31m")
+    line = OneLineFormatter(journal=False).format(record("a\nb", error=error))
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert "ValueError" in line
+    assert "first" in line
+
+
+def test_records_of_ours_go_to_standard_error_while_it_lasts():
+    err = io.StringIO()
+    log = logging.getLogger("reconciler.app.loop.test")
+    with logged(console(err), {}):
+        log.info("during")
+        log.debug("too much")
+    log.warning("after")
+    lines = err.getvalue().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith("INFO during")
+
+
+def test_under_the_journal_levels_are_numbers():
+    err = io.StringIO()
+    with logged(console(err), {"JOURNAL_STREAM": "8:1"}):
+        logging.getLogger("reconciler.watch").warning("careful")
+    assert err.getvalue() == "<4>careful\n"

@@ -1,0 +1,191 @@
+"""`kquota report` and `kquota plan --format html`: whole pages of what the sandbox holds."""
+
+import json
+import re
+
+import pytest
+
+from reconciler.sandbox import Fault, SandboxSettings
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.faults import Refuse
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
+
+USER_A = (("user", "a"),)
+
+
+@pytest.fixture
+def prod(folder, sandbox):
+    """A project with two documents for the sandbox."""
+    project(folder, sandbox.bootstrap, quota("a"), quota("b", "{consumerByteRate: 20Mi}"))
+    return folder
+
+
+def facts(page: str) -> dict:
+    block = re.search(r'(?s)<script type="application/json" id="facts">(.*?)</script>', page)
+    assert block is not None
+    return json.loads(block[1])
+
+
+def words(page: str, field: str) -> str:
+    read = facts(page)
+    return read["words"][read["clusters"][0][field]]
+
+
+def test_a_plan_as_a_page_goes_to_standard_output_and_says_who_judged(kquota, prod, sandbox):
+    ran = kquota("plan", "--format", "html", "--detailed-exitcode")
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.out.startswith("<!DOCTYPE html>")
+    assert facts(ran.out)["page"] == "plan"
+    assert "validated by the broker" in words(ran.out, "headline")
+    assert len(facts(ran.out)["clusters"][0]["changes"]) == 2
+    assert "quotas/all.yaml:10" in facts(ran.out)["words"]
+    assert sandbox.values() == {}
+
+
+def test_a_plan_page_still_saves_the_plan_for_apply(kquota, prod):
+    assert kquota("plan", "--format", "html", "--out", "plan.json").code == 0
+    assert kquota("apply", "plan.json", "--yes").code == 0
+
+
+def test_a_report_of_a_project_shows_what_is_live_ours_and_done(kquota, prod, sandbox):
+    kquota("apply", "--yes")
+    ran = kquota("report", "--history", ".kquota/audit.jsonl", "--out", "report.html")
+    assert (ran.code, ran.out) == (0, "")
+    assert "written to report.html" in ran.err
+    read = facts((prod / "report.html").read_text())
+    (cluster,) = read["clusters"]
+    assert read["page"] == "report"
+    assert [read["entities"][row[0]][0] for row in cluster["quotas"]] == ["a", "b"]
+    assert {read["words"][row[6]] for row in cluster["quotas"]} == {"ours"}
+    assert {read["words"][row[9]] for row in cluster["history"]} == {"APPLIED"}
+    assert cluster["changes"] == []
+
+
+def test_drift_has_the_time_when_it_was_first_seen(kquota, prod, sandbox):
+    kquota("apply", "--yes")
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    kquota("drift")
+    (cluster,) = facts(kquota("report").out)["clusters"]
+    read = facts(kquota("report").out)
+    (drift,) = [one for one in cluster["findings"] if one["name"] == "drift"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", read["words"][drift["rows"][0][4]])
+
+
+def test_without_documents_a_report_shows_the_cluster_alone(kquota, folder, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    ran = kquota("report", "--bootstrap-server", sandbox.bootstrap)
+    assert ran.code == 0
+    (cluster,) = facts(ran.out)["clusters"]
+    assert cluster["declared"] is False
+    assert len(cluster["quotas"]) == 1
+    assert cluster["violations"] == []
+
+
+def test_offline_a_snapshot_stands_for_the_cluster_and_its_age_is_told(kquota, prod, sandbox):
+    kquota("apply", "--yes")
+    kquota("snapshot", "--taken-at", "--out", "prod.json")
+    ran = kquota("report", "--offline", "--snapshot", "prod.json")
+    assert ran.code == 0
+    (cluster,) = facts(ran.out)["clusters"]
+    assert cluster["snapshotAge"] is not None
+    assert len(cluster["quotas"]) == 2
+
+
+def test_offline_without_documents_works_too(kquota, prod, sandbox, folder):
+    kquota("snapshot", "--out", "prod.json")
+    (folder / "kquota.yaml").write_text(CLUSTER.format(name="prod", bootstrap="nowhere:1"))
+    ran = kquota("report", "--offline", "--snapshot", "prod.json")
+    assert ran.code == 0
+    assert facts(ran.out)["clusters"][0]["declared"] is False
+
+
+def test_a_report_shows_violations_and_does_not_fail_for_them(kquota, prod):
+    manifests(prod, quota("every", entity="{user: {default: true}}"))
+    ran = kquota("report")
+    assert ran.code == 0
+    assert facts(ran.out)["clusters"][0]["violations"]
+
+
+def test_several_clusters_are_one_page(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    (folder / "kquota.yaml").write_text(
+        PROJECT
+        + "".join(
+            "---\n" + CLUSTER.format(name=name, bootstrap=sandbox.bootstrap)
+            for name in ("prod", "second")
+        )
+    )
+    for command in (("report", "--all"), ("plan", "--all", "--format", "html")):
+        ran = kquota(*command)
+        assert ran.code == 0
+        read = facts(ran.out)
+        assert [read["words"][one["name"]] for one in read["clusters"]] == ["prod", "second"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--offline",), "go together"),
+        (("--snapshot", "prod.json"), "go together"),
+        (("--history", "none.jsonl"), "none.jsonl cannot be read"),
+        (("--since", "HEAD", "--bootstrap-server", "localhost:1"), "--since needs manifests"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(kquota, prod, arguments, said):
+    ran = kquota("report", *arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert ran.out == ""
+
+
+def test_a_log_of_something_else_is_refused(kquota, prod):
+    (prod / "log.jsonl").write_text('{"v": 1, "time": "now"}\n')
+    ran = kquota("report", "--history", "log.jsonl")
+    assert ran.code == 1
+    assert "entry 1" in ran.err
+
+
+# ---- who is asked about -----------------------------------------------------------------------
+
+
+def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(kquota, prod):
+    (prod / "clients.csv").write_text("user,client_id\na,web\nzoe,\n")
+    manifests(prod, quota("every", entity="{user: {default: true}}"), quota("a"))
+    plan = json.loads(
+        kquota("plan", "--format", "json", "--allow-defaults", "--principals", "clients.csv").out
+    )
+    affected = {(one["user"], one["clientId"]): one for one in plan["impact"]["affected"]}
+    assert affected["zoe", None]["after"]["level"] == 6
+    assert affected["a", "web"]["after"]["level"] == 3
+    assert affected["zoe", None]["direction"] == "newly limited"
+    page = kquota("report", "--principals", "clients.csv").out
+    assert facts(page)["clusters"][0]["known"] == plan["impact"]["known"]
+
+
+def test_scram_users_of_the_cluster_are_known(kquota, folder):
+    settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
+    with SandboxThread(settings) as sandbox:
+        project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
+        plan = json.loads(kquota("plan", "--format", "json", "--allow-defaults").out)
+    assert [one["user"] for one in plan["impact"]["affected"]] == ["scram-user"]
+
+
+@pytest.mark.parametrize("command", ["plan", "report"])
+def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod, command):
+    ran = kquota(command, "-", "--principals", "-", stdin="user\na\n")
+    assert ran.code == 1
+    assert "not both" in ran.err
+
+
+def test_a_file_that_lists_no_clients_is_refused_before_anything_is_asked(kquota, prod):
+    (prod / "clients.csv").write_text("name\na\n")
+    ran = kquota("plan", "--principals", "clients.csv")
+    assert ran.code == 1
+    assert "clients.csv:1: the first line must name the columns" in ran.err
+
+
+def test_without_the_right_to_list_users_a_plan_goes_on(kquota, prod, sandbox):
+    sandbox.fail(Fault(effect=Refuse(failure=BrokerFailure(code=31, message="")), api=50, times=-1))
+    ran = kquota("plan")
+    assert (ran.code, ran.err) == (0, "")

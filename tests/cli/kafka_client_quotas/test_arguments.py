@@ -1,0 +1,102 @@
+"""The argument syntax of kafka-client-quotas, and what it prints of names."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.cli.kafka_client_quotas import arguments as kip
+from reconciler.errors import UsageError
+
+NAMES = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(",", "\\,")
+
+
+@given(st.lists(NAMES, min_size=1, max_size=5))
+def test_any_list_of_names_can_be_written_with_the_two_escapes(names):
+    assert kip.split(",".join(map(escaped, names)), option="--defaults") == names
+
+
+@given(st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), NAMES, min_size=1))
+def test_any_pairs_can_be_written_and_names_may_hold_equals_signs(pairs):
+    text = ",".join(f"{kind}={escaped(name)}" for kind, name in pairs.items())
+    assert kip.pairs(text, option="--names") == pairs
+
+
+def test_an_x509_name_is_written_with_escaped_commas():
+    assert kip.pairs(r"user=CN=a\,O=b,client-id=c\\d", option="--names") == {
+        "user": "CN=a,O=b",
+        "client-id": "c\\d",
+    }
+
+
+def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
+    assert kip.pairs("user=", option="--names") == {"user": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("user=a,", "empty"),
+        (",", "empty"),
+        ("", "empty"),
+        ("user", "type=name"),
+        ("=a", "type=name"),
+        ("user=a,user=b", "twice"),
+        ("user=a\\b", "backslash"),
+        ("user=a\\", "the end"),
+        ("user=\udcff", "UTF-8"),
+    ],
+)
+def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, said):
+    with pytest.raises(UsageError, match=said):
+        kip.pairs(text, option="--names")
+
+
+def test_a_word_twice_is_refused():
+    with pytest.raises(UsageError, match="twice"):
+        kip.parse_names("user,user", option="--defaults")
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("alice", "alice"),
+        ("<default>", "%3Cdefault%3E"),
+        ("O=A client,CN=localhost", "O%3DA%20client%2CCN%3Dlocalhost"),
+        ("a*b+c~d", "a%2Ab%2Bc%7Ed"),
+        ("line\nbreak\x1b[31m", "line%0Abreak%1B%5B31m"),
+        ("ü/:", "%C3%BC%2F%3A"),
+        ("a.b-c_d", "a.b-c_d"),
+        ("\ud800", "%3F"),
+    ],
+)
+def test_names_are_printed_as_kafkas_sanitizer_writes_them(name, printed):
+    assert kip.sanitized(name) == printed
+
+
+@given(st.text())
+def test_a_printed_name_can_forge_nothing(name):
+    assert all(c.isascii() and (c.isalnum() or c in "%.-_") for c in kip.sanitized(name))
+
+
+def test_the_default_is_told_apart_from_a_user_of_that_name():
+    assert kip.entity_line([("user", None)]) == "{user=<default>}"
+    assert kip.entity_line([("user", "<default>")]) == "{user=%3Cdefault%3E}"
+    assert kip.entity_line([("user", "a"), ("client-id", "")]) == "{user=a, client-id=}"
+
+
+def test_values_have_no_decimals_where_there_are_none_and_keys_are_sorted():
+    assert list(kip.value_lines([("b", 4_000_000.0), ("a", 50.5)])) == ["a=50.5", "b=4000000"]
+
+
+@pytest.mark.parametrize("text", ["", "10Mi", "nan", "inf", "1_000", "٣", "0x10"])
+def test_what_is_no_decimal_number_is_refused(text):
+    with pytest.raises(UsageError, match="decimal number"):
+        kip.number(text, key="producer_byte_rate")
+
+
+def test_zero_and_less_are_left_to_the_broker_to_refuse():
+    assert kip.number("-1", key="producer_byte_rate") == -1.0

@@ -1,0 +1,154 @@
+"""The operator's command lines without any cluster: what they take, what they refuse, how their logs look."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.cli.framework.log_format import (
+    JsonLogFormatter,
+    TextLogFormatter,
+    log_to_stderr,
+)
+from reconciler.errors import UsageError
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+
+
+@pytest.fixture(autouse=True)
+def no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("POD_NAME", "POD_NAMESPACE", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def broken(folder):
+    """A kubeconfig that leads nowhere."""
+    path = folder / "kubeconfig"
+    path.write_text("current-context: x\ncontexts: []\n", "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["operator"], "--operator-namespace"),
+        (["operator", "release"], "--operator-namespace"),
+        (["operator", "check"], "--operator-namespace"),
+        (["operator", "release", "--operator-namespace", "k"], "say --all, or name each"),
+        (
+            ["operator", "release", "--operator-namespace", "k", "--all", "--namespace", "n"],
+            "say --all, or name each",
+        ),
+        (
+            ["operator", "--operator-namespace", "k", "--webhook-address", ":9443"],
+            "belong together",
+        ),
+        (["operator", "--operator-namespace", "k", "--deletion-timeout", "soon"], "no duration"),
+        (["reconcile", "a", "--cluster", "--namespace", "n"], "QuotaCluster has none"),
+        (["reconcile", "a", "--detailed-exitcode"], "needs --wait"),
+        (["reconcile"], "Missing argument"),
+        (["override", "list", "--kubeconfig", "x"], "are about --kubernetes"),
+        (["override", "list", "--kubernetes", "--operator-namespace", "k"], "needs --cluster"),
+        (
+            [
+                "override",
+                "list",
+                "--kubernetes",
+                "--bootstrap-server",
+                "b:1",
+                "--operator-namespace",
+                "k",
+            ],
+            "asks the operator",
+        ),
+        (["override", "list", "--kubernetes", "--cluster", "c"], "--operator-namespace"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_before_anything_is_asked(
+    kquota, arguments, said
+) -> None:
+    ran = kquota(*arguments)
+    assert ran.code == 1
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["operator", "release", "--all", "--operator-namespace", "k"],
+        ["operator", "check", "--operator-namespace", "k"],
+        ["operator", "--operator-namespace", "k", "--metrics-address", "127.0.0.1:0"],
+        ["reconcile", "a"],
+    ],
+)
+def test_without_a_way_to_an_api_server_the_file_is_named(kquota, broken, arguments) -> None:
+    ran = kquota(*arguments, "--kubeconfig", broken)
+    assert ran.code == 1
+    assert str(broken) in ran.err
+    assert "--kubeconfig" in ran.err
+
+
+def test_help_shows_the_commands_with_an_example(kquota) -> None:
+    for arguments in (["operator"], ["operator", "release"], ["operator", "check"], ["reconcile"]):
+        ran = kquota(*arguments, "--help")
+        assert ran.code == 0
+        assert "Example:" in ran.out
+
+
+def test_settings_of_a_webhook_are_whole_or_absent(tmp_path) -> None:
+    with pytest.raises(UsageError, match="belong together"):
+        OperatorSettings(identity="a", operator_namespace="b", webhook_cert=tmp_path)
+    with pytest.raises(UsageError, match="identity"):
+        OperatorSettings(identity="", operator_namespace="b")
+
+
+def record(message: str, *arguments: object) -> logging.LogRecord:
+    made = logging.LogRecord("reconciler.kube", logging.WARNING, "", 1, message, arguments, None)
+    made.created = 1_700_000_000.5
+    return made
+
+
+def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
+    line = JsonLogFormatter().format(record("a\n%s", "b\x1b[31m"))
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "time": "2023-11-14T22:13:20.500Z",
+        "level": "warning",
+        "logger": "reconciler.kube",
+        "message": "a\nb\x1b[31m",
+    }
+
+
+def test_a_text_line_cannot_be_forged() -> None:
+    line = TextLogFormatter().format(record("a\n%s", "b\x1b[31m"))
+    assert line == "2023-11-14T22:13:20.500Z warning  a\\u000ab\\u001b[31m"
+
+
+def test_an_error_keeps_its_traceback() -> None:
+    made = record("it failed")
+    made.exc_info = (ValueError, ValueError("planted"), None)
+    assert "planted" in json.loads(JsonLogFormatter().format(made))["error"]
+    assert "ValueError: planted" in TextLogFormatter().format(made)
+
+
+@pytest.fixture
+def root_logger() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    others = {name: logging.getLogger(name).level for name in ("kopf", "aiohttp")}
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in others.items():
+        logging.getLogger(name).setLevel(before)
+
+
+@pytest.mark.usefixtures("root_logger")
+def test_logs_go_to_standard_error_and_libraries_are_quiet(capsys) -> None:
+    log_to_stderr("json")
+    logging.getLogger("reconciler.kube").info("ours")
+    logging.getLogger("aiohttp.client").info("theirs")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert json.loads(told.err)["message"] == "ours"

@@ -1,0 +1,125 @@
+"""Completion of clusters, live entities, users and saved plans, by the shell's own protocol."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.projects import CLUSTER, PROJECT, project, quota
+from tests.git.commits import git
+
+TREE = str(Path(__file__).parents[3])
+
+
+def completed(folder: Path, line: str, **environment: str) -> list[str]:
+    """What the program offers at the end of a line."""
+    asked = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
+    asked["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
+    ran = subprocess.run(
+        [sys.executable, "-m", "reconciler"], cwd=folder, check=True, capture_output=True, text=True,
+        env=os.environ | asked | environment, timeout=60,
+    )  # fmt: skip
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+def commit_all(folder: Path) -> None:
+    """Everything in the folder, in one commit."""
+    git(folder, "add", "--all", "--force")
+    git(folder, "commit", "--quiet", "--message", "all")
+
+
+@pytest.fixture
+def prod(folder, sandbox, kquota):
+    """A project that was applied: two entities are live."""
+    entity = '{user: {name: "CN=alice,O=Acme"}, clientId: {name: etl}}'
+    project(folder, sandbox.bootstrap, quota("a"), quota("b", entity=entity))
+    assert kquota("apply", "--yes").code == 0
+    return folder
+
+
+def test_clusters_of_the_project_file_are_completed(folder):
+    text = PROJECT + "".join(
+        "---\n" + CLUSTER.format(name=name, bootstrap="127.0.0.1:1")
+        for name in ("prod", "proto", "x")
+    )
+    (folder / "kquota.yaml").write_text(text)
+    assert completed(folder, "kquota plan --cluster pro") == ["plain,prod", "plain,proto"]
+
+
+def test_live_entities_and_their_parts_are_completed(prod):
+    assert completed(prod, "kquota plan --only ") == ['plain,user="CN=alice,O=Acme",client-id=etl', "plain,user=a"]  # fmt: skip
+    assert completed(prod, "kquota plan --only user=a") == ["plain,user=a"]
+    assert completed(prod, "kquota resolve --user C") == ["plain,CN=alice,O=Acme"]
+    assert completed(prod, "kquota resolve --client-id ") == ["plain,etl"]
+
+
+def test_named_brokers_are_asked_without_a_project(prod, sandbox, tmp_path_factory):
+    empty = tmp_path_factory.mktemp("empty")
+    line = f"kquota describe --bootstrap-server {sandbox.bootstrap} --matching user=a"
+    assert completed(empty, line) == ["plain,user=a"]
+    variables = {"KQUOTA_BOOTSTRAP_SERVERS": sandbox.bootstrap}
+    assert completed(empty, "kquota describe --matching user=a", **variables) == ["plain,user=a"]
+
+
+def test_a_project_that_was_only_cloned_is_not_connected_to(folder, sandbox):
+    sandbox.seed({(("user", "a"),): {"producer_byte_rate": 1.0}})
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert completed(folder, "kquota plan --only ") == []
+
+
+def test_records_that_a_commit_brings_make_no_project_known(prod):
+    git(prod, "init", "--quiet")
+    commit_all(prod)
+    assert completed(prod, "kquota plan --only ") == []
+
+
+def test_a_cluster_that_does_not_answer_gives_no_names_and_no_words(prod, folder):
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text.replace("bootstrapServers: ", "bootstrapServers: 127.0.0.1:1 #"))  # fmt: skip
+    assert completed(prod, "kquota plan --only ") == []
+
+
+def test_a_broken_project_file_gives_no_names(folder):
+    (folder / "kquota.yaml").write_text("{")
+    assert completed(folder, "kquota plan --cluster ") == []
+
+
+def test_saved_plans_are_completed_before_other_files(prod, kquota):
+    assert kquota("plan", "--out", "plan.json").code == 0
+    (prod / "other.json").write_text("{}")
+    assert completed(prod, "kquota apply ") == ["plain,plan.json"]
+    assert completed(prod, "kquota apply q") == ["file,q"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("kquota plan --only user=a", "a"),
+        ("kquota plan --only 'x y' --only us", r"user=\"CN=alice\,O=Acme\"\,client-id=etl"),
+        ("kquota plan --only=user=a", "a"),
+        ("kquota resolve --user C", r"CN=alice\,O=Acme"),
+        ("kquota resolve --user CN=al", r"alice\,O=Acme"),
+    ],
+)
+def test_bash_replaces_what_follows_its_own_word_break(prod, line, reply):
+    script = subprocess.run(
+        [sys.executable, "-m", "reconciler", "completion", "bash"], check=True, capture_output=True,
+        text=True, cwd=TREE,
+    ).stdout  # fmt: skip
+    program = f'kquota() {{ {shlex.quote(sys.executable)} -m reconciler "$@"; }}; {script}'.replace(
+        "env COMP_WORDS", f"env PYTHONPATH={TREE} COMP_WORDS"
+    )
+    (prod / "kquota").write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler\n")
+    (prod / "kquota").chmod(0o755)
+    asking = (
+        f"COMP_LINE={shlex.quote(line)}; COMP_POINT=${{#COMP_LINE}}; _kquota_completion ./kquota"
+    )
+    ran = subprocess.run(
+        ["bash", "-c", f'{program}\n{asking}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
+        cwd=prod, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert ran.stdout.splitlines()[0] == reply

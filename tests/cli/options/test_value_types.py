@@ -1,0 +1,72 @@
+"""Durations, entities and limits on a command line."""
+
+import click
+import pytest
+
+from reconciler.cli.options.value_types import (
+    DurationParameter,
+    EntityParameter,
+    limit,
+)
+from reconciler.errors import UsageError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("2h", 7200), ("1h30m", 5400), ("7d", 604_800), ("5ms", 0.005)],
+)
+def test_durations_are_read(text, seconds):
+    assert DurationParameter().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2 h", "0s", "-1h", "1.5h", "2hours"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(click.BadParameter, match="no duration"):
+        DurationParameter().convert(text, None, None)
+
+
+def test_the_three_states_of_a_slot_can_be_typed():
+    read = EntityParameter().convert
+    assert read("user=alice,client-id=<default>", None, None) == entity(
+        user="alice", client_id=DEFAULT
+    )
+    assert read('user="<default>"', None, None) == entity(user="<default>")
+    assert read('user="CN=a,O=b"', None, None) == entity(user="CN=a,O=b")
+
+
+@pytest.mark.parametrize("text", ["alice", "", "user=a,ip=1.2.3.4", "user=\udcff"])
+def test_what_is_no_entity_is_refused(text):
+    with pytest.raises(click.BadParameter):
+        EntityParameter().convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("producer_byte_rate=10Mi", (Key.PRODUCER_BYTE_RATE, 10_485_760.0)),
+        ("consumerByteRate=20M", (Key.CONSUMER_BYTE_RATE, 20_000_000.0)),
+        ("request_percentage=50.5", (Key.REQUEST_PERCENTAGE, 50.5)),
+        ("producer_byte_rate=9223372036854775807", (Key.PRODUCER_BYTE_RATE, 2.0**63)),
+    ],
+)
+def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
+    assert limit(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("producer_byte_rate", "key=value"),
+        ("speed=1", "unknown key"),
+        ("producer_byte_rate=fast", "no quantity"),
+        ("producer_byte_rate=1.5", "whole number"),
+        ("producer_byte_rate=0", "greater than 0"),
+        ("request_percentage=-1", "greater than 0"),
+        ("producer_byte_rate=9007199254740993", "float64"),
+    ],
+)
+def test_limits_that_kafka_would_refuse_are_refused_here(text, said):
+    with pytest.raises(UsageError, match=said):
+        limit(text)

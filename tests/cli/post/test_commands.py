@@ -1,0 +1,545 @@
+"""`kquota post`: what CI sees of a plan, an apply and drift; hostile names, bad documents, hosts that refuse."""
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.preconditions import preconditions_of
+from reconciler.quota.state import QuotaState
+from reconciler.render.cluster_state import drift_document
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.outcome import outcome_document
+from reconciler.render.json_documents.plan import plan_document
+from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
+from tests.forge.gitlab_api import GitLabApi
+from tests.forge.test_github_runner import read_outputs
+from tests.render.previews import NOW, empty, result, sample
+from tests.render.test_markdown import long as without_grounds
+
+SHA, MERGE = "a" * 40, "c" * 40
+
+
+def long(size: int):
+    """A plan of so many changes."""
+    made = without_grounds(size)
+    basis = preconditions_of(
+        made.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
+    )
+    return replace(made, basis=basis)
+
+
+@pytest.fixture
+def api(folder, monkeypatch):
+    with GitHubApi() as running:
+        running.pull(7, sha=SHA)
+        monkeypatch.setenv("GITHUB_TOKEN", "ghs_workflow")
+        monkeypatch.setenv("GITHUB_API_URL", running.url)
+        monkeypatch.setenv("GITHUB_REPOSITORY", running.repository)
+        monkeypatch.setenv("GITHUB_OUTPUT", str(folder / "output"))
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary"))
+        yield running
+    assert running.complaints == []
+
+
+@pytest.fixture
+def gitlab(folder, monkeypatch):
+    with GitLabApi() as running:
+        running.merge_requests[7] = SHA
+        monkeypatch.setenv("GITLAB_TOKEN", "glpat-bot")
+        monkeypatch.setenv("CI_API_V4_URL", running.url)
+        monkeypatch.setenv("CI_PROJECT_ID", running.project)
+        monkeypatch.setenv("CI_MERGE_REQUEST_IID", "7")
+        yield running
+    assert running.complaints == []
+
+
+def saved(folder, document, name="plan.json") -> str:
+    (folder / name).write_text(dump(document))
+    return name
+
+
+@pytest.fixture
+def plan(folder) -> str:
+    return saved(folder, plan_document(sample()))
+
+
+def drift(folder, *, found=True) -> str:
+    findings = [one for one in sample().plan.findings if one.cause.value == "Drift"]
+    assert findings
+    document = drift_document(findings if found else [], cluster_id="lkc-1", now=NOW)
+    return saved(folder, document | {"recordsKnown": True, "ownedPairs": 3}, "drift.json")
+
+
+def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, api, plan):
+    ran = kquota(
+        "post", "github", plan, "--pull", "7", "--label", "prod", "--summary", "--outputs",
+        "--annotations", "--path-prefix", "infra", "--details-url", "https://ci.example/run/1",
+    )  # fmt: skip
+    assert ran.code == 0
+    (body,) = api.bodies(7)
+    assert body.startswith("<!-- kquota:plan:prod -->\n### ⛔ Refused: Kafka quotas of prod\n")
+    assert "producer_byte_rate" in body
+    assert (folder / "summary").read_text() == body + "\n"
+    assert "[run](https://ci.example/run/1)" in body
+    outputs = read_outputs((folder / "output").read_text())
+    numbers = plan_document(sample())["counts"]
+    assert outputs["has-changes"] == "true"
+    assert {outputs[name] for name in ("create", "update", "remove")} == {
+        str(numbers[name]) for name in ("create", "update", "remove")
+    }
+    assert outputs["drift"] == "1"
+    assert outputs["digest"] == sample().plan.digest
+    assert outputs["comment-id"] == str(api.comments[0].id)
+    assert re.search(
+        r"^::error title=Kafka quotas prod,file=infra/quotas/\d+.yaml,line=\d+::",
+        ran.out,
+        re.MULTILINE,
+    )
+    assert "comment created" in ran.err
+
+
+def test_no_name_forges_anything_anywhere(kquota, folder, api, plan):
+    ran = kquota(
+        "post", "github", plan, "--pull", "7", "--summary", "--annotations", "--label", "@all -->"
+    )
+    (body,) = api.bodies(7)
+    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", body)))
+    assert not re.search(r"[@#!~$]\w", outside)
+    assert "\u202e" not in body + ran.out + ran.err
+    for line in ran.out.splitlines():
+        assert re.match(r"::(error|warning|notice) title=[^,:]*(,file=[^,:]*(,line=\d+)?)?::", line)
+        assert "##[" not in line
+
+
+def test_a_comment_is_one_screen_and_the_summary_lists_what_the_runner_takes(kquota, folder, api):
+    saved(folder, plan_document(long(9000)))
+    url = "https://github.com/octo/quotas/actions/runs/1"
+    assert (
+        kquota("post", "github", "plan.json", "--pull", "7", "--summary", "--details-url", url).code
+        == 0
+    )
+    (body,) = api.bodies(7)
+    assert len(body) < 4000
+    assert body.count("user-") == 25
+    assert "… and 8,975 more changes." in body
+    assert f"[run]({url})" in body
+    summary = (folder / "summary").read_bytes()
+    assert 500_000 < len(summary) <= 1024 * 1024
+    assert summary.count(b"user-") == 9000
+
+
+def test_a_summary_of_wide_characters_fits_by_bytes(kquota, folder, api):
+    document = plan_document(long(8000))
+    for row in document["changes"]:
+        row["note"] = "\u5927" * 60
+    saved(folder, document)
+    (folder / "summary").write_text("x" * 1000)
+    assert kquota("post", "github", "plan.json", "--summary", "--method", "never").code == 0
+    size = len((folder / "summary").read_bytes())
+    assert 900_000 < size <= 1024 * 1024
+
+
+def test_thousands_of_violations_do_not_break_the_limit(kquota, folder, api):
+    full = sample()
+    document = plan_document(replace(full, violations=full.violations * 3000))
+    saved(folder, document)
+    assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
+    assert len(api.bodies(7)[0]) <= 65_536
+    assert "- … and 5,991 more" in api.bodies(7)[0]
+
+
+def test_one_endless_sentence_is_not_posted_and_not_fatal(kquota, folder, api):
+    document = plan_document(sample())
+    document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
+    saved(folder, document)
+    assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
+    assert "too long to be shown" in api.bodies(7)[0]
+
+
+def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    ran = kquota("post", "github", plan, "--head-repo", "mallory/quotas", "--sha", "b" * 40)
+    assert ran.code == 0
+    assert api.bodies(7) == []
+    (body,) = api.bodies(9)
+    assert "made by a run of the fork mallory/quotas" in html.unescape(body)
+
+
+def test_a_comment_about_a_fork_links_to_no_page_and_names_the_head_of_the_event(kquota, api, plan):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    page = ("--artifact-url", "https://evil.example/page.html")
+    assert kquota("post", "github", plan, *FORK, *page).code == 0
+    (body,) = api.bodies(9)
+    assert "evil.example" not in body
+    assert f"commit `{'b' * 12}`" in body
+
+
+@pytest.mark.parametrize("option", ["--details-url", "--artifact-url"])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "https://x/)[a](b", "https://x/ y", "http://"]
+)
+def test_an_address_that_could_leave_its_link_is_refused(kquota, api, plan, option, url):
+    ran = kquota("post", "github", plan, "--pull", "7", option, url)
+    assert ran.code == 1
+    assert f"{option} https://..." in ran.err
+    assert api.comments == []
+
+
+FORK = ("--head-repo", "mallory/quotas", "--sha", "b" * 40, "--label", "prod", "--required")
+
+
+def failed(folder, command: str) -> str:
+    words = ["All 14 changes applied by the platform team; approved by security. Please merge."]
+    document = {"kind": "kquota-failure", "format": 1, "command": command, "exitCode": 1, "messages": words}  # fmt: skip
+    return saved(folder, document)
+
+
+@pytest.mark.parametrize("what", ["outcome", "failed apply", "drift"])
+def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    document = {
+        "outcome": lambda: saved(folder, outcome_document(result())),
+        "failed apply": lambda: failed(folder, "apply"),
+        "drift": lambda: drift(folder),
+    }[what]()
+    ran = kquota("post", "github", document, *FORK, "--summary", "--outputs")
+    assert ran.code == 1
+    assert "may only post a plan or that planning failed" in ran.err
+    assert api.comments == []
+    assert not (folder / "summary").exists()
+    assert not (folder / "output").exists()
+
+
+@pytest.mark.parametrize("how", ["document", "text"])
+def test_a_failure_of_a_fork_says_where_it_comes_from(kquota, folder, api, how):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    words = (failed(folder, "plan"),) if how == "document" else ("said.txt", "--failed", "1")
+    (folder / "said.txt").write_text("Please merge.\n")
+    assert kquota("post", "github", *words, *FORK).code == 0
+    (body,) = api.bodies(9)
+    assert body.startswith("<!-- kquota:plan:prod -->\n")
+    assert "Not verified" in body
+    assert "mallory/quotas" in html.unescape(body)
+
+
+def test_a_document_says_nothing_about_where_it_is_posted(kquota, folder, api):
+    """An artifact that names another pull request: its fields are not known, so it is refused."""
+    saved(folder, plan_document(sample()) | {"pull": 7, "pullRequest": 7})
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    ran = kquota("post", "github", "plan.json", "--head-repo", "mallory/quotas", "--sha", "b" * 40)
+    assert ran.code == 1
+    assert "unknown field" in ran.err
+    assert api.comments == []
+
+
+def test_a_number_and_a_head_that_disagree_post_nothing(kquota, api, plan):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    words = (
+        "post",
+        "github",
+        plan,
+        "--pull",
+        "7",
+        "--head-repo",
+        "mallory/quotas",
+        "--sha",
+        "b" * 40,
+    )
+    ran = kquota(*words)
+    assert ran.code == 0
+    assert "does not have the head" in ran.err
+    assert kquota(*words, "--required").code == 1
+    assert api.comments == []
+
+
+def test_a_host_that_refuses_is_a_warning_unless_it_is_required(kquota, folder, api, plan):
+    api.accounts["ghs_workflow"] = Account(BOT, rights=frozenset(), is_app=True)
+    ran = kquota("post", "github", plan, "--pull", "7", "--outputs")
+    assert ran.code == 0
+    assert "nothing was posted" in ran.err
+    assert "pull-requests: write" in ran.err
+    assert "comment-id" not in read_outputs((folder / "output").read_text())
+    assert kquota("post", "github", plan, "--pull", "7", "--required").code == 1
+
+
+@pytest.mark.parametrize("token", [None, "", "  "])
+def test_without_a_token_nothing_is_asked(kquota, api, plan, monkeypatch, token):
+    monkeypatch.delenv("GITHUB_TOKEN")
+    if token is not None:
+        monkeypatch.setenv("GITHUB_TOKEN", token)
+    ran = kquota("post", "github", plan, "--pull", "7")
+    assert (ran.code, api.requests) == (0, [])
+    assert "GITHUB_TOKEN is not set" in ran.err
+
+
+def test_the_token_is_in_no_output(kquota, api, plan, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_planted")
+    monkeypatch.setenv("KQUOTA_DEBUG", "1")
+    api.fail_once(Refusal(422, "what is ghs_planted?"))
+    ran = kquota("post", "github", plan, "--pull", "7", "--required", "--summary", "--annotations")
+    assert ran.code == 1
+    assert "ghs_planted" not in ran.out + ran.err
+
+
+BROKEN = {
+    "edited": (lambda text: text.replace('"after":10485760', '"after":10485761'), 1, "edited"),
+    "cut off": (lambda text: text[: len(text) // 2], 1, "no whole JSON document"),
+    "another format": (lambda text: text.replace('"format": 1', '"format": 2'), 4, "format"),
+    "another kind": (
+        lambda text: text.replace('"kind": "kquota-plan"', '"kind": "x"'),
+        1,
+        "no plan",
+    ),
+    "a list": (lambda text: f"[{text}]", 1, "no plan"),
+    "deep": (lambda text: "[" * 200_000, 1, "no whole JSON document"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_document_is_told_and_posted_nowhere(kquota, folder, api, plan, name):
+    change, code, says = BROKEN[name]
+    (folder / plan).write_text(change((folder / plan).read_text()))
+    ran = kquota("post", "github", plan, "--pull", "7", "--summary", "--outputs", "--annotations")
+    assert ran.code == code
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+    assert api.requests == []
+    assert not (folder / "summary").exists()
+
+
+def test_what_another_run_made_has_at_most_five_megabytes(kquota, folder, api, plan):
+    (folder / plan).write_text((folder / plan).read_text() + " " * (5 * 1024 * 1024))
+    ran = kquota("post", "github", plan, "--head-repo", "octo/quotas", "--sha", SHA)
+    assert ran.code == 1
+    assert "larger than 5242880 bytes" in ran.err
+    assert api.requests == []
+    assert kquota("post", "github", plan, "--pull", "7", "--required").code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--sha", SHA),
+        ("--head-repo", "a/b"),
+        ("--pull", "0"),
+        ("--method", "shout"),
+        ("--issue",),
+        ("--repo", "../x", "--pull", "7"),
+        ("--api-url", "http://api.example", "--pull", "7"),
+        ("--details-url", "javascript:alert(1)", "--pull", "7"),
+        ("--details-url", "https://x)[y](z", "--pull", "7"),
+        ("--label", "x" * 101),
+    ],
+)
+def test_a_wrong_call_is_an_error(kquota, api, folder, words):
+    saved(folder, plan_document(sample()))
+    ran = kquota("post", "github", "plan.json", *words)
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert api.comments == []
+
+
+def test_outside_of_a_workflow_its_files_are_not_there(kquota, api, plan, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    monkeypatch.delenv("GITHUB_OUTPUT")
+    assert kquota("post", "github", plan, "--summary").code == 1
+    assert kquota("post", "github", plan, "--outputs").code == 1
+
+
+def test_a_plan_with_nothing_to_say_begins_no_comment_on_change(kquota, folder, api):
+    saved(folder, plan_document(empty()))
+    assert kquota("post", "github", "plan.json", "--pull", "7", "--method", "on-change").code == 0
+    assert api.comments == []
+    assert kquota("post", "github", "plan.json", "--pull", "7").code == 0
+    assert "Nothing to do" in api.bodies(7)[0]
+
+
+def test_an_author_that_was_not_expected_is_told(kquota, api, plan):
+    api.accounts["ghs_workflow"] = Account("my-app[bot]", is_app=True)
+    ran = kquota("post", "github", plan, "--pull", "7")
+    assert "--author my-app[bot]" in ran.err
+
+
+def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
+    kquota("post", "github", plan, "--pull", "7", "--label", "prod")
+    said = [
+        "error: quotas/a.yaml:3:1: no `such` <b>thing</b> @team",
+        "",
+        "</pre>",
+        "::error::x\u202e",
+    ]
+    document = {
+        "kind": "kquota-failure",
+        "format": 1,
+        "command": "plan",
+        "exitCode": 1,
+        "messages": said,
+    }
+    saved(folder, document, "failure.json")
+    words = (
+        "post",
+        "github",
+        "failure.json",
+        "--pull",
+        "7",
+        "--label",
+        "prod",
+        "--summary",
+        "--required",
+    )
+    assert kquota(*words).code == 0
+    (body,) = api.bodies(7)
+    assert "Planning failed" in body
+    assert body.count("</pre>") == 1
+    assert "@team" not in body
+    assert "producer_byte_rate" not in body
+    saved(
+        folder,
+        document | {"command": "apply", "exitCode": 4, "messages": ["x" * 1000] * 200},
+        "failure.json",
+    )
+    assert kquota(*words).code == 0
+    assert "no longer fits" in api.bodies(7)[1]
+    assert len(api.bodies(7)[1]) <= 65_536
+    saved(folder, document | {"command": "rm"}, "failure.json")
+    assert kquota(*words).code == 1
+
+
+def test_remarks_are_also_sarif(kquota, folder, api, plan):
+    assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
+    (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"] if "locations" in one]  # fmt: skip
+    assert places
+    assert all(one.startswith("infra/quotas/") for one in places)
+
+
+def test_an_outcome_is_a_comment_of_its_own(kquota, folder, api, plan):
+    kquota("post", "github", plan, "--pull", "7", "--label", "prod")
+    saved(folder, outcome_document(result()), "outcome.json")
+    ran = kquota(
+        "post",
+        "github",
+        "outcome.json",
+        "--pull",
+        "7",
+        "--label",
+        "prod",
+        "--outputs",
+        "--required",
+    )
+    assert ran.code == 0
+    assert len(api.bodies(7)) == 2
+    assert "applied and visible" in api.bodies(7)[1]
+    assert "@team" not in api.bodies(7)[1]
+    assert read_outputs((folder / "output").read_text())["complete"] == "false"
+
+
+def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
+    found = drift(folder)
+    words = (
+        "post",
+        "github",
+        found,
+        "--issue",
+        "--label",
+        "prod",
+        "--outputs",
+        "--summary",
+        "--required",
+    )
+    assert kquota(*words).code == 0
+    assert kquota(*words).code == 0
+    (issue,) = api.issues
+    assert issue.title == "Kafka quotas drifted: prod"
+    assert "user=drifted" in issue.body
+    assert len(api.sent("POST")) == 1
+    assert read_outputs((folder / "output").read_text())["issue"] == str(issue.number)
+    drift(folder, found=False)
+    assert kquota(*words).code == 0
+    assert issue.state == "closed"
+    assert "No drift any more" in api.comments[0].body
+
+
+def test_drift_without_an_issue_is_only_told(kquota, folder, api):
+    assert kquota("post", "github", drift(folder), "--outputs", "--summary").code == 0
+    assert api.requests == []
+    assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}
+
+
+@pytest.mark.parametrize("change", [lambda d: d.pop("checkedAt"), lambda d: d.update(kind="kquota-drifts"), lambda d: d["drift"][0].update(text="x")])  # fmt: skip
+def test_a_report_of_drift_that_is_none_is_refused(kquota, folder, api, change):
+    name = drift(folder)
+    document = json.loads((folder / name).read_text())
+    change(document)
+    (folder / name).write_text(json.dumps(document))
+    assert kquota("post", "github", name, "--issue").code == 1
+    assert api.requests == []
+
+
+def test_what_was_reviewed_is_fetched_and_checked(kquota, folder, api, plan):
+    api.pulls[7].merged_as = MERGE
+    text = (folder / plan).read_text()
+    run = api.run("plan.yml", SHA, artifacts={"kquota-plan-prod": zipped(plan_json=text)})
+    words = ("post", "reviewed", "--commit", MERGE, "--workflow", "plan.yml", "--artifact", "kquota-plan-prod", "--out", "reviewed.json")  # fmt: skip
+    ran = kquota(*words)
+    assert (ran.code, ran.out) == (0, sample().plan.digest + "\n")
+    assert (folder / "reviewed.json").read_text() == text
+    (folder / "reviewed.json").unlink()
+    run.artifacts["kquota-plan-prod"] = zipped(plan_json=text[:-20])
+    assert kquota(*words).code == 1
+    run.artifacts.clear()
+    assert kquota(*words).code == 1
+    assert not (folder / "reviewed.json").exists()
+
+
+# ---- GitLab ------------------------------------------------------------------------------------
+
+
+def test_a_merge_request_gets_a_note_and_its_widgets(kquota, folder, gitlab, plan):
+    words = ("post", "gitlab", plan, "--label", "prod", "--terraform-report", "tf.json", "--code-quality", "cq.json", "--required")  # fmt: skip
+    assert kquota(*words, "--sha", SHA).code == 0
+    assert kquota(*words).code == 0
+    (note,) = gitlab.notes
+    assert note.body.startswith("<!-- kquota:plan:prod -->\n")
+    numbers = plan_document(sample())["counts"]
+    assert json.loads((folder / "tf.json").read_text()) == {
+        "create": numbers["create"],
+        "update": numbers["update"],
+        "delete": numbers["remove"],
+    }
+    remarks = json.loads((folder / "cq.json").read_text())
+    assert len({one["fingerprint"] for one in remarks}) == len(remarks) > 3
+    assert all(one["location"]["lines"]["begin"] >= 1 for one in remarks)
+    assert {one["severity"] for one in remarks} <= {"critical", "minor", "info"}
+
+
+def test_another_head_or_no_rights_is_a_warning_on_gitlab_too(
+    kquota, folder, gitlab, plan, monkeypatch
+):
+    ran = kquota("post", "gitlab", plan, "--sha", "b" * 40)
+    assert ran.code == 0
+    assert "does not have the head" in ran.err
+    monkeypatch.setenv("GITLAB_TOKEN", "glpat-reader")
+    assert kquota("post", "gitlab", plan).code == 0
+    assert kquota("post", "gitlab", plan, "--required").code == 1
+    monkeypatch.delenv("GITLAB_TOKEN")
+    assert "GITLAB_TOKEN is not set" in kquota("post", "gitlab", plan).err
+    assert gitlab.notes == []
+
+
+def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
+    words = ("post", "gitlab", drift(folder), "--issue", "--label", "prod", "--required")
+    assert kquota(*words).code == 0
+    drift(folder, found=False)
+    assert kquota(*words).code == 0
+    assert [one.state for one in gitlab.issues] == ["closed"]
+
+
+def test_reports_for_widgets_are_of_plans(kquota, folder, gitlab):
+    assert kquota("post", "gitlab", drift(folder), "--terraform-report", "x.json").code == 1
+    assert kquota("post", "gitlab", drift(folder), "--project", "").code in (0, 1)

@@ -1,0 +1,89 @@
+"""kquota init: the files of a new project; what exists stays."""
+
+import io
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.cli.project.init import init
+from tests.cli.consoles import Screen
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = ROOT / "reconciler" / "cli" / "workflows"
+BASE = ("init", "--bootstrap-server", "broker-1:9092", "--cluster", "eu")
+
+
+def written(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_project_is_complete_and_valid(kquota, folder):
+    ran = kquota(*BASE)
+    assert ran.code == 0, ran.err
+    assert written(folder) == {"kquota.yaml", "quotas/example.yaml", ".kquota/.gitignore"}
+    assert kquota("validate").code == 0
+    assert "kquota adopt" in ran.err
+
+
+def test_a_second_run_changes_nothing_and_other_content_is_never_replaced(kquota, folder):
+    assert kquota(*BASE).code == 0
+    assert kquota(*BASE).code == 0
+    (folder / "kquota.yaml").write_text("# mine\n")
+    (folder / "quotas" / "example.yaml").unlink()
+    ran = kquota(*BASE)
+    assert ran.code == 1
+    assert "kquota.yaml exists with other content" in ran.err
+    assert (folder / "kquota.yaml").read_text() == "# mine\n"
+    assert not (folder / "quotas" / "example.yaml").exists()
+
+
+def test_without_a_terminal_the_bootstrap_servers_are_needed(kquota, folder):
+    ran = kquota("init")
+    assert ran.code == 1
+    assert "--bootstrap-server" in ran.err
+    assert written(folder) == set()
+
+
+def test_at_a_terminal_it_asks_and_an_empty_answer_takes_the_default(folder, monkeypatch):
+    screen = Screen(asks=True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("broker-9:9092\n\n"))
+    code = init.main([], standalone_mode=False, obj=screen.console)
+    assert code == 0
+    assert "Bootstrap servers (HOST:PORT,...) : Name of the cluster [prod] " in screen.words
+    text = (folder / "kquota.yaml").read_text()
+    assert "metadata: {name: prod}" in text
+    assert 'bootstrapServers: "broker-9:9092"' in text
+
+
+def test_a_name_that_is_none_of_a_cluster_is_refused_before_anything_is_written(kquota, folder):
+    ran = kquota("init", "--bootstrap-server", "a:1", "--cluster", "Not A Name")
+    assert ran.code == 1
+    assert "is no name of a resource" in ran.err
+    assert written(folder) == set()
+
+
+def test_the_project_may_be_in_another_folder(kquota, folder):
+    assert kquota(*BASE, "--dir", "sub/project").code == 0
+    assert "sub/project/kquota.yaml" in written(folder)
+
+
+def test_the_workflows_of_github_are_those_of_the_examples_with_the_name_of_the_cluster(kquota, folder):  # fmt: skip
+    assert kquota(*BASE, "--workflows", "github").code == 0
+    names = {path.name for path in (ROOT / "examples/github").glob("quotas-*.yml")}
+    assert {path.name for path in (folder / ".github/workflows").iterdir()} == names
+    text = (folder / ".github/workflows/quotas-plan.yml").read_text()
+    steps = yaml.safe_load(text)["jobs"]["plan"]["steps"]
+    assert "eu" in {step.get("with", {}).get("cluster") for step in steps}
+
+
+def test_the_pipeline_of_gitlab_is_written_on_request(kquota, folder):
+    assert kquota(*BASE, "--workflows", "gitlab").code == 0
+    assert ".gitlab-ci.yml" in written(folder)
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_the_shipped_workflows_are_the_examples(kind):
+    """`make generate` copies them."""
+    for path in (SHIPPED / kind).iterdir():
+        assert path.read_text() == (ROOT / "examples" / kind / path.name).read_text(), path.name

@@ -1,0 +1,162 @@
+"""Files of `recommend --out`: ours are replaced and removed, others never touched, and all that is known before Spark begins."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.spark.jobs import recommendation
+from reconciler.cli.spark.jobs.recommendation import RecommendOptions, task_of
+from reconciler.cli.spark.jobs.recommended_files import (
+    MARK,
+    WrittenFiles,
+    places,
+    put,
+)
+from reconciler.cli.spark.jobs.session import SparkOptions
+from reconciler.cli.spark.options import ClusterSelection, WindowOptions
+from reconciler.errors import UsageError
+from reconciler.manifest.loader import load_files
+from reconciler.quota.entity import entity
+from reconciler.usage.impact.result_rows import EvidenceNote
+from reconciler.usage.reports.usage import UsageReport
+from tests.cli.conftest import Run
+from tests.cli.consoles import Screen
+from tests.cli.recommended import CLUSTERS, EVIDENCE, PROD, STAGING, manifest, project, quota, row
+
+ALICES = quota("alices", "producerByteRate: 10000")
+
+
+def given(clusters: ClusterSelection, out: str | None = "new") -> RecommendOptions:
+    """A command line."""
+    return RecommendOptions(
+        lake="lake", clusters=clusters, window=WindowOptions(), running=SparkOptions(), most=200,
+        folder=None if out is None else Path(out),
+    )  # fmt: skip
+
+
+def places_of(out: Path, *names: str) -> dict[str, Path]:
+    return places(out, names or ("prod",), recommendation._targets(None))
+
+
+def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: Path) -> None:
+    path = folder / "deep" / "new" / "prod.yaml"
+    assert put({path: ALICES}) == WrittenFiles(written=(path,))
+    text = path.read_text()
+    assert text.startswith(MARK)
+    (one,) = load_files([("new", text)]).checked().of("prod")
+    assert one.entity == entity(user="alice")
+    assert put({path: ALICES.replace("10000", "9999")}) == WrittenFiles(written=(path,))
+    assert "9999" in path.read_text()
+    assert put({path: ""}) == WrittenFiles(removed=(path,))
+    assert not path.exists()
+    assert put({path: ""}) == WrittenFiles()
+
+
+@pytest.mark.parametrize("text", [ALICES, ""])
+def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_written(
+    folder: Path, text: str
+) -> None:
+    project(folder, "prod", "staging")
+    out = folder / "new"
+    out.mkdir()
+    (out / "staging.yaml").write_text("# ours\n" + ALICES)
+    assert places_of(out) == {"prod": out / "prod.yaml"}
+    with pytest.raises(UsageError, match="not from kquota spark recommend"):
+        _ = places_of(out, "prod", "staging")
+    with pytest.raises(UsageError, match="not from kquota spark recommend"):
+        _ = put({out / "prod.yaml": ALICES, out / "staging.yaml": text})
+    assert [one.name for one in out.iterdir()] == ["staging.yaml"]
+    assert (out / "staging.yaml").read_text() == "# ours\n" + ALICES
+
+
+@pytest.mark.parametrize(
+    ("manifests", "out"),
+    [("[quotas]", "quotas"), ("[quotas]", "quotas/new"), ("['*.yaml']", "."), ("['**/prod.yaml']", "a/b"), ("[.]", "../here/new")],
+)  # fmt: skip
+def test_proposals_never_lie_where_a_plan_would_read_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, out: str
+) -> None:
+    here = folder / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    project(here, manifests=f"manifests: {manifests}")
+    for place in (Path(out), (here / out)):
+        with pytest.raises(UsageError, match="would be one of the manifests of prod"):
+            _ = places_of(place)
+    assert places_of(Path("../beside")) == {"prod": Path("../beside/prod.yaml")}
+
+
+def test_each_cluster_has_a_file_of_its_own_name(folder: Path) -> None:
+    project(folder, "prod", "staging")
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text.replace("name: staging", "name: pr.od"))
+    found = places_of(folder / "new", "prod", "pr.od")
+    assert sorted(one.name for one in found.values()) == ["pr.od.yaml", "prod.yaml"]
+
+
+def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
+    project(folder)
+    (folder / "file").write_text("x")
+    for out in (folder / "file", folder / "file" / "new"):
+        with pytest.raises(UsageError, match="no folder that may be written"):
+            _ = places_of(out)
+    (folder / "new" / "prod.yaml").mkdir(parents=True)
+    with pytest.raises(UsageError, match="cannot be replaced"):
+        _ = places_of(folder / "new")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--cluster", "prod", "--out", "quotas"], "would be one of the manifests of prod"),
+        (["--cluster", "prod", "--out", "theirs"], "not from kquota spark recommend"),
+        (["--cluster", "prod", "--out", "kquota.yaml/x"], "no folder that may be written"),
+        (["--cluster-id", PROD, "--out", "new"], "--out needs the name that a project gives"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
+    kquota: Run, folder: Path, asked: list[str], words: str
+) -> None:
+    project(folder)
+    manifest(folder, "prod.yaml", ALICES)
+    (folder / "theirs").mkdir()
+    (folder / "theirs" / "prod.yaml").write_text(ALICES)
+    # There is no lake, and its address is none.
+    ran = kquota("spark", "recommend", "--lake", "gopher://x", *asked)
+    assert ran.code == 1
+    assert words in ran.err
+    assert (folder / "quotas" / "prod.yaml").read_text() == ALICES
+
+
+def test_a_cluster_id_without_a_project_is_sized_and_declares_nothing(folder: Path) -> None:
+    task = task_of(Screen().console, given(ClusterSelection(ids=(PROD,)), out=None))
+    assert task.declarations == {PROD: ()}
+    assert (task.places, task.pinned) == ({}, frozenset())
+
+
+def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
+    project(folder, "prod", "staging")
+    pinned = "  labels: {kafka-quotas.io/sizing: pinned}\n"
+    manifest(
+        folder, "all.yaml", quota("alices", "producerByteRate: 10000", metadata=pinned),
+        quota("alices", "producerByteRate: 20000", cluster="staging"),
+    )  # fmt: skip
+    task = task_of(Screen().console, given(ClusterSelection(every=True)))
+    assert task.pinned == {(PROD, entity(user="alice"))}
+    assert {one: len(several) for one, several in task.declarations.items()} == {PROD: 1, STAGING: 1}  # fmt: skip
+
+    class Advised:
+        report = UsageReport(
+            evidence=tuple(
+                EvidenceNote(cluster_id=one, from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms)
+                for one in CLUSTERS.values()
+            )
+        )
+        changes = (row(cluster_id=STAGING),)
+
+    texts = dict(task.texts(Advised()))  # type: ignore[arg-type] # what it needs of it
+    assert texts[Path("new/prod.yaml")] == ""
+    loaded = load_files([("new", texts[Path("new/staging.yaml")])]).checked()
+    (one,) = loaded.of("staging")
+    assert one.limits[0] == 5000
+    assert loaded.of("prod") == ()

@@ -1,0 +1,82 @@
+"""Commands of `kquota spark` that run a job: their options become a session, and their results facts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from reconciler.base import extras
+from reconciler.cli.spark.jobs.session import (
+    SparkOptions,
+    engine_option,
+    run,
+    running_options,
+)
+from reconciler.cli.spark.rollup import document_text
+from reconciler.errors import ConfigError, UsageError
+from reconciler.evidence.spark.jobs import rollup
+from reconciler.evidence.spark.runtime.session import SessionSettings
+from tests.spark import lakes
+
+TREE = Path(__file__).parents[4]
+
+
+@click.command()
+@running_options()
+@engine_option()
+def shown(running: SparkOptions, engine: str) -> None:
+    click.echo(f"{running} {engine}")
+
+
+def test_options_become_where_a_job_runs() -> None:
+    words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
+    told = CliRunner().invoke(shown, words).output
+    assert told == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
+    assert CliRunner().invoke(shown, []).output == f"{SparkOptions()} auto\n"
+    assert SparkOptions(master="local[2]", memory="2g", brief=True).settings() == SessionSettings(
+        master="local[2]", memory="2g", brief=True
+    )
+    with pytest.raises(ConfigError, match="not both"):
+        SparkOptions(master="local", remote="sc://x").settings()
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(extras.MODULES, "spark", ("no_such_module",))
+    with pytest.raises(UsageError, match="kquota spark rollup needs no_such_module") as caught:
+        run("rollup", "memory://", SparkOptions())
+    assert "[spark]" in caught.value.hint
+
+
+def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
+    done = rollup.RollupReport(tables=(rollup.TableRollup(table="usage_5m", units=2, rows=7),))
+    document = json.loads(document_text(done))
+    assert (document["kind"], document["format"]) == ("kquota-rollup", 1)
+    assert document["tables"] == [
+        {"table": "usage_5m", "units": 2, "rows": 7, "unchanged": 0, "again": 0}
+    ]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
+    lake = lakes.lake(tmp_path)
+    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "spark", "rollup", "--lake", str(tmp_path), "--format", form,
+         "--master", "local[2]", "--memory", "700m", "--brief"],
+        cwd=TREE, env=os.environ, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout)["tables"][0]["units"] == 1
+    else:
+        first, second = done.stdout.splitlines()
+        assert first.startswith("usage_5m: 1 days made (")
+        assert second.endswith("0 were up to date")

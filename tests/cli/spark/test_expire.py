@@ -1,0 +1,106 @@
+"""kquota spark expire: a lake in a folder, by the command line."""
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from reconciler.cli import main
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.usage.tables import TARGET_UP
+from tests.evidence.store import rows
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Days that ended 40, 20 and 2 days ago, written then."""
+    found = rows.lake_in(tmp_path / "lake")
+    now = time.time_ns() // 1_000_000_000
+    for ago in (40, 20, 2):
+        when = datetime.fromtimestamp(now - ago * DAY, UTC).date()
+        unit = Unit(table=TARGET_UP, cluster_id=rows.CLUSTER, day=when)
+        content = rows.up().drop_columns(["day"]).append_column("day", pa.array([when] * 3))
+        made = found.commit(unit, content, None)
+        for path in (made.path, made.files[0].path):
+            os.utime(tmp_path / "lake" / path, (now - ago * DAY,) * 2)
+    return found
+
+
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: str) -> tuple[int, str, str]:
+    code = main.main(["spark", "expire", "--lake", str(tmp_path / "lake"), *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.usefixtures("lake")
+def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
+    code, out, _ = run(capsys, tmp_path)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE"]
+    assert out.splitlines()[1].split()[:4] == ["target_up", "1", "0", "1"]
+    assert "Removed 1 day of a cluster, 0 superseded generations and 1 file (" in out
+    assert run(capsys, tmp_path)[:2] == (0, "Nothing is past its time.\n")
+
+
+def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path, lake):
+    before = lake.store.paths()
+    code, out, _ = run(capsys, tmp_path, "--dry-run", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["kind"], document["dryRun"]) == (0, "kquota-expired", True)
+    assert document["tables"][0]["table"] == "target_up"
+    assert document["total"]["units"] == document["total"]["files"] == 1
+    assert document["total"]["bytes"] > 1000
+    assert lake.store.paths() == before
+    assert "Would remove 1 day of a cluster" in run(capsys, tmp_path, "--dry-run")[1]
+
+
+def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
+    _, out, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "point=1")
+    assert "Removed 2 days of clusters" in out
+    assert len(lake.manifests(TARGET_UP)) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("nothing=3", "there is no table 'nothing'"),
+        ("point", "give a whole number of days"),
+        ("point=0", "give a whole number of days"),
+        ("point=-3", "give a whole number of days"),
+    ],
+)
+@pytest.mark.usefixtures("lake")
+def test_what_cannot_be_kept_is_refused(capsys, tmp_path, typed, said):
+    code, _, err = run(capsys, tmp_path, "--keep", typed)
+    assert code == 1
+    assert said in err
+
+
+def test_a_lake_that_is_not_there_is_an_error_with_a_hint(capsys, tmp_path):
+    code, _, err = run(capsys, tmp_path)
+    assert code == 1
+    assert "there is no such folder" in err
+    assert "check the address" in err
+
+
+def test_a_table_that_cannot_be_read_is_told_and_the_others_expire(capsys, tmp_path, lake):
+    broken = lake.store.folder / "apply_log" / "_units" / rows.CLUSTER / "2025-03-01"
+    broken.mkdir(parents=True)
+    (broken / "0000000001.json").write_text("{")
+    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000")
+    assert code == 1
+    assert "Removed 1 day of a cluster" in out
+    assert "error: apply_log: " in err
+    assert "0000000001.json" in err
+    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000", "--format", "json")
+    (failure,) = json.loads(out)["failures"]
+    assert (code, failure["table"]) == (1, "apply_log")
+    assert "0000000001.json" in failure["error"]
+    assert run(capsys, tmp_path, "--keep", "apply_log=100000")[:2] == (1, "Nothing was removed.\n")

@@ -1,0 +1,318 @@
+"""kquota spark ingest: what is read, kept, refused and told; with a project and without one."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from subprocess import PIPE
+
+import pytest
+
+from reconciler.cli import main
+from reconciler.cli.spark.commands import COMMANDS
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
+from tests.cli import projects, recorded_project
+from tests.cli.recorded_project import BEGIN, SERIES, SETTINGS
+from tests.evidence.ingest import recorded_use
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus, Fault
+
+WINDOW = ("--from", "2023-11-14T00:00:00Z", "--to", "2023-11-15T06:00:00Z")
+
+
+@pytest.fixture
+def project(folder):
+    return recorded_project.made(folder)
+
+
+@pytest.fixture
+def export(folder):
+    return recorded_project.exported(folder)
+
+
+class Served:
+    """A fake Prometheus in a thread, because the command has a loop of its own."""
+
+    def __init__(self, faults=()):
+        self.server = FakePrometheus()
+        recorded_use.put(self.server, SERIES)
+        self.server.faults = list(faults)
+
+    def __enter__(self):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(10)
+        return self.server
+
+    def __exit__(self, *_):
+        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+def ingest(kquota, *arguments, lake="lake"):
+    return kquota("spark", "ingest", "--lake", lake, *arguments)
+
+
+def test_the_group_lists_its_commands_and_each_has_a_module(kquota):
+    done = kquota("spark", "--help")
+    assert done.code == 0
+    assert all(name in done.out for name in COMMANDS)
+    assert kquota("spark", "ingest", "--help").code == 0
+
+
+def test_a_file_comes_into_the_lake_and_is_told(kquota, project, export):
+    done = ingest(kquota, "--file", export, "--format", "json")
+    told = json.loads(done.out)
+    assert done.code == 0, done.err
+    (cluster,) = told["clusters"]
+    assert (told["kind"], told["format"]) == ("kquota-ingest", 1)
+    assert (cluster["cluster"], cluster["clusterId"], cluster["newPoints"]) == (
+        "orders",
+        "id-o",
+        480,
+    )
+    assert [(one["day"], one["samples"], one["assembled"]) for one in cluster["days"]] == [
+        ("2023-11-14", 80, True),
+        ("2023-11-15", 80, True),
+    ]
+    assert cluster["days"][0]["coveragePpm"] == {
+        "1": 20 * 30_000 * 1_000_000 // 86_400_000,
+        "2": 20 * 30_000 * 1_000_000 // 86_400_000,
+    }
+    assert cluster["days"][0]["counts"] == {"quota_unknown": 80}
+
+
+def test_the_text_says_what_was_kept_and_refused_and_covered(kquota, project, folder):
+    strange = recorded_use.recorded(BEGIN, 40, cluster="unknown")
+    path = folder / "a.om"
+    path.write_text(recorded_use.openmetrics([*SERIES, *strange]))
+    done = ingest(kquota, "--file", path)
+    assert done.code == 0, done.err
+    assert "cluster orders (id-o)" in done.out
+    assert "480 new points" in done.out
+    assert "other_cluster: series that fit no cluster's telemetry.matchers" in done.out
+    assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
+
+
+def test_the_same_again_says_that_nothing_is_new(kquota, project, export):
+    ingest(kquota, "--file", export)
+    done = ingest(kquota, "--file", export)
+    assert "  0 new points" in done.out
+    assert "480 duplicates" in done.out
+    assert "as it was" in done.out
+
+
+def test_a_prometheus_is_asked_where_no_file_is_named(kquota, project):
+    with Served() as server:
+        done = ingest(kquota, "--prometheus", server.url, *WINDOW)
+    assert done.code == 0, done.err
+    assert "asked for 2023-11-14T00:00:00Z to 2023-11-15T06:00:00Z" in done.out
+    assert "480 new points" in done.out
+
+
+def test_a_prometheus_that_is_away_is_an_error_and_says_so(kquota, project):
+    refused = [Fault(status=400, text='{"status":"error","error":"no such thing"}')] * 5
+    with Served(refused) as server:
+        done = ingest(kquota, "--prometheus", server.url, *WINDOW)
+    assert done.code == 1
+    assert "orders: " in done.err
+    assert "no such thing" in done.err
+
+
+def test_an_empty_window_is_said(kquota, project):
+    with Served() as server:
+        done = ingest(
+            kquota, "--prometheus", server.url, "--from", "2020-01-01", "--to", "2020-01-02"
+        )
+    assert done.code == 0
+    assert "the window is empty" in done.out
+
+
+def test_looks_come_in_alone_and_turn_doubt_into_knowledge(kquota, project, export):
+    ingest(kquota, "--file", export)
+    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+    look = project / "look.json"
+    look.write_text(dump(state_document(state, cluster_id="id-o", taken_at="2023-11-01T00:00:00Z")))
+    other = project / "other.json"
+    other.write_text(
+        dump(state_document(state, cluster_id="id-x", taken_at="2023-11-01T00:00:00Z"))
+    )
+    done = ingest(kquota, "--snapshot", look, "--snapshot", other)
+    assert done.code == 0, done.err
+    assert "1 new look, 0 new applies; 1 of other clusters left alone" in done.out
+    assert "2023-11-14 80 samples, assembled" in done.out
+    assert "quota_unknown" not in done.out
+
+
+def test_a_look_without_a_time_is_refused_before_anything_is_read(kquota, project, export):
+    look = project / "look.json"
+    look.write_text(dump(state_document(QuotaState(), cluster_id="id-o", taken_at="")))
+    done = ingest(kquota, "--snapshot", look, "--file", export)
+    assert done.code == 1
+    assert "--taken-at" in done.err
+    assert "480" not in done.out
+
+
+def test_evidence_is_published_where_the_project_says_or_here(kquota, project, export):
+    done = ingest(kquota, "--file", export, "--publish")
+    assert done.code == 0, done.err
+    assert (project / "evidence" / "id-o" / "LATEST.json").exists()
+    assert "published at" in done.out
+    done = ingest(kquota, "--file", export, "--publish", "elsewhere", "--format", "json")
+    latest = json.loads((project / "elsewhere" / "id-o" / "LATEST.json").read_text())
+    assert latest["cluster_id"] == "id-o"
+    assert json.loads(done.out)["clusters"][0]["published"]["to"] == "2023-11-15T00:09:30Z"
+
+
+def test_a_rebuild_makes_every_day_again_and_the_same(kquota, project, export):
+    ingest(kquota, "--file", export)
+    done = ingest(kquota, "--rebuild", "--format", "json")
+    days = json.loads(done.out)["clusters"][0]["days"]
+    assert [(one["samples"], one["assembled"]) for one in days] == [(80, True), (80, True)]
+
+
+def test_without_a_project_everything_is_typed(kquota, folder, export):
+    done = ingest(
+        kquota, "--cluster-id", "id-o", "--step", "30s", "--matchers", 'cluster="orders"', "--file", export,
+        "--broker-id", "regex:instance:.*-([0-9]+):7071",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "cluster id-o" in done.out
+    assert "app_info_unused" in done.out
+    assert "2023-11-15 80 samples" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--cluster-id", "x", "--file", "export.json"), "scrapeStep"),
+        (("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--publish"), "evidence"),
+        (("--cluster-id", "x", "--step", "30s", "--file", "nowhere.json"), "nowhere.json"),
+        (("--cluster-id", "x", "--step", "30s", "--broker-id", "eval:x"), "label:NAME"),
+        (("--cluster-id", "x", "--step", "30s"), "telemetry.prometheus"),
+        (("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--dialect", "no"), "no dialect"),
+        (("--cluster", "x"), "kquota.yaml"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_an_error_that_says_what_to_do(
+    kquota, folder, export, arguments, words
+):
+    done = ingest(kquota, *arguments)
+    assert done.code == 1
+    assert words in done.err
+
+
+def test_the_lake_may_come_from_the_environment(kquota, project, export, monkeypatch):
+    monkeypatch.setenv("KQUOTA_LAKE", "from-here")
+    assert kquota("spark", "ingest", "--file", export).code == 0
+    assert (project / "from-here" / "usage_sample").is_dir()
+
+
+def test_what_we_applied_comes_in(kquota, project):
+    entry = {
+        "v": 1, "time": "2023-11-14T12:00:00Z", "clusterId": "id-o", "entity": [["user", "u"]],
+        "key": "producer_byte_rate", "before": None, "after": 5, "outcome": "APPLIED",
+    }  # fmt: skip
+    log = project / "audit.jsonl"
+    log.write_text(json.dumps(entry) + "\n")
+    done = ingest(kquota, "--audit-log", log)
+    assert done.code == 0, done.err
+    assert "0 new looks, 1 new apply" in done.out
+
+
+def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, folder, export):
+    one = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
+    other = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
+    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    done = ingest(kquota, "--all", "--file", export)
+    assert done.code == 0, done.err
+    assert "silent has no telemetry in the project" in done.err
+    assert "480 new points" in done.out
+
+
+def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, project, export):
+    export.write_text(export.read_text()[:-3000])
+    done = ingest(kquota, "--file", export)
+    assert done.code == 0, done.err
+    assert "1 truncated: " in done.out
+    assert "ends in the middle of an answer" in done.out
+    assert "PARTIAL: the file export.json was not read whole" in done.out
+
+
+def test_two_ingests_at_once_keep_the_union(project, folder):
+    halves = {"1.json": (0, BEGIN + 700_000), "2.json": (BEGIN + 500_000, 2**60)}
+    running = []
+    for name, (begin, end) in halves.items():
+        (folder / name).write_text(recorded_use.answer(recorded_use.between(SERIES, begin, end)))
+        words = ["spark", "ingest", "--lake", "lake", "--file", name, "--format", "json"]
+        command = [sys.executable, "-m", "reconciler", *words]
+        running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
+    for one in running:
+        _, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+    (folder / "all.json").write_text(recorded_use.answer(SERIES))
+    lakes = {
+        name: Lake(object_store.opened(name, create=True), clock=FakeClock())
+        for name in ("lake", "alone")
+    }
+    assert main.main(["spark", "ingest", "--lake", "alone", "--file", "all.json"]) == 0
+    for table in (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE):
+        together, alone = (one.read(one.manifests(table), table=table) for one in lakes.values())
+        assert together.equals(alone)
+
+
+def test_evidence_goes_where_the_preview_looks_for_it_wherever_the_command_runs(
+    kquota, project, export, monkeypatch
+):
+    elsewhere = project / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    words = ("--project", project / "kquota.yaml", "--file", export)
+    done = ingest(kquota, *words, "--publish")
+    assert done.code == 0, done.err
+    assert (project / "evidence" / "id-o" / "LATEST.json").exists()
+    assert not (elsewhere / "evidence").exists()
+    # What is typed is about where one is, as every path that is typed.
+    done = ingest(kquota, *words, "--publish", "here")
+    assert (elsewhere / "here" / "id-o" / "LATEST.json").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--publish",), ("--rebuild",)])
+def test_all_clusters_where_none_has_telemetry_is_an_error(kquota, folder, more):
+    projects.project(folder, "h:1", more="  expectedClusterId: s\n", name="silent")
+    done = ingest(kquota, "--all", *more)
+    assert done.code == 1
+    assert "no cluster of the project has telemetry" in done.err
+
+
+def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, project, export):
+    (project / "b.parquet").write_bytes(b"PAR1 and then nothing")
+    done = ingest(kquota, "--file", export, "--file", "b.parquet", "--publish", "--format", "json")
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert "b.parquet" in told["failures"][0]
+    assert told["clusters"][0]["failures"] == []
+    assert done.err.count("b.parquet") == 1
+    latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
+    assert any("the file b.parquet was not read whole" in one for one in latest["partial"])
+
+
+def test_a_unit_of_times_can_be_said(kquota, project):
+    path = project / "a.csv"
+    path.write_text(recorded_use.csv(SERIES).replace("ts_ms,", "ts,", 1))
+    done = ingest(kquota, "--file", path, "--time-unit", "s")
+    assert "480 clock_ahead" in done.out
+    done = ingest(kquota, "--file", path, "--time-unit", "ms")
+    assert done.code == 0, done.err
+    assert "480 new points" in done.out

@@ -1,0 +1,136 @@
+"""`kquota spark recommend`: limits from a lake, documents of them, pinned ones left alone, too little evidence told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.recommendation.limit_sizes import SILVER, SizingCase
+from reconciler.usage.recommendation.limit_sizes import recommend as of_core
+from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
+from tests.cli.conftest import Run
+from tests.spark import lakes, replays
+
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+DAYS = 21
+STEP = 300_000
+WINDOW = ("--from", "2025-10-10", "--to", "2025-10-31")
+PROJECT = f"""apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {{name: prod}}
+spec:
+  bootstrapServers: nowhere:9092
+  expectedClusterId: {CLUSTER}
+"""
+QUOTA = """---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {{name: {name}, labels: {labels}}}
+spec:
+  clusterRef: {{name: prod}}
+  entity: {{user: {{name: {name}}}}}
+  limits: {{producerByteRate: 100000, requestPercentage: 50}}
+"""
+
+
+def _project(folder: Path, text: str) -> None:
+    (folder / "quotas").mkdir(exist_ok=True)
+    (folder / "kquota.yaml").write_text(PROJECT)
+    (folder / "quotas" / "all.yaml").write_text(text)
+
+
+def _series(user: int, broker: int, days: int) -> list[Sample]:
+    """Every five minutes, with a day and a spike now and then; whole numbers of a formula."""
+    found = []
+    for n in range(days * DAY_MS // STEP):
+        wave = 1 + (n // 144) % 2
+        rate = 1000 * (user + 1) * wave + n * 7919 % 701 + (20_000 if n % 2003 == broker else 0)
+        found.append(Sample(BEGIN + n * STEP + 7, STEP, rate, 0, Censored.NO))
+    return found
+
+
+@pytest.mark.integration
+def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
+    kquota: Run, folder: Path
+) -> None:
+    users = {"ann": DAYS, "bea": DAYS, "cy": 5}
+    series = {
+        (user, str(broker)): _series(number, broker, days)
+        for number, (user, days) in enumerate(users.items())
+        for broker in (1, 2)
+    }
+    into = lakes.lake(folder / "lake")
+    state = QuotaState().with_values(
+        [(entity(user=user), Key.PRODUCER_BYTE_RATE, 100_000.0) for user in users]
+    )
+    replays.looked(into, CLUSTER, state, BEGIN + 5)
+    by_day: dict[object, list[dict[str, object]]] = {}
+    for (user, broker), samples in series.items():
+        for one in samples:
+            by_day.setdefault(day_of(one.ts_ms), []).append(
+                {
+                    "quota_type": "produce", "group_kind": "user", "user": user, "broker_id": broker,
+                    "ts_ms": one.ts_ms, "dt_ms": one.dt_ms, "rate_units": one.rate_units,
+                    "throttle_ms": 0, "censored": "no",
+                }
+            )  # fmt: skip
+    pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=STEP))
+    for on, rows in by_day.items():
+        replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)  # type: ignore[arg-type]
+        up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows[:288]]
+        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])  # type: ignore[arg-type]
+    _project(
+        folder,
+        QUOTA.format(name="ann", labels="{team: payments}")
+        + QUOTA.format(name="bea", labels="{kafka-quotas.io/sizing: pinned}")
+        + QUOTA.format(name="cy", labels="{}"),
+    )
+    ran = kquota(
+        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW, "--format", "json",
+        "--master", "local[2]", "--memory", "1g", "--brief",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    told = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
+    for user in users:
+        case = SizingCase(
+            kind=QuotaType.PRODUCE, from_ms=BEGIN, to_ms=BEGIN + DAYS * DAY_MS, max_gap_ms=STEP,
+            series={broker: one for (who, broker), one in series.items() if who == user},
+            current=100_000, pinned=user == "bea",
+        )  # fmt: skip
+        expected = of_core(case, SILVER)
+        row = told[user]
+        assert (row["advice"], row["target_units"], row["needed_units"], row["upper_units"]) == (
+            str(expected.advice), expected.target, expected.needed, expected.upper,
+        )  # fmt: skip
+    assert [told[one]["advice"] for one in users] == ["change", "keep", "insufficient"]
+    assert len(lakes.rows_of(into, RECOMMENDATION)) == 3
+    text = (folder / "new" / "prod.yaml").read_text()
+    assert "name: ann" in text
+    assert "bea" not in text
+    assert f"producerByteRate: {told['ann']['target_units']}" in text
+    assert "requestPercentage: 50" in text  # what else the document says stays
+    assert "team: payments" in text
+    (folder / "quotas" / "all.yaml").write_text(
+        "".join(
+            QUOTA.format(name=user, labels="{kafka-quotas.io/sizing: pinned}") for user in users
+        )
+    )
+    again = kquota(
+        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW,
+        "--master", "local[2]", "--memory", "1g", "--brief",
+    )  # fmt: skip
+    assert again.code == 0, again.err
+    assert "removed new/prod.yaml: nothing is proposed any more" in again.err
+    assert not (folder / "new" / "prod.yaml").exists()

@@ -1,0 +1,207 @@
+"""`kquota spark simulate`: manifests, plans and snapshots against a lake; policy, exit codes, formats; both engines."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import IMPACT_ROW, TARGET_UP, USAGE_SAMPLE
+from tests.cli.conftest import Run
+from tests.spark import lakes, replays
+
+CLUSTER = "4L6g3nShT-eMCtK--X86sw"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+WINDOW = ("--from", "2025-10-10", "--to", "2025-10-12")
+STEP = 60_000
+
+PROJECT = f"""apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+  simulate: {{failOn: {{newThrottledPerDay: 10m, maxDelay: 60s}}}}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {{name: prod}}
+spec:
+  bootstrapServers: nowhere:9092
+  expectedClusterId: {CLUSTER}
+"""
+QUOTA = """apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {{name: alice}}
+spec:
+  clusterRef: {{name: prod}}
+  entity: {{user: {{name: alice}}}}
+  limits: {{producerByteRate: {limit}}}
+"""
+
+
+def state(limit: float) -> QuotaState:
+    return QuotaState().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, limit)])
+
+
+@pytest.fixture
+def lake(folder: Path) -> Path:
+    """Two days of alice on two brokers under 2,000 bytes/s: busy for an hour a day on the first."""
+    place = folder / "lake"
+    into = lakes.lake(place)
+    replays.looked(into, CLUSTER, state(2000.0), BEGIN + 5)
+    for day in range(2):
+        rows = [
+            {
+                "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": str(broker),
+                "ts_ms": BEGIN + day * DAY_MS + n * STEP, "dt_ms": STEP,
+                "rate_units": 1000 if broker == 1 and n < 60 else 10, "throttle_ms": 0, "censored": "no",
+            }
+            for broker in (1, 2)
+            for n in range(DAY_MS // STEP)
+        ]  # fmt: skip
+        on = day_of(BEGIN + day * DAY_MS)
+        pacing = scrape_interval.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
+        replays.commit(into, USAGE_SAMPLE, CLUSTER, on, rows, **pacing)
+        up = [{"broker_id": row["broker_id"], "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
+        replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])
+    return place
+
+
+def project(folder: Path, limit: int) -> None:
+    (folder / "quotas").mkdir(exist_ok=True)
+    (folder / "kquota.yaml").write_text(PROJECT)
+    (folder / "quotas" / "alice.yaml").write_text(QUOTA.format(limit=limit))
+
+
+def test_a_harmless_change_exits_0_and_a_tight_one_that_the_policy_refuses_exits_3(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 1500)
+    fine = kquota("spark", "simulate", "--lake", lake, *WINDOW)
+    assert fine.code == 0, fine.err
+    assert "alice" in fine.out
+    project(folder, 500)
+    tight = kquota("spark", "simulate", "--lake", lake, *WINDOW)
+    assert tight.code == 3, tight.err
+    assert "the policy refuses" in tight.out
+    kept = lakes.rows_of(lakes.lake(lake), IMPACT_ROW)
+    assert {(row["broker_id"], row["verdict"], row["after_units"]) for row in kept} == {
+        ("1", "worse", 500),
+        ("2", "same", 500),
+    }
+    (worse,) = (row for row in kept if row["verdict"] == "worse")
+    # An hour at twice the limit needs another hour at next to nothing: 2 x 60 minutes, less a minute of rounding.
+    assert 2 * 7_000_000 < worse["after_throttled_ms"] < 2 * 7_500_000
+    assert worse["covered_ms"] == 2 * DAY_MS
+
+
+def test_json_and_markdown_tell_the_same_and_evidence_is_named(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 500)
+    told = json.loads(kquota("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json").out)
+    (evidence,) = told["evidence"]
+    assert (evidence["cluster_id"], evidence["snapshot_id"], evidence["stale"]) == (
+        CLUSTER,
+        "look",
+        "",
+    )
+    assert evidence["coverage_ppm"] == 1_000_000
+    assert told["simulation"]["rows"][0]["verdict"] == "worse"
+    text = kquota("spark", "simulate", "--lake", lake, *WINDOW, "--format", "markdown").out
+    assert "| " in text
+    assert "alice" in text
+
+
+def test_a_snapshot_and_a_saved_plan_say_the_limits_to_come(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    after = folder / "after.json"
+    after.write_text(
+        dump(state_document(state(500.0), cluster_id=CLUSTER, taken_at="2025-10-10T00:00:01Z"))
+    )
+    by_state = kquota(
+        "spark", "simulate", "--lake", lake, "--after", after, *WINDOW, "--format", "json"
+    )
+    assert by_state.code == 0, by_state.err  # without a project there is no policy
+    before = folder / "before.json"
+    before.write_text(
+        dump(state_document(state(2000.0), cluster_id=CLUSTER, taken_at="2025-10-10T00:00:01Z"))
+    )
+    project(folder, 500)
+    saved = kquota(
+        "plan", "--offline", "--snapshot", before, "--no-inventory", "--out", "plan.json"
+    )
+    assert (folder / "plan.json").exists(), saved.err
+    by_plan = kquota(
+        "spark", "simulate", "--lake", lake, "--plan", "plan.json", *WINDOW, "--format", "json"
+    )
+    assert by_plan.code == 3, by_plan.err
+    rows = [json.loads(one.out)["simulation"]["rows"] for one in (by_state, by_plan)]
+    assert rows[0] == rows[1]
+
+
+def test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_required(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 500)
+    early = ("--from", "2025-09-10", "--to", "2025-09-12")
+    assert kquota("spark", "simulate", "--lake", lake, *early).code == 0
+    found = kquota("spark", "simulate", "--lake", lake, *early, "--require-evidence")
+    assert found.code == 5
+    assert "no samples" in found.err
+
+
+def test_three_ways_to_say_one_thing_are_one_too_many(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 500)
+    found = kquota("spark", "simulate", "quotas", "--lake", lake, "--plan", "plan.json", *WINDOW)
+    assert found.code == 1
+    assert "choose" in found.err
+    found = kquota("spark", "simulate", "--lake", lake, "--cluster-id", CLUSTER, *WINDOW)
+    assert found.code == 1
+    assert "--plan or --after" in found.err
+    missing = kquota("spark", "simulate", "--lake", lake, "--plan", "plan.json", *WINDOW)
+    assert missing.code == 1
+    assert "plan.json" in missing.err
+
+
+def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 500)
+    for name, cluster in (("ours.json", CLUSTER), ("strange.json", "strange")):
+        (folder / name).write_text(
+            dump(state_document(state(500.0), cluster_id=cluster, taken_at="2025-10-10T00:00:01Z"))
+        )
+    words = ("spark", "simulate", "--lake", lake, *WINDOW, "--engine", "core", "--after")
+    for chosen in (("--cluster", "prod"), ("--all",), ("--cluster-id", CLUSTER)):
+        fine = kquota(*words, "ours.json", *chosen)
+        assert fine.code == 3, fine.err
+        refused = kquota(*words, "strange.json", *chosen)
+        assert refused.code == 1
+        assert "files are about cluster strange, and only" in refused.err
+
+
+@pytest.mark.integration
+def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) -> None:
+    project(folder, 500)
+    words = ("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json")
+    of_core = kquota(*words, "--engine", "core")
+    session = ("--master", "local[2]", "--memory", "1g", "--brief")
+    of_spark = kquota(*words, "--engine", "spark", *session)
+    assert (of_core.code, of_spark.code) == (3, 3), of_spark.err
+    told = [json.loads(one.out) for one in (of_core, of_spark)]
+    for one in told:
+        del one["evidence"][0]["made_ms"]
+        del one["simulation"]["evidence"]
+    assert told[0] == told[1]
+    assert os.fspath(lake) in of_core.out

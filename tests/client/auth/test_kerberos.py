@@ -1,0 +1,119 @@
+"""The GSSAPI stepper over a stand-in for the extra; no Kerberos server is at hand."""
+
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from reconciler.client.auth import kerberos
+from reconciler.errors import AuthenticationError, ConfigError
+
+
+class GSSError(Exception):
+    pass
+
+
+@dataclass
+class Wrapped:
+    message: bytes
+
+
+@dataclass
+class Context:
+    """Two tokens, then complete; wrapping marks the bytes."""
+
+    name: str
+    creds: str | None
+    usage: str
+    taken: list[bytes | None] = field(default_factory=list)
+    fail: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return len(self.taken) >= 2
+
+    def step(self, token: bytes | None) -> bytes | None:
+        if self.fail:
+            raise GSSError("No Kerberos credentials\navailable")
+        self.taken.append(token)
+        return b"first" if len(self.taken) == 1 else None
+
+    def unwrap(self, token: bytes) -> Wrapped:
+        if token == b"garbage":
+            raise GSSError("bad token")
+        return Wrapped(token.removeprefix(b"w:"))
+
+    def wrap(self, message: bytes, encrypt: bool) -> Wrapped:
+        assert not encrypt
+        return Wrapped(b"w:" + message)
+
+
+@pytest.fixture
+def gssapi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    module = types.ModuleType("gssapi")
+    module.Name = lambda text, kind: f"{kind}:{text}"  # type: ignore[attr-defined]
+    module.NameType = types.SimpleNamespace(
+        hostbased_service="service", kerberos_principal="principal"
+    )  # type: ignore[attr-defined]
+    module.Credentials = lambda name, usage: f"{usage}:{name}"  # type: ignore[attr-defined]
+    module.SecurityContext = Context  # type: ignore[attr-defined]
+    module.exceptions = types.SimpleNamespace(GSSError=GSSError)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gssapi", module)
+    return module
+
+
+def test_the_exchange_ends_with_the_choice_of_no_security_layer(gssapi: types.ModuleType) -> None:
+    made = kerberos.stepper("kafka", "", "broker.example")
+    assert made.name == "GSSAPI"
+    assert made._context.name == "service:kafka@broker.example"
+    assert made._context.creds is None
+    assert made.start() == b"first"
+    assert made.receive(b"challenge") == b""
+    assert made.receive(b"w:\x01\x00\xff\xff") == b"w:\x01\x00\x00\x00"
+    assert made.receive(b"") is None
+
+
+def test_a_principal_is_taken_from_the_settings(gssapi: types.ModuleType) -> None:
+    made = kerberos.stepper("kafka", "alice@REALM", "b")
+    assert made._context.creds == "initiate:principal:alice@REALM"
+
+
+@pytest.mark.parametrize("offer", [b"w:\x06\x00\xff\xff", b"w:\x01"])
+def test_a_broker_that_insists_on_a_layer_is_refused(
+    gssapi: types.ModuleType, offer: bytes
+) -> None:
+    made = kerberos.stepper("kafka", "", "b")
+    made.start()
+    made.receive(b"challenge")
+    with pytest.raises(AuthenticationError, match="security layer"):
+        made.receive(offer)
+
+
+def test_failures_are_told_on_one_line(gssapi: types.ModuleType) -> None:
+    made = kerberos.stepper("kafka", "", "b")
+    made._context.fail = True
+    with pytest.raises(AuthenticationError, match="No Kerberos credentials available") as caught:
+        made.start()
+    assert "kinit" in caught.value.hint
+    made = kerberos.stepper("kafka", "", "b")
+    made.start()
+    made.receive(b"challenge")
+    with pytest.raises(AuthenticationError, match="bad token"):
+        made.receive(b"garbage")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigError, match="needs the extra 'kerberos'"):
+        kerberos.stepper("kafka", "", "b")
+
+
+def test_without_a_ticket_there_is_no_context(gssapi: types.ModuleType) -> None:
+    def no_ticket(**_: object) -> None:
+        raise GSSError("no credentials")
+
+    gssapi.SecurityContext = no_ticket  # type: ignore[attr-defined]
+    with pytest.raises(AuthenticationError, match="no credentials"):
+        kerberos.stepper("kafka", "", "b")

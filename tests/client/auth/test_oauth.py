@@ -1,0 +1,319 @@
+"""OAUTHBEARER and MSK from settings: which source is made, and what is refused."""
+
+import asyncio
+import base64
+import json
+import sys
+import types
+
+import pytest
+
+from reconciler.client import BearerToken, ClientConfig
+from reconciler.client.auth.oidc import OidcTokens
+from reconciler.client.auth.sasl import OAuthBearer
+from reconciler.client.auth.unsecured_tokens import UnsecuredTokens
+from reconciler.errors import AuthenticationError, ConfigError
+from tests.fakes.clock import FakeClock
+
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+BASE = {
+    "bootstrap.servers": "b-1.x.kafka.eu-west-1.amazonaws.com:9098",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+}
+URL = {"sasl.oauthbearer.token.endpoint.url": "https://idp.example/token"}
+KAFKA = "org.apache.kafka.common.security.oauthbearer"
+
+
+def source(settings: dict[str, str], clock: FakeClock | None = None) -> object:
+    config = ClientConfig.from_mapping(BASE | settings)
+    assert isinstance(config.sasl, OAuthBearer)
+    return config.sasl.source(clock or FakeClock())
+
+
+def fetch(tokens: object) -> BearerToken:
+    return asyncio.run(tokens())  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            "sasl.jaas.config": f'{MODULE} clientId="c" clientSecret="s" scope="q r" extension_a="1";'
+        },
+        {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": "c",
+            "sasl.oauthbearer.client.secret": "s",
+            "sasl.oauthbearer.scope": "q r",
+            "sasl.oauthbearer.extensions": "a=1",
+        },
+        {
+            "sasl.oauthbearer.client.credentials.client.id": "c",
+            "sasl.oauthbearer.client.credentials.client.secret": "s",
+            "sasl.oauthbearer.scope": "q r",
+            "sasl.oauthbearer.extensions": "a = 1",
+            "sasl.oauthbearer.jwt.retriever.class": f"{KAFKA}.ClientCredentialsJwtRetriever",
+        },
+        {
+            "sasl.login.callback.handler.class": f"{KAFKA}.OAuthBearerLoginCallbackHandler",
+            "sasl.jaas.config": f'{MODULE} clientId="c" clientSecret="s" scope="q r" extension_a="1";',
+        },
+    ],
+)
+def test_client_credentials_in_javas_and_librdkafkas_words(settings: dict[str, str]) -> None:
+    made = source(URL | settings)
+    assert isinstance(made, OidcTokens)
+    found = made._settings
+    assert (found.url, found.client_id, found.client_secret.reveal()) == (
+        "https://idp.example/token",
+        "c",
+        "s",
+    )
+    assert (found.scope, found.extensions) == ("q r", {"a": "1"})
+
+
+def test_the_handler_of_strimzi_is_understood() -> None:
+    made = source(
+        {
+            "sasl.login.callback.handler.class": "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
+            "sasl.jaas.config": f'{MODULE} oauth.token.endpoint.uri="https://k/token" oauth.client.id="c" oauth.client.secret="s";',
+        }
+    )
+    assert isinstance(made, OidcTokens)
+    assert made._settings.url == "https://k/token"
+
+
+def test_times_of_the_login_are_taken_over() -> None:
+    made = source(
+        URL
+        | {
+            "sasl.oauthbearer.client.id": "c",
+            "sasl.oauthbearer.client.secret": "s",
+            "sasl.login.read.timeout.ms": "3000",
+            "sasl.login.retry.backoff.ms": "200",
+            "sasl.login.retry.backoff.max.ms": "7000",
+            "sasl.oauthbearer.header.urlencode": "true",
+        }
+    )
+    assert isinstance(made, OidcTokens)
+    found = made._settings
+    assert (found.connect_seconds, found.retry.first, found.retry.cap, found.tries_for) == (
+        3.0,
+        0.2,
+        7.0,
+        7.0,
+    )
+    assert found.urlencode
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        ({}, "sasl.oauthbearer.token.endpoint.url", "is missing"),
+        (URL, "sasl.oauthbearer.client.id", "is missing"),
+        (URL | {"sasl.oauthbearer.client.id": "c"}, "sasl.oauthbearer.client.secret", "is missing"),
+        (
+            {
+                "sasl.oauthbearer.token.endpoint.url": "http://idp.example/",
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "pl4nted",
+            },
+            "sasl.oauthbearer.token.endpoint.url",
+            "must be https",
+        ),
+        (
+            {"sasl.login.callback.handler.class": "com.acme.Handler"},
+            "sasl.login.callback.handler.class",
+            "com.acme.Handler cannot be loaded",
+        ),
+        (
+            {"sasl.client.callback.handler.class": "com.acme.Handler"},
+            "sasl.client.callback.handler.class",
+            "com.acme.Handler cannot be loaded",
+        ),
+        ({"sasl.login.class": "com.acme.Login"}, "sasl.login.class", "cannot be loaded"),
+        (
+            {"sasl.oauthbearer.jwt.retriever.class": f"{KAFKA}.JwtBearerJwtRetriever"},
+            "sasl.oauthbearer.jwt.retriever.class",
+            "cannot be loaded",
+        ),
+        (
+            URL
+            | {
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "pl4nted",
+                "sasl.oauthbearer.extensions": "a",
+            },
+            "sasl.oauthbearer.extensions",
+            "has no value",
+        ),
+        (
+            URL
+            | {
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "pl4nted",
+                "sasl.oauthbearer.extensions": "auth=1",
+            },
+            "sasl.oauthbearer.extensions",
+            "must be letters",
+        ),
+        (
+            URL
+            | {
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "pl4nted",
+                "https.ca.location": "/no/such",
+            },
+            "https.ca.location",
+            "No such file",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(
+    settings: dict[str, str], key: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        source(settings)
+    assert caught.value.key == key
+    assert "pl4nted" not in str(caught.value) + caught.value.hint
+
+
+def test_unsecured_tokens_are_those_of_kafkas_own_handler() -> None:
+    clock = FakeClock()
+    made = source(
+        {
+            "sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="alice" unsecuredLoginNumberClaim_n="5"'
+            ' unsecuredLoginListClaim_scope=",a,b" unsecuredLoginLifetimeSeconds="60" extension_x="y";'
+        },
+        clock,
+    )
+    assert isinstance(made, UnsecuredTokens)
+    found = fetch(made)
+    header, claims, signature = found.value.reveal().split(".")
+    assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "none"}
+    assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {
+        "sub": "alice",
+        "n": 5.0,
+        "scope": ["a", "b"],
+        "iat": clock.now(),
+        "exp": clock.now() + 60,
+    }
+    assert signature == ""
+    assert (found.expires_at, found.extensions) == (clock.now() + 60, {"x": "y"})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ('unsecuredLoginStringClaim_x="y"', "unsecuredLoginStringClaim_sub is missing"),
+        (
+            'unsecuredLoginStringClaim_sub="a" unsecuredLoginLifetimeSeconds="soon"',
+            "is not a number",
+        ),
+        ('unsecuredLoginStringClaim_sub="a" unsecuredLoginNumberClaim_n="x"', "is not a number"),
+    ],
+)
+def test_unsecured_tokens_need_a_subject_and_numbers(options: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        source({"sasl.jaas.config": f"{MODULE} {options};"})
+
+
+PACKAGE = "aws_msk_iam_sasl_signer"
+
+
+class Signer:
+    """What the extra would sign with."""
+
+    asked: list[tuple[str, ...]]
+    fail = False
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def _sign(self, *how: str) -> tuple[str, int]:
+        if self.fail:
+            raise RuntimeError("pl4nted")
+        self.asked.append(how)
+        return "c2lnbmVk", 1_700_000_900_000
+
+    generate_auth_token = _sign
+    generate_auth_token_from_profile = _sign
+    generate_auth_token_from_role_arn = _sign
+
+
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
+    made = Signer()
+    # The signer is a module of that name inside the package, which does not import it by itself.
+    monkeypatch.setitem(sys.modules, PACKAGE, types.ModuleType(PACKAGE))
+    monkeypatch.setitem(sys.modules, f"{PACKAGE}.MSKAuthTokenProvider", made)
+    return made
+
+
+IAM = {
+    "sasl.mechanism": "AWS_MSK_IAM",
+    "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        (
+            IAM | {"sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;"},
+            ("eu-west-1",),
+        ),
+        (
+            IAM
+            | {
+                "sasl.jaas.config": 'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="p";'
+            },
+            ("eu-west-1", "p"),
+        ),
+        (
+            IAM
+            | {
+                "sasl.jaas.config": 'software.amazon.msk.auth.iam.IAMLoginModule required awsRoleArn="arn:x" awsRoleSessionName="s";'
+            },
+            ("eu-west-1", "arn:x", "s"),
+        ),
+        (
+            {
+                "sasl.login.callback.handler.class": "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+                "sasl.jaas.config": f"{MODULE};",
+            },
+            ("eu-west-1",),
+        ),
+    ],
+)
+def test_msk_tokens_come_from_the_signer(
+    signer: Signer, settings: dict[str, str], asked: tuple[str, ...]
+) -> None:
+    found = fetch(source(settings))
+    assert found.value.reveal() == "c2lnbmVk"
+    assert found.expires_at == 1_700_000_900.0
+    assert signer.asked == [asked]
+
+
+def test_msk_failures_are_told_without_the_signers_words(signer: Signer) -> None:
+    signer.fail = True
+    with pytest.raises(AuthenticationError, match="RuntimeError") as caught:
+        fetch(source(IAM))
+    assert "pl4nted" not in str(caught.value) + caught.value.hint
+
+
+def test_msk_needs_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with pytest.raises(ConfigError, match="names no AWS region"):
+        source(IAM | {"bootstrap.servers": "b:1"})
+    monkeypatch.setenv("AWS_REGION", "us-east-2")
+    fetch(source(IAM | {"bootstrap.servers": "b:1"}))
+    assert signer.asked == [("us-east-2",)]
+
+
+def test_msk_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    with pytest.raises(ConfigError, match="needs the extra 'msk'"):
+        source(IAM)

@@ -1,0 +1,286 @@
+"""Client credentials against a token endpoint on loopback."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
+
+import pytest
+
+from reconciler.base.backoff import Backoff
+from reconciler.base.secret import Secret
+from reconciler.client.auth.oidc import OidcSettings, OidcTokens
+from reconciler.client.auth.token import BearerToken, check_extensions
+from reconciler.errors import AuthenticationError, ConfigError
+from tests.client.support import on_loop
+from tests.fakes.clock import FakeClock
+
+PLANTED = "pl4nted+se/cret"
+
+
+class Endpoint:
+    """Answers what it is told; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, bytes]] = []
+        self.asked: list[tuple[str, dict[str, list[str]]]] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                endpoint.asked.append((self.headers["Authorization"], parse_qs(form)))
+                status, body = endpoint.answers.pop(0) if endpoint.answers else (200, token())
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/token"
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+def token(value: str = "abc.def.ghi", **more: object) -> bytes:
+    return json.dumps({"access_token": value, "expires_in": 100} | more).encode()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint()
+    yield made
+    made.stop()
+
+
+def source(endpoint: Endpoint, clock: FakeClock, **more: object) -> OidcTokens:
+    settings = {
+        "url": endpoint.url,
+        "client_id": "our client",
+        "client_secret": Secret(PLANTED),
+        "retry": Backoff(first=1.0, cap=2.0),
+    }
+    return OidcTokens(OidcSettings(**(settings | more)), clock)  # type: ignore[arg-type]
+
+
+@on_loop
+async def test_the_form_and_the_login_are_those_of_the_grant(endpoint: Endpoint) -> None:
+    found = await source(endpoint, FakeClock(), scope="a b", extensions={"cluster": "x"})()
+    assert found.value == Secret("abc.def.ghi")
+    assert found.extensions == {"cluster": "x"}
+    ((login, form),) = endpoint.asked
+    assert base64.b64decode(login.removeprefix("Basic ")).decode() == f"our client:{PLANTED}"
+    assert form == {"grant_type": ["client_credentials"], "scope": ["a b"]}
+
+
+@on_loop
+async def test_id_and_secret_are_form_encoded_where_asked_for(endpoint: Endpoint) -> None:
+    await source(endpoint, FakeClock(), urlencode=True)()
+    login = base64.b64decode(endpoint.asked[0][0].removeprefix("Basic ")).decode()
+    assert login == "our+client:pl4nted%2Bse%2Fcret"
+
+
+@on_loop
+async def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint: Endpoint) -> None:
+    clock = FakeClock()
+    tokens = source(endpoint, clock)
+    await tokens()
+    clock.advance(79)
+    await tokens()
+    assert len(endpoint.asked) == 1
+    clock.advance(2)
+    await tokens()
+    assert len(endpoint.asked) == 2
+
+
+def jwt(expires: float) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
+    return f"e30.{payload}.x"
+
+
+@on_loop
+async def test_without_expires_in_the_token_itself_says_when_it_ends(endpoint: Endpoint) -> None:
+    clock = FakeClock()
+    endpoint.answers = [
+        (200, token(jwt(clock.now() + 50), expires_in=None)),
+        (200, token("opaque", expires_in=None)),
+    ]
+    tokens = source(endpoint, clock)
+    assert (await tokens()).expires_at == clock.now() + 50
+    clock.advance(41)
+    assert (await tokens()).expires_at is None
+    await tokens()
+    assert len(endpoint.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        "[" * 20_000,
+        '{"exp": 1%s}' % ("0" * 400),
+        '{"exp": "1e999"}',
+        '{"exp": NaN}',
+        "[]",
+        "1",
+        "{}",
+    ],
+)
+@on_loop
+async def test_a_token_whose_own_end_is_no_moment_is_fetched_for_every_connection(
+    endpoint: Endpoint, claims: str
+) -> None:
+    payload = base64.urlsafe_b64encode(claims.encode()).decode().rstrip("=")
+    endpoint.answers = [(200, token(f"e30.{payload}.x", expires_in=None))]
+    assert (await source(endpoint, FakeClock())()).expires_at is None
+
+
+@pytest.mark.parametrize("life", [1e300, 10**400, 10**12, "9" * 18])
+@on_loop
+async def test_no_token_is_kept_for_more_than_a_day(endpoint: Endpoint, life: object) -> None:
+    clock = FakeClock()
+    endpoint.answers = [(200, token(expires_in=life)), (200, token(jwt(1e300), expires_in=None))]
+    tokens = source(endpoint, clock)
+    assert (await tokens()).expires_at == clock.now() + 86_400
+    clock.advance(86_400)
+    assert (await tokens()).expires_at == clock.now() + 86_400
+    assert len(endpoint.asked) == 2
+
+
+@on_loop
+async def test_a_forgotten_token_is_fetched_anew(endpoint: Endpoint) -> None:
+    tokens = source(endpoint, FakeClock())
+    assert not tokens.forget()
+    await tokens()
+    assert tokens.forget()
+    await tokens()
+    assert len(endpoint.asked) == 2
+
+
+@on_loop
+async def test_a_busy_endpoint_is_asked_again(endpoint: Endpoint) -> None:
+    clock = FakeClock()
+    endpoint.answers = [(503, b""), (429, b"")]
+    assert (await source(endpoint, clock)()).value
+    assert len(endpoint.asked) == 3
+    assert clock.slept == [pytest.approx(1.0, rel=0.21), pytest.approx(2.0, rel=0.21)]
+
+
+@on_loop
+async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endpoint) -> None:
+    clock = FakeClock()
+    endpoint.answers = [(503, b"")] * 99
+    with pytest.raises(AuthenticationError, match="HTTP 503") as caught:
+        await source(endpoint, clock, tries_for=5.0)()
+    assert caught.value.attempt == len(endpoint.asked) > 2
+    assert sum(clock.slept) <= 5
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (401, b'{"error": "invalid_client"}', r"HTTP 401 \(invalid_client\)"),
+        (
+            400,
+            b'{"error": "invalid_scope", "error_description": "no such\\nscope"}',
+            r"HTTP 400 \(invalid_scope: no such scope\)",
+        ),
+        (403, b"<html>forbidden</html>", r"HTTP 403$"),
+        (302, b"", "HTTP 302"),
+        (200, b"<html>", "no JSON with an access_token"),
+        (200, b"[]", "no JSON with an access_token"),
+        (200, b'{"token": "x"}', "no JSON with an access_token"),
+        (200, b'{"access_token": 5}', "is no text"),
+        (200, token("bad token"), "RFC 6750"),
+        (200, b"x" * (1024 * 1024 + 1), "larger than 1 MiB"),
+        (200, b'{"access_token": "x", "expires_in": NaN}', "no JSON with an access_token"),
+        (200, b'{"access_token": "x", "expires_in": Infinity}', "no JSON with an access_token"),
+        (200, token(expires_in=-1), "no number of seconds"),
+        (200, token(expires_in="1" * 5_000), "no number of seconds"),
+        (200, token(expires_in="\u00b2"), "no number of seconds"),
+        (200, token(expires_in=[1]), "no number of seconds"),
+        (200, token(expires_in=True), "no number of seconds"),
+        (200, b"[" * 100_000, "no JSON with an access_token"),
+        (400, b'{"error":' * 100_000, "HTTP 400$"),
+    ],
+)
+@on_loop
+async def test_refusals_are_final_and_told_in_short(
+    endpoint: Endpoint, status: int, body: bytes, words: str
+) -> None:
+    endpoint.answers = [(status, body)]
+    with pytest.raises(AuthenticationError, match=words):
+        await source(endpoint, FakeClock())()
+    assert len(endpoint.asked) == 1
+
+
+@on_loop
+async def test_an_endpoint_that_repeats_our_secret_does_not_make_us_repeat_it(
+    endpoint: Endpoint,
+) -> None:
+    basic = base64.b64encode(f"our client:{PLANTED}".encode()).decode()
+    words = json.dumps({"error": "x", "error_description": f"you sent {PLANTED} and {basic}"})
+    endpoint.answers = [(401, words.encode())]
+    with pytest.raises(AuthenticationError) as caught:
+        await source(endpoint, FakeClock())()
+    told = str(caught.value) + caught.value.hint + repr(caught.value)
+    assert PLANTED not in told
+    assert basic not in told
+    assert caught.value.__cause__ is None
+
+
+@on_loop
+async def test_nobody_listening_is_told(endpoint: Endpoint) -> None:
+    tokens = source(endpoint, FakeClock(), url="http://127.0.0.1:1/token", tries_for=1.0)
+    with pytest.raises(AuthenticationError, match="Connection refused"):
+        await tokens()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://idp.example/token", "must be https"),
+        ("ftp://idp.example/token", "is not an https URL"),
+        ("idp.example", "is not an https URL"),
+        ("https://a:b@idp.example/token", "must not hold credentials"),
+    ],
+)
+def test_urls_that_would_give_the_secret_away_are_refused(url: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        OidcSettings(url=url, client_id="a", client_secret=Secret("b"))
+
+
+@pytest.mark.parametrize("value", ["", "a b", "a\x01b", "é"])
+def test_what_is_no_token_is_refused_without_being_shown(value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BearerToken(value=Secret(value))
+    assert not value or value not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "extensions", [{"auth": "x"}, {"a1": "x"}, {"": "x"}, {"a": ""}, {"a": "x\x01y"}]
+)
+def test_extensions_have_a_syntax(extensions: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="SASL extension"):
+        check_extensions(extensions)
+
+
+def test_nothing_secret_is_in_any_repr(endpoint: Endpoint) -> None:
+    tokens = source(endpoint, FakeClock())
+    settings = tokens._settings
+    assert PLANTED not in repr(tokens) + repr(settings) + repr(BearerToken(value=Secret("abc.def")))
+    assert "abc.def" not in repr(BearerToken(value=Secret("abc.def")))

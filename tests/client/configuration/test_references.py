@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from reconciler.client.configuration.references import (
+    ANYTHING,
+    NOTHING,
+    AllowedReferences,
+    resolve,
+)
+from reconciler.errors import ConfigError
+
+
+def resolved(value: str, allowed: AllowedReferences = ANYTHING) -> str:
+    return resolve(
+        value,
+        allowed=allowed,
+        key="sasl.password",
+        location="f:3",
+        environment={"X": "${env:Y}", "Y": "y"},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "secret").write_text("from a file\n")
+    (tmp_path / "p.properties").write_text("user = alice\npassword = s3cret\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "$X", "${X}", "${vault:a:b}", "${env}", "$${", "a${unknown:x}b", ""]
+)
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert resolved(text, NOTHING) == text
+
+
+def test_an_environment_variable() -> None:
+    assert resolved("a-${env:Y}-${env:Y}") == "a-y-y"
+
+
+def test_what_a_reference_yields_is_not_searched_again() -> None:
+    assert resolved("${env:X}") == "${env:Y}"
+
+
+def test_a_key_of_a_properties_file(folder: Path) -> None:
+    assert resolved(f"${{file:{folder}/p.properties:password}}") == "s3cret"
+
+
+def test_a_file_of_a_directory(folder: Path) -> None:
+    assert resolved(f"${{directory:{folder}:secret}}") == "from a file\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("${env:NONE}", "NONE, which is not set"),
+        ("${file:{folder}/p.properties:none}", "the key none, which .* does not have"),
+        ("${file:{folder}/none:x}", "No such file"),
+        ("${file:relative:x}", "absolute path"),
+        ("${directory:{folder}:../x}", "plain name"),
+        ("${directory:{folder}:..}", "plain name"),
+        ("${directory:{folder}:}", "plain name"),
+    ],
+)
+def test_what_cannot_be_resolved_is_an_error_with_key_and_place(
+    folder: Path, text: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        resolved(text.replace("{folder}", str(folder)))
+    assert (caught.value.key, caught.value.where) == ("sasl.password", "f:3")
+    assert str(caught.value).startswith("f:3: sasl.password: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["${env:Y}", "${file:{folder}/p.properties:user}", "${directory:{folder}:secret}"]
+)
+def test_nothing_is_read_without_permission(folder: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match="may not read"):
+        resolved(text.replace("{folder}", str(folder)), NOTHING)
+
+
+def test_permission_goes_by_pattern_and_by_folder(folder: Path) -> None:
+    allowed = AllowedReferences(variables="Y|Z_.*", paths=(folder / "inside",))
+    (folder / "inside").mkdir()
+    (folder / "inside" / "a").write_text("in")
+    (folder / "inside" / "link").symlink_to(folder / "secret")
+    assert resolved("${env:Y}", allowed) == "y"
+    assert resolved(f"${{directory:{folder}/inside:a}}", allowed) == "in"
+    for text in (
+        "${env:X}",
+        f"${{directory:{folder}:secret}}",
+        f"${{directory:{folder}/inside:link}}",
+    ):
+        with pytest.raises(ConfigError, match="may not read"):
+            resolved(text, allowed)

@@ -1,0 +1,204 @@
+"""Names, addresses, races and proxies."""
+
+import asyncio
+import socket
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from reconciler.client.client_config import Address, ClientConfig
+from reconciler.client.network.dialer import DialTarget, dial
+from reconciler.errors import ConfigError, ConnectError, DnsError
+from tests.client.support import client, on_loop
+from tests.fakes.scripted_broker import ScriptedBroker
+
+
+def config(*addresses: str, **settings: object) -> ClientConfig:
+    given = {"bootstrap.servers": ",".join(addresses)}
+    return ClientConfig.from_mapping(
+        given | {key.replace("_", "."): it for key, it in settings.items()}
+    )
+
+
+async def dialed(made: ClientConfig) -> DialTarget:
+    opened, target = await dial(made.bootstrap, made)
+    opened.close()
+    return target
+
+
+@on_loop
+async def test_a_dead_address_does_not_hide_a_living_one() -> None:
+    async with ScriptedBroker() as broker:
+        for _ in range(5):
+            target = await dialed(config("127.0.0.1:1", broker.address, "127.0.0.1:2"))
+            assert str(target.address) == broker.address
+
+
+@on_loop
+async def test_every_address_is_told_when_none_accepts() -> None:
+    with pytest.raises(ConnectError) as caught:
+        await dialed(config("127.0.0.1:1", "127.0.0.1:2"))
+    assert "127.0.0.1:1: Connection refused" in caught.value.message
+    assert "127.0.0.1:2: Connection refused" in caught.value.message
+
+
+@on_loop
+async def test_names_that_do_not_exist_are_final() -> None:
+    with pytest.raises(DnsError, match=r"no host name resolves: nosuch\.invalid"):
+        await dialed(config("nosuch.invalid:9092"))
+    async with client(ScriptedBroker(), bootstrap_servers="nosuch.invalid:9092") as our:
+        with pytest.raises(DnsError) as caught:
+            await our.describe()
+        assert caught.value.attempt == 1
+
+
+@on_loop
+async def test_a_name_that_does_not_exist_does_not_hide_one_that_does() -> None:
+    async with ScriptedBroker() as broker:
+        await dialed(config("nosuch.invalid:9092", broker.address))
+
+
+@on_loop
+async def test_a_name_that_is_no_name_is_told() -> None:
+    with pytest.raises(ConnectError, match=r"no host name resolves"):
+        await dialed(config("a" * 70 + ".example:1"))
+
+
+@on_loop
+async def test_a_name_server_that_is_away_is_not_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", away)
+    with pytest.raises(ConnectError, match="Temporary failure") as caught:
+        await dialed(config("a:1"))
+    assert not isinstance(caught.value, DnsError)
+    assert caught.value.retriable
+
+
+@on_loop
+async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedBroker() as broker:
+
+        async def two(*_: object, **__: object) -> list[Any]:
+            kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+            return [(*kind, ("127.0.0.1", 1)), (*kind, ("127.0.0.1", broker.port))]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+        for _ in range(5):
+            target = await dialed(config("both.example:9092"))
+            assert target.sockaddr == ("127.0.0.1", broker.port)
+            assert str(target) == "both.example:9092 (127.0.0.1)"
+            assert target.server_name == "both.example"
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"), [("any", 0), ("v4", socket.AF_INET), ("v6", socket.AF_INET6)]
+)
+@on_loop
+async def test_the_family_is_the_one_asked_for(
+    monkeypatch: pytest.MonkeyPatch, family: str, expected: int
+) -> None:
+    asked = []
+
+    async def record(*_: object, family: int, **__: object) -> None:
+        asked.append(family)
+        raise socket.gaierror(socket.EAI_NONAME, "no")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", record)
+    with pytest.raises(DnsError):
+        await dialed(config("a:1", broker_address_family=family))
+    assert asked == [expected]
+
+
+@on_loop
+async def test_canonical_names_replace_the_ones_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def name(*_: object) -> tuple[str, str]:
+        return "real.example", "9092"
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getnameinfo", name)
+    lookup = "resolve_canonical_bootstrap_servers_only"
+    async with ScriptedBroker() as broker:
+        target = await dialed(config(broker.address, client_dns_lookup=lookup))
+    assert target.server_name == "real.example"
+
+
+@on_loop
+async def test_a_cancelled_dial_leaves_no_socket_open() -> None:
+    dialing = asyncio.create_task(dialed(config("192.0.2.1:9092")))
+    await asyncio.sleep(0)
+    dialing.cancel()
+    with pytest.raises((asyncio.CancelledError, ConnectError)):
+        await dialing
+
+
+class Proxy:
+    """What the extra would give."""
+
+    dialed: list[tuple[str, int]]
+    port: int
+
+    @classmethod
+    def from_url(cls, url: str) -> "Proxy":
+        if "://" not in url:
+            raise ValueError(url)
+        return cls()
+
+    async def connect(self, dest_host: str, dest_port: int) -> socket.socket:
+        if dest_host == "dead.example":
+            raise RuntimeError("pl4nted")
+        self.dialed.append((dest_host, dest_port))
+        opened = socket.create_connection(("127.0.0.1", self.port))
+        opened.setblocking(False)
+        return opened
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> type[Proxy]:
+    Proxy.dialed = []
+    module = types.ModuleType("python_socks.async_.asyncio")
+    module.Proxy = Proxy  # type: ignore[attr-defined]
+    for name in ("python_socks", "python_socks.async_"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "python_socks.async_.asyncio", module)
+    return Proxy
+
+
+@on_loop
+async def test_a_proxy_resolves_the_name_itself(proxy: type[Proxy]) -> None:
+    async with ScriptedBroker() as broker:
+        proxy.port = broker.port
+        settings = {
+            "proxy_url": "socks5://u:pl4nted@p:1080",
+            "bootstrap_servers": "inside.example:9092",
+        }
+        broker._all = lambda: [types.SimpleNamespace(node_id=1, port=broker.port)]  # type: ignore[method-assign]
+        async with client(broker, **settings) as our:
+            await our.describe()
+    assert proxy.dialed == [("inside.example", 9092)]
+
+
+@on_loop
+async def test_failures_of_a_proxy_do_not_show_its_password(proxy: type[Proxy]) -> None:
+    with pytest.raises(
+        ConnectError, match=r"through the proxy: dead\.example:1: RuntimeError"
+    ) as caught:
+        await dialed(config("dead.example:1", proxy_url="socks5://u:pl4nted@p:1080"))
+    assert "pl4nted" not in str(caught.value)
+    with pytest.raises(ConfigError, match="is no proxy URL"):
+        await dialed(config("a:1", proxy_url="pl4nted"))
+
+
+@on_loop
+async def test_without_the_extra_a_proxy_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "python_socks.async_.asyncio", None)
+    with pytest.raises(ConfigError, match="needs the extra 'proxy'"):
+        await dialed(config("a:1", proxy_url="socks5://p:1080"))
+
+
+def test_addresses_are_written_so_that_they_can_be_read() -> None:
+    assert str(Address(host="::1", port=9092)) == "[::1]:9092"

@@ -1,0 +1,216 @@
+"""Logging in, being refused, and logging in again, against a scripted broker."""
+
+import asyncio
+
+import pytest
+
+from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret
+from reconciler.errors import AuthenticationError, ConnectError
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from tests.client.support import Recorder, client, config, on_loop
+from tests.fakes import scripted_broker as acts
+from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker
+
+LOGIN = "correct horse"
+
+
+@on_loop
+async def test_a_login_goes_before_every_other_request() -> None:
+    recorder = Recorder()
+    async with (
+        ScriptedBroker(password=LOGIN) as broker,
+        client(broker, recorder=recorder) as our,
+    ):
+        await our.describe()
+        order = [it.api for it in broker.seen]
+        assert order[:4] == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]
+        (told,) = recorder.of("authenticated")
+        assert (told.mechanism, told.lifetime, told.again) == ("PLAIN", 0.0, False)
+
+
+@on_loop
+async def test_a_wrong_password_is_wrong_at_once_and_stays_wrong() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker(password=LOGIN) as broker:
+        settings = {"sasl_password": "wrong"}
+        async with client(broker, clock=clock, **settings) as our:
+            for _ in range(3):
+                with pytest.raises(
+                    AuthenticationError, match="Invalid username or password"
+                ) as caught:
+                    await our.describe()
+            assert caught.value.node == broker.address
+            assert "will not try again" in caught.value.hint
+        assert broker.count(SASL_AUTHENTICATE) == 1
+        assert clock.slept == []
+
+
+@on_loop
+async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_has() -> None:
+    async with ScriptedBroker(password=LOGIN) as broker:
+        settings = {"sasl_mechanism": "SCRAM-SHA-512"}
+        async with client(broker, **settings) as our:
+            with pytest.raises(AuthenticationError) as caught:
+                await our.describe()
+        assert "PLAIN" in caught.value.hint
+
+
+@on_loop
+async def test_a_session_is_renewed_before_it_ends_on_the_same_connection() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, recorder=recorder, clock=clock) as our,
+    ):
+        await our.describe()
+        clock.advance(84)
+        await our.describe()
+        assert broker.count(SASL_AUTHENTICATE) == 1
+        clock.advance(12)
+        await our.describe()
+        assert broker.count(SASL_HANDSHAKE) == broker.count(SASL_AUTHENTICATE) == 2
+        assert broker.connections == 1
+        assert [it.again for it in recorder.of("authenticated")] == [False, True]
+        assert [it.lifetime for it in recorder.of("authenticated")] == [100.0, 100.0]
+
+
+@on_loop
+async def test_renewal_waits_for_answers_under_way_and_holds_new_requests() -> None:
+    clock = FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, clock=clock) as our,
+    ):
+        await our.describe()
+        gate = asyncio.Event()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.after(gate))
+        first = asyncio.create_task(our.describe())
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
+        clock.advance(96)
+        others = [asyncio.create_task(our.describe()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert broker.count(SASL_HANDSHAKE) == 1
+        gate.set()
+        await asyncio.gather(first, *others)
+        order = [it.api for it in broker.seen][-6:]
+        assert (
+            order
+            == ["DescribeClientQuotas", "SaslHandshake", "SaslAuthenticate"]
+            + ["DescribeClientQuotas"] * 3
+        )
+        assert broker.connections == 1
+
+
+@on_loop
+async def test_a_session_that_ended_while_idle_is_replaced() -> None:
+    clock = FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, clock=clock) as our,
+    ):
+        await our.describe()
+        clock.advance(101)
+        await our.describe()
+        assert broker.connections == 2
+
+
+@on_loop
+async def test_a_refused_renewal_closes_and_the_next_login_decides() -> None:
+    clock = FakeClock()
+    async with (
+        ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
+        client(broker, clock=clock) as our,
+    ):
+        await our.describe()
+        broker.password = "changed"  # noqa: S105 - the scripted broker's
+        clock.advance(96)
+        with pytest.raises(AuthenticationError):
+            await our.describe()
+        assert broker.count(SASL_AUTHENTICATE) == 3
+
+
+@on_loop
+async def test_a_broker_that_hangs_up_on_the_first_request_may_want_sasl() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(METADATA, *[acts.close] * 9)
+        with pytest.raises(ConnectError) as caught:
+            await our.describe()
+        assert "may expect SASL" in caught.value.hint
+        assert caught.value.attempt == 3
+
+
+@on_loop
+async def test_a_broker_that_answers_nothing_may_want_tls() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(API_VERSIONS, *[acts.close] * 9)
+        with pytest.raises(ConnectError) as caught:
+            await our.describe()
+        assert "may expect TLS" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "expects TLS"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH server answers there"),
+    ],
+)
+@on_loop
+async def test_other_protocols_are_recognised_by_their_first_bytes(
+    content: bytes, hint: str
+) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(API_VERSIONS, acts.raw(content, then_close=True))
+        with pytest.raises(Exception, match="frame") as caught:
+            await our.describe()
+        assert hint in getattr(caught.value, "hint", "")
+        assert broker.connections == 1
+
+
+def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:
+    return ClientConfig.from_mapping(
+        {
+            "bootstrap.servers": broker.address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+        },
+        token=source,  # type: ignore[arg-type]
+    )
+
+
+@on_loop
+async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
+    async def source() -> BearerToken:
+        raise RuntimeError("planted-secret")
+
+    async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
+        with pytest.raises(AuthenticationError, match="RuntimeError") as caught:
+            await our.describe()
+    assert "planted-secret" not in str(caught.value) + caught.value.hint
+    assert caught.value.__cause__ is None
+
+
+@on_loop
+async def test_the_callers_token_is_asked_for_each_login() -> None:
+    asked = []
+
+    async def source() -> BearerToken:
+        asked.append(1)
+        return BearerToken(value=Secret("abc.def.ghi"))
+
+    async with ScriptedBroker(password=LOGIN) as broker, QuotaClient(bearer(broker, source)) as our:
+        with pytest.raises(AuthenticationError, match="does not accept the SASL mechanism"):
+            await our.describe()
+    assert asked == [1]
+
+
+def test_the_test_configuration_logs_in() -> None:
+    assert config(ScriptedBroker(password=LOGIN, port=1)).sasl is not None

@@ -1,0 +1,510 @@
+"""Calls against a scripted broker: retries, deadlines, other brokers, throttling, cancellation."""
+
+import asyncio
+import re
+import time
+
+import pytest
+
+from reconciler.client.client_config import REFUSED_SECONDS
+from reconciler.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    ConnectionRefused,
+    ControllerUnavailable,
+    DecodeError,
+    FrameTooLarge,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedVersion,
+    WrongCluster,
+)
+from reconciler.quota.filters import exactly
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    METADATA,
+)
+from reconciler.wire.messages import api_versions
+from tests.client.support import ALICE, RATE, Recorder, client, on_loop, setting
+from tests.fakes import scripted_broker as acts
+from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker
+
+
+@on_loop
+async def test_what_was_altered_is_described() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter([setting(ALICE, 5.0)])
+        assert (await our.describe()).limits == {ALICE: (5.0, None, None, None, None)}
+
+
+@on_loop
+async def test_one_connection_serves_all_calls() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        for _ in range(3):
+            await our.describe()
+        assert broker.connections == 1
+        assert broker.count(API_VERSIONS) == broker.count(METADATA) == 1
+
+
+@on_loop
+async def test_concurrent_callers_get_their_own_answers() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter([setting(ALICE)])
+        answers = await asyncio.gather(
+            *(our.describe(exactly(ALICE)) if n % 2 else our.cluster() for n in range(20))
+        )
+        assert all(hasattr(it, "limits") == bool(n % 2) for n, it in enumerate(answers))
+        assert broker.connections == 1
+
+
+@on_loop
+async def test_a_describe_is_tried_again_after_the_broker_hung_up() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.close, acts.reset)
+        await our.describe()
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 3
+        assert broker.connections == 3
+        assert [it.attempt for it in recorder.of("retry")] == [1, 2]
+
+
+@on_loop
+async def test_the_other_broker_is_next_after_a_failure() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        async with client(one) as our:
+            one.on(DESCRIBE_CLIENT_QUOTAS, *[acts.close] * 9)
+            await our.describe()
+            assert one.count(DESCRIBE_CLIENT_QUOTAS) == two.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_the_working_connection_is_kept_while_it_works() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        async with client(one, two) as our:
+            for _ in range(5):
+                await our.describe()
+            counts = {one.count(DESCRIBE_CLIENT_QUOTAS), two.count(DESCRIBE_CLIENT_QUOTAS)}
+            assert counts == {0, 5}
+
+
+@on_loop
+async def test_a_given_broker_is_asked_and_no_other() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        async with client(one) as our:
+            await our.describe(node=2)
+            await our.describe(node=2)
+            assert (one.count(DESCRIBE_CLIENT_QUOTAS), two.count(DESCRIBE_CLIENT_QUOTAS)) == (0, 2)
+            assert two.connections == 1
+
+
+@on_loop
+async def test_a_broker_that_does_not_exist_is_an_error_that_lists_those_that_do() -> None:
+    async with ScriptedBroker(node_id=7) as broker, client(broker) as our:
+        with pytest.raises(ClientError, match="no live broker with the id 9, only 7"):
+            await our.describe(node=9)
+
+
+@pytest.mark.parametrize(("code", "tries"), [(7, 3), (41, 3), (-1, 3)])
+@on_loop
+async def test_transient_codes_are_tried_again(code: int, tries: int) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, *[acts.code(code)] * (tries - 1))
+        await our.describe()
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == tries
+
+
+@on_loop
+async def test_an_unexplained_server_error_is_tried_twice_more_and_then_told() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, *[acts.code(-1)] * 9)
+        with pytest.raises(BrokerError) as caught:
+            await our.describe()
+        assert (caught.value.code, caught.value.attempt) == (-1, 3)
+
+
+@pytest.mark.parametrize("code", [33, 35, 42, 44, 58, 89, 999])
+@on_loop
+async def test_final_codes_are_told_at_once_with_the_brokers_words(code: int) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(code, "its own words"))
+        with pytest.raises(BrokerError, match="its own words") as caught:
+            await our.describe()
+        assert caught.value.code == code
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "right"),
+    [("describe", "DescribeConfigs"), ("alter", "AlterConfigs"), ("scram_users", "Describe")],
+)
+@on_loop
+async def test_a_missing_right_is_named(call: str, right: str) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        for api in acts.APIS:
+            if api.key in {48, 49, 50}:
+                broker.on(api, acts.code(31, "Cluster authorization failed."))
+        arguments = ([setting(ALICE)],) if call == "alter" else ()
+        with pytest.raises(AuthorizationError, match=f"lacks {right} on the cluster") as caught:
+            await getattr(our, call)(*arguments)
+        assert right in caught.value.hint
+        assert broker.quotas == {}
+
+
+@on_loop
+async def test_a_request_that_times_out_closes_its_connection() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
+        with pytest.raises(RequestTimeout, match="did not answer DescribeClientQuotas") as caught:
+            await our.describe(timeout=0.1)
+        assert caught.value.phase == "request"
+        assert len(recorder.of("disconnected")) == 1
+        await our.describe()
+        assert broker.connections == 2
+
+
+@on_loop
+async def test_a_short_request_timeout_is_tried_again_within_the_deadline() -> None:
+    settings = {"request_timeout_ms": 100}
+    async with ScriptedBroker() as broker, client(broker, **settings) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
+        await our.describe(timeout=5)
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
+
+
+@on_loop
+async def test_a_cancelled_caller_does_not_desynchronise_the_connection() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter([setting(ALICE)])
+        gate = asyncio.Event()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.after(gate))
+        lost = asyncio.create_task(our.describe())
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 1)
+        lost.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await lost
+        gate.set()
+        cluster = await our.cluster()
+        assert cluster.id == "test-cluster"
+        assert (await our.describe()).limits.keys() == {ALICE}
+        assert broker.connections == 1
+
+
+@on_loop
+async def test_an_answer_with_the_wrong_number_ends_the_connection_and_is_not_used() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.wrong_id)
+        with pytest.raises(ProtocolError, match="was due"):
+            await our.describe()
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+        await our.describe()
+        assert broker.connections == 2
+
+
+@on_loop
+async def test_a_truncated_answer_is_never_an_empty_cluster() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter([setting(ALICE)])
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.truncated(3))
+        with pytest.raises(DecodeError) as caught:
+            await our.describe()
+        assert caught.value.api == "DescribeClientQuotas"
+        assert caught.value.node == broker.address
+
+
+@on_loop
+async def test_a_frame_above_the_limit_is_refused_before_it_is_read() -> None:
+    async with ScriptedBroker() as broker, client(broker, receive_message_max_bytes=1000) as our:
+        await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.raw(b"\x00\x00\x10\x00" + b"x" * 8))
+        with pytest.raises(FrameTooLarge) as caught:
+            await our.describe()
+        assert (caught.value.size, caught.value.limit) == (4096, 1000)
+        assert "receive.message.max.bytes" in caught.value.hint
+
+
+@on_loop
+async def test_a_throttled_connection_is_left_alone_until_the_time_has_passed() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(5000))
+        await our.describe()
+        assert clock.slept == []
+        await our.describe()
+        assert clock.slept == [pytest.approx(5.0)]
+        (told,) = recorder.of("throttled")
+        assert (told.seconds, told.api, told.node) == (5.0, "DescribeClientQuotas", broker.address)
+
+
+@on_loop
+async def test_throttling_belongs_to_one_connection() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        async with client(one, clock=clock) as our:
+            one.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
+            await our.describe(node=1)
+            await our.describe(node=2)
+            assert clock.slept == []
+
+
+@on_loop
+async def test_throttling_beyond_the_deadline_fails_at_once_as_throttled() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker, client(broker, clock=clock) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
+        await our.describe()
+        with pytest.raises(RequestTimeout, match="throttles this client") as caught:
+            await our.describe(timeout=10)
+        assert caught.value.phase == "throttled"
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_negative_throttling_is_none() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(-5))
+        await our.describe()
+        await our.describe()
+        assert clock.slept == []
+        assert recorder.of("throttled") == []
+
+
+@on_loop
+async def test_no_broker_at_all_is_told_with_every_address_and_its_reason() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker:
+        pass
+    async with client(broker, clock=clock) as our:
+        with pytest.raises(ConnectError, match=f"{broker.address}: Connection refused") as caught:
+            await our.describe(timeout=5)
+        assert caught.value.attempt > 3
+        assert sum(clock.slept) <= 5
+
+
+@on_loop
+async def test_refused_connections_end_a_call_after_four_seconds_and_every_attempt_is_an_event() -> (
+    None
+):
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, ScriptedBroker() as other:
+        pass
+    settings = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+    async with client(broker, other, recorder=recorder, clock=clock, **settings) as our:
+        with pytest.raises(ConnectionRefused) as caught:
+            await our.describe()
+    assert 2 < sum(clock.slept) <= REFUSED_SECONDS
+    tries = [event.attempt for event in recorder.of("connecting")]
+    assert tries == list(range(1, len(tries) + 1))
+    assert f"({len(tries)} attempts in {sum(clock.slept):.1f} s)" in caught.value.message
+    assert str(caught.value) == caught.value.message
+
+
+@pytest.mark.parametrize("given", ["default.api.timeout.ms", "timeout"])
+@on_loop
+async def test_with_a_timeout_that_was_given_refused_connections_are_tried_until_it_ends(
+    given: str,
+) -> None:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker:
+        pass
+    slow = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 1000}
+    settings = slow | ({given: 20_000, "request.timeout.ms": 20_000} if "." in given else {})
+    async with client(broker, clock=clock, **settings) as our:
+        with pytest.raises(ConnectionRefused):
+            await our.describe(timeout=None if "." in given else 20)
+    assert 15 < sum(clock.slept) <= 20
+
+
+@on_loop
+async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_message_names() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker:
+        broker.on(API_VERSIONS, *[acts.silence] * 99)
+        settings = {"socket_connection_setup_timeout_ms": 100, "socket_connection_setup_timeout_max_ms": 200}  # fmt: skip
+        async with client(broker, recorder=recorder, **settings) as our:
+            began = time.monotonic()
+            with pytest.raises(RequestTimeout) as caught:
+                await our.describe()
+            spent = time.monotonic() - began
+    named = re.search(r"within ([0-9.]+) s \(([0-9]+) attempts\)", caught.value.message)
+    assert named is not None, caught.value.message
+    assert abs(float(named[1]) - spent) < 0.5
+    assert int(named[2]) == len(recorder.of("connecting"))
+
+
+@on_loop
+async def test_a_broker_that_comes_up_in_time_is_found() -> None:
+    async with ScriptedBroker() as broker:
+        pass
+    async with client(broker) as our:
+        waiting = asyncio.create_task(our.describe(timeout=5))
+        await asyncio.sleep(0.02)
+        async with broker:
+            assert (await waiting).limits == {}
+
+
+@on_loop
+async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
+        # The front answers with the dead one's address only, as a load balancer would.
+        front._all = lambda: [dead]  # type: ignore[method-assign]
+        async with client(front, recorder=recorder) as our:
+            await our.describe()
+            await dead.stop()
+            front.cut()
+            await our.describe()
+        (told,) = recorder.of("rebootstrap")
+        assert told.reason == "every known broker failed"
+
+
+@on_loop
+async def test_without_rebootstrap_the_known_addresses_are_all_there_is() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
+        front._all = lambda: [dead]  # type: ignore[method-assign]
+        settings = {"metadata_recovery_strategy": "none"}
+        async with client(front, recorder=recorder, clock=FakeClock(), **settings) as our:
+            await our.describe()
+            await dead.stop()
+            front.cut()
+            with pytest.raises(ConnectError):
+                await our.describe(timeout=2)
+        assert recorder.of("rebootstrap") == []
+
+
+@on_loop
+async def test_long_silence_leads_back_to_the_bootstrap() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
+        await our.describe()
+        clock.advance(301)
+        await our.describe()
+        assert [it.reason for it in recorder.of("rebootstrap")] == ["nothing was heard for 300 s"]
+
+
+@on_loop
+async def test_a_broker_may_ask_for_a_rebootstrap() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(129))
+        await our.describe()
+        assert [it.reason for it in recorder.of("rebootstrap")] == ["the broker asked for it"]
+
+
+@on_loop
+async def test_an_idle_connection_is_replaced_quietly() -> None:
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
+        await our.describe()
+        clock.advance(181)
+        await our.describe()
+        assert broker.connections == 2
+        assert recorder.of("retry") == []
+        assert [it.reason for it in recorder.of("disconnected")] == [""]
+
+
+@on_loop
+async def test_a_connection_that_died_while_idle_costs_no_try() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        await our.describe()
+        broker.cut()
+        await recorder.until("disconnected")
+        await our.alter([setting(ALICE)])
+        assert recorder.of("retry") == []
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_another_cluster_behind_the_same_address_is_refused() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.describe()
+        broker.cluster_id = "impostor"
+        broker.cut()
+        with pytest.raises(WrongCluster) as caught:
+            await our.describe()
+        assert (caught.value.expected, caught.value.found) == ("test-cluster", "impostor")
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_an_old_broker_is_named_in_words() -> None:
+    ranges = {18: (0, 2), 3: (0, 9)}
+    async with ScriptedBroker(ranges=ranges) as broker, client(broker) as our:
+        with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6") as caught:
+            await our.describe()
+        assert caught.value.node == broker.address
+        assert broker.count(API_VERSIONS) == 2
+
+
+@on_loop
+async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions() -> None:
+    ranges = {18: (0, 3), 3: (0, 9), 48: (0, 0), 49: (0, 0)}
+    async with ScriptedBroker(ranges=ranges) as broker, client(broker) as our:
+        await our.alter([setting(ALICE)])
+        assert (await our.describe()).value(ALICE, RATE) == 1024  # type: ignore[arg-type]
+        cluster = await our.cluster()
+        assert (cluster.rights, cluster.version_hint, cluster.behaves_as) == (None, "2.6+", "3.4")
+        assert {it.version for it in broker.seen if it.api.endswith("ClientQuotas")} == {0}
+
+
+@on_loop
+async def test_a_controller_that_is_away_is_waited_for() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        kraft = api_versions.Feature(name="metadata.version", lowest=1, highest=20)
+        answer = api_versions.encode_response(
+            3,
+            api_versions.ApiVersionsResponse(
+                error_code=0,
+                apis=tuple(
+                    api_versions.ApiRange(api_key=api.key, lowest=api.lowest, highest=api.highest)
+                    for api in acts.APIS
+                    if api is not ALTER_CLIENT_QUOTAS
+                ),
+                finalized=(kraft,),
+                finalized_epoch=1,
+            ),
+        )
+        broker.on(API_VERSIONS, acts.body(answer))
+        await our.alter([setting(ALICE)])
+        assert broker.count(API_VERSIONS) == 2
+        broker.cut()
+        await recorder.until("disconnected", 2)
+        broker.on(API_VERSIONS, *[acts.body(answer)] * 10000)
+        with pytest.raises(ControllerUnavailable):
+            await our.alter([setting(ALICE)], timeout=0.2)
+
+
+@on_loop
+async def test_a_closed_client_connects_anew_when_it_is_used_again() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.describe()
+        await our.close()
+        await our.describe()
+        assert broker.connections == 2
+
+
+@on_loop
+async def test_closing_fails_what_is_under_way() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
+        lost = asyncio.create_task(our.describe(timeout=0.5))
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
+        await our.close()
+        # The call still has time, so it connects again; that is what a retry is for.
+        await lost
+        assert broker.connections == 2

@@ -1,0 +1,321 @@
+"""Alter: chunks, three-valued outcomes, what is refused before sending."""
+
+import asyncio
+import math
+
+import pytest
+
+from reconciler.errors import ConnectError, QuotaValueError
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
+from reconciler.wire.messages import alter_client_quotas
+from tests.client.support import ALICE, BOB, RATE, Recorder, client, on_loop, setting
+from tests.fakes import scripted_broker as acts
+from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker, Turn
+
+
+def many(count: int, operations: int = 1) -> list[Alteration]:
+    keys = [RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate"]
+    return [
+        Alteration(
+            entity=entity(user=f"user-{number:05}"),
+            operations=tuple((key, 1000.0 + number) for key in keys[:operations]),
+        )
+        for number in range(count)
+    ]
+
+
+def sent(broker: ScriptedBroker) -> list[int]:
+    """How many entities each alter request held."""
+    return [
+        len(alter_client_quotas.decode_request(it.version, it.body).alterations)
+        for it in broker.seen
+        if it.api == ALTER_CLIENT_QUOTAS.name
+    ]
+
+
+@on_loop
+async def test_each_entity_has_its_own_result() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        results = await our.alter([setting(ALICE), setting(BOB, key="bad_key")])
+        assert results == {
+            ALICE: Applied(),
+            BOB: Rejected(
+                code=42, name="INVALID_REQUEST", message="Invalid configuration key bad_key"
+            ),
+        }
+
+
+@on_loop
+async def test_validate_only_changes_nothing() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        assert await our.alter([setting(ALICE)], validate_only=True) == {ALICE: Applied()}
+        assert broker.quotas == {}
+
+
+@on_loop
+async def test_nothing_to_alter_sends_nothing() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        assert await our.alter([]) == {}
+        assert broker.seen == []
+
+
+@on_loop
+async def test_chunks_hold_at_most_a_thousand_entities_and_two_thousand_operations() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        told: list[tuple[str, int, int]] = []
+        await our.alter(many(2100), progress=lambda *step: told.append(step))
+        assert sent(broker) == [1000, 1000, 100]
+        assert told == [("alter", 1000, 2100), ("alter", 2000, 2100), ("alter", 2100, 2100)]
+        broker.seen.clear()
+        await our.alter(many(1400, operations=3), validate_only=True)
+        assert sent(broker) == [666, 666, 68]
+
+
+@on_loop
+async def test_ten_thousand_entities_with_three_keys_take_sixteen_requests() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.alter(many(10_000, operations=3))
+        assert len(sent(broker)) == 16
+
+
+@on_loop
+async def test_chunks_stay_below_a_megabyte() -> None:
+    long = [setting(entity(user=f"{n:03}" + "x" * 30_000)) for n in range(70)]
+    async with ScriptedBroker() as broker, client(broker) as our:
+        results = await our.alter(long)
+        assert len(results) == 70
+        sizes = [len(it.body) for it in broker.seen if it.api == ALTER_CLIENT_QUOTAS.name]
+        assert len(sizes) == 3
+        assert max(sizes) <= 1_000_100
+
+
+def policy_above(limit: int) -> acts.Act:
+    async def act(turn: Turn) -> None:
+        asked = alter_client_quotas.decode_request(turn.header.api_version, turn.body)
+        over = len(asked.alterations) > limit
+        await (
+            acts.code(44, "Unable to perform excessively large batch operation.")
+            if over
+            else acts.answer
+        )(turn)
+
+    return act
+
+
+@on_loop
+async def test_a_chunk_that_is_too_large_for_the_broker_is_halved() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(3)] * 20)
+        results = await our.alter(many(10))
+        assert set(results.values()) == {Applied()}
+        assert list(results) == [it.entity for it in many(10)]
+        assert sent(broker) == [10, 5, 2, 3, 5, 2, 3]
+
+
+@on_loop
+async def test_one_entity_that_is_too_large_is_rejected() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(0)] * 20)
+        results = await our.alter(many(2))
+        assert {it.code for it in results.values() if isinstance(it, Rejected)} == {44}
+        assert sent(broker) == [2, 1, 1]
+
+
+@pytest.mark.parametrize("last", [acts.close, acts.reset, acts.truncated(2), acts.wrong_id])
+@on_loop
+async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.applied_then(last))
+        results = await our.alter([setting(ALICE)])
+        assert isinstance(results[ALICE], Unknown)
+        assert "sent, but no usable answer" in results[ALICE].reason  # type: ignore[union-attr]
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 1
+
+
+@on_loop
+async def test_the_chunks_after_an_unknown_one_are_still_sent() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.close)
+        results = await our.alter(many(2500))
+        kinds = [type(it) for it in results.values()]
+        assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [Applied] * 500
+
+
+@on_loop
+async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.silence)
+        results = await our.alter(many(1500), timeout=0.1)
+        assert {type(it) for it in results.values()} == {Unknown}
+        assert len(results) == 1500
+        whys = {it.reason.split(":")[0] for it in results.values() if isinstance(it, Unknown)}
+        assert whys == {"sent, but no usable answer", "not sent after that"}
+
+
+@on_loop
+async def test_validate_only_is_tried_again_after_a_lost_answer() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.close, acts.code(7))
+        assert await our.alter([setting(ALICE)], validate_only=True) == {ALICE: Applied()}
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 3
+
+
+@on_loop
+async def test_a_refusal_by_a_node_that_is_no_controller_is_tried_again() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.code(41), acts.code(41))
+        assert await our.alter([setting(ALICE), setting(BOB)]) == {ALICE: Applied(), BOB: Applied()}
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 3
+
+
+@pytest.mark.parametrize("code", [7, -1])
+@on_loop
+async def test_codes_that_say_nothing_are_unknown(code: int) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.code(code))
+        results = await our.alter([setting(ALICE)])
+        assert isinstance(results[ALICE], Unknown)
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 1
+
+
+def answering(*results: tuple[acts.Parts, int, str | None]) -> acts.Act:
+    async def act(turn: Turn) -> None:
+        turn.send(alter_client_quotas.encode_response(turn.header.api_version, results=results))
+
+    return act
+
+
+ALICE_PARTS = (("user", "alice"),)
+
+
+@on_loop
+async def test_an_entity_that_the_answer_does_not_name_is_unknown() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 0, None)))
+        results = await our.alter([setting(ALICE), setting(BOB)])
+        assert results[ALICE] == Applied()
+        assert isinstance(results[BOB], Unknown)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        answering((ALICE_PARTS, 0, None), ((("user", "mallory"),), 0, None)),
+        answering((ALICE_PARTS, 0, None), (ALICE_PARTS, 42, "no")),
+        answering((ALICE_PARTS, 0, None), ((("user", "alice"), ("client-id", None)), 0, None)),
+    ],
+)
+@on_loop
+async def test_an_answer_for_somebody_else_or_twice_makes_the_whole_chunk_unknown(
+    wrong: acts.Act,
+) -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, wrong)
+        results = await our.alter([setting(ALICE), setting(BOB)])
+        assert {type(it) for it in results.values()} == {Unknown}
+        assert len(recorder.of("disconnected")) == 1
+
+
+@on_loop
+async def test_rejections_without_words_get_ours() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 42, None)))
+        results = await our.alter([setting(ALICE)])
+        assert isinstance(results[ALICE], Rejected)
+        assert results[ALICE].message  # type: ignore[union-attr]
+
+
+@on_loop
+async def test_a_missing_right_in_the_middle_is_a_rejection_of_the_rest() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.code(31, "Cluster authorization failed."))
+        results = list((await our.alter(many(1500))).values())
+        assert results[:1000] == [Applied()] * 1000
+        assert {it.code for it in results[1000:] if isinstance(it, Rejected)} == {31}
+
+
+@on_loop
+async def test_when_nothing_could_be_sent_the_error_is_raised() -> None:
+    async with ScriptedBroker() as broker:
+        pass
+    results: dict[Entity, Result] = {}
+    async with client(broker, clock=FakeClock()) as our:
+        with pytest.raises(ConnectError):
+            await our.alter([setting(ALICE)], timeout=1, results=results)
+    assert results == {}
+
+
+@on_loop
+async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
+    async with ScriptedBroker() as broker, client(broker, clock=FakeClock()) as our:
+
+        async def last(turn: Turn) -> None:
+            await acts.answer(turn)
+            await turn.writer.drain()
+            assert broker._server is not None
+            broker._server.close()
+            turn.writer.close()
+
+        broker.on(ALTER_CLIENT_QUOTAS, last)
+        results = await our.alter(many(1001), timeout=1)
+        assert sum(isinstance(it, Applied) for it in results.values()) == 1000
+        (why,) = {it.reason for it in results.values() if isinstance(it, Unknown)}
+        assert "sent" in why
+
+
+@on_loop
+async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_sent() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
+        results = list((await our.alter(many(2500), timeout=1.5)).values())
+        assert results[:1000] == [Applied()] * 1000
+        assert {it.name for it in results[1000:2000] if isinstance(it, Rejected)} == {
+            "NOT_CONTROLLER"
+        }
+        assert {it.reason[:9] for it in results[2000:] if isinstance(it, Unknown)} == {"not sent:"}
+
+
+@on_loop
+async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.silence)
+        results: dict[Entity, Result] = {}
+        work = asyncio.create_task(our.alter(many(2500), results=results))
+        await broker.until(ALTER_CLIENT_QUOTAS, 2)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        kinds = [type(results.get(it.entity)) for it in many(2500)]
+        assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [type(None)] * 500
+
+
+@pytest.mark.parametrize(
+    ("alterations", "words"),
+    [
+        ([setting(ALICE), setting(ALICE, 2.0)], "stands twice"),
+        ([Alteration(ALICE, ((RATE, 1.0), (RATE, None)))], "producer_byte_rate stands twice"),
+        ([Alteration(ALICE, ())], "has no operation"),
+        ([setting(ALICE, math.nan)], "finite"),
+        ([setting(ALICE, math.inf)], "finite"),
+        ([setting(ALICE, 0.0)], "above 0"),
+        ([setting(ALICE, -1.0)], "above 0"),
+        ([setting(Entity((ABSENT, ABSENT, ABSENT)))], "needs a user"),
+        ([setting(Entity(("a", ABSENT, "10.0.0.1")))], "ip cannot be combined"),
+        ([setting(Entity((ABSENT, DEFAULT, DEFAULT)))], "ip cannot be combined"),
+        ([setting(Entity(("", ABSENT, ABSENT)))], "name is empty"),
+        ([setting(Entity(("é" * 16_384, ABSENT, ABSENT)))], "32768 bytes"),
+        ([setting(Entity(("\ud800", ABSENT, ABSENT)))], "UTF-8"),
+    ],
+)
+@on_loop
+async def test_what_has_no_single_meaning_is_refused_before_anything_is_sent(
+    alterations: list[Alteration], words: str
+) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        with pytest.raises(QuotaValueError, match=words):
+            await our.alter([setting(BOB), *alterations])
+        assert broker.seen == []

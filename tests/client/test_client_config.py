@@ -1,0 +1,473 @@
+from pathlib import Path
+
+import pytest
+
+from reconciler.client import ANYTHING, BearerToken, ClientConfig, Secret
+from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
+from reconciler.client.client_config import Address, SecurityProtocol
+from reconciler.client.configuration.keys import FOREIGN, KEYS, ValueKind
+from reconciler.errors import ConfigError
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="pl4nted";'
+SCRAM = PLAIN.replace("plain.Plain", "scram.Scram")
+SASL = {"bootstrap.servers": "b:9092", "security.protocol": "SASL_PLAINTEXT"}
+
+
+def made(**settings: object) -> ClientConfig:
+    return ClientConfig.from_mapping(
+        {"bootstrap.servers": "b:9092"}
+        | {key.replace("_", "."): value for key, value in settings.items()}
+    )
+
+
+def test_bootstrap_servers_are_enough() -> None:
+    config = ClientConfig.from_mapping({"bootstrap.servers": "b:9092"})
+    assert config.bootstrap == (Address(host="b", port=9092),)
+    assert config.protocol is SecurityProtocol.PLAINTEXT
+    assert (config.request_seconds, config.call_seconds, config.idle_seconds) == (30.0, 60.0, 180.0)
+    assert (config.retry.first, config.retry.cap) == (0.1, 1.0)
+    assert (config.reconnect.first, config.reconnect.cap) == (0.05, 1.0)
+    assert (config.setup.first, config.setup.cap) == (10.0, 30.0)
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a:1,b:2", ("a:1", "b:2")),
+        (" a:1 , ,b:2,", ("a:1", "b:2")),
+        ("[::1]:9092", ("[::1]:9092",)),
+        ("SASL_SSL://a:1", ("a:1",)),
+        ("a:1,a:1", ("a:1",)),
+        (["a:1", "b:2"], ("a:1", "b:2")),
+    ],
+)
+def test_addresses(text: object, expected: tuple[str, ...]) -> None:
+    assert tuple(str(it) for it in made(bootstrap_servers=text).bootstrap) == expected
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:-1", "a:²"])
+def test_what_is_no_address_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not host:port") as caught:
+        made(bootstrap_servers=text)
+    assert caught.value.key == "bootstrap.servers"
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_empty_bootstrap_servers_are_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: is empty"):
+        made(bootstrap_servers=text)
+
+
+def test_missing_bootstrap_servers_are_an_error_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=PLAINTEXT\n")
+    with pytest.raises(ConfigError, match=rf"{path}: bootstrap\.servers: is missing"):
+        ClientConfig.from_properties(path)
+
+
+def test_a_file_of_kafkas_tools_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# for kafka-configs.sh --command-config\n"
+        "security.protocol = SASL_PLAINTEXT\n"
+        "sasl.mechanism = SCRAM-SHA-512\n"
+        "sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        '    username="alice" \\\n'
+        '    password="pl4nted";\n'
+        "default.api.timeout.ms: 45000\n"
+    )
+    config = ClientConfig.from_properties(path, overrides={"bootstrap.servers": "b:9092"})
+    assert config.sasl == Scram(
+        mechanism="SCRAM-SHA-512", username="alice", password=Secret("pl4nted")
+    )
+    assert config.call_seconds == 45.0
+    assert "pl4nted" not in repr(config)
+
+
+def test_overrides_beat_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a:1\nclient.id=x\n")
+    config = ClientConfig.from_properties(path, overrides={"bootstrap.servers": "b:2"})
+    assert (str(config.bootstrap[0]), config.client_id) == ("b:2", "x")
+
+
+def test_errors_name_file_line_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a:1\n\nrequest.timeout.ms=soon\n")
+    with pytest.raises(ConfigError) as caught:
+        ClientConfig.from_properties(path)
+    assert str(caught.value) == f"{path}:3: request.timeout.ms: 'soon' is not a whole number"
+    assert (caught.value.key, caught.value.where) == ("request.timeout.ms", f"{path}:3")
+
+
+def test_references_in_values(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("pl4nted")
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "bootstrap.servers=a:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f"sasl.username=alice\nsasl.password=${{directory:{tmp_path}:password}}\n"
+    )
+    with pytest.raises(ConfigError, match="may not read"):
+        ClientConfig.from_properties(path)
+    config = ClientConfig.from_properties(path, allowed=ANYTHING)
+    assert config.sasl == Plain(username="alice", password=Secret("pl4nted"))
+
+
+def test_librdkafka_keys() -> None:
+    config = ClientConfig.from_librdkafka(
+        {
+            "metadata.broker.list": "b:9092",
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanisms": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": "pl4nted",
+            "socket.timeout.ms": 7000,
+            "broker.address.family": "v4",
+            "debug": "all",
+        }
+    )
+    assert config.sasl == Plain(username="alice", password=Secret("pl4nted"))
+    assert (config.request_seconds, config.address_family) == (7.0, "v4")
+
+
+def test_an_alias_that_contradicts_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"sasl\.mechanisms: contradicts sasl\.mechanism"):
+        made(sasl_mechanism="PLAIN", sasl_mechanisms="GSSAPI")
+    assert made(sasl_mechanism="PLAIN", sasl_mechanisms="PLAIN")
+
+
+def test_controllers_are_refused_with_the_reason() -> None:
+    with pytest.raises(ConfigError, match="controllers do not answer DescribeClientQuotas"):
+        made(bootstrap_controllers="c:9093")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("boostrap.servers", "did you mean bootstrap.servers?"),
+        ("sasl.jaas.conf", "did you mean sasl.jaas.config?"),
+        ("ssl.truststore.locaton", "did you mean ssl.truststore.location?"),
+        ("acks", "acks is a producer setting and has no effect here"),
+        ("group.id", "group.id is a consumer setting and has no effect here"),
+        ("zz.zz", "unknown key 'zz.zz' is ignored"),
+        ("hunter2", "a key that is no name of a setting is ignored"),
+    ],
+)
+def test_strange_keys_are_warned_of_and_nothing_else(key: str, words: str) -> None:
+    (warning,) = ClientConfig.from_mapping(
+        {"bootstrap.servers": "b:1", key: "x"}, location="f"
+    ).warnings
+    assert warning.startswith("f: ")
+    assert words in warning
+
+
+@pytest.mark.parametrize("key", ["config.providers.env.class", "retries", "metrics.context.x"])
+def test_settings_of_other_admin_clients_pass_in_silence(key: str) -> None:
+    assert ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "x"}).warnings == ()
+
+
+def test_the_tables_of_keys_do_not_overlap() -> None:
+    assert not KEYS.keys() & FOREIGN.keys()
+    for name, rule in KEYS.items():
+        assert name == rule.name or name in rule.aliases
+        assert KEYS[rule.name] is rule
+        if any(word in name for word in ("password", "secret", "jaas.config")):
+            assert rule.kind is ValueKind.HIDDEN
+
+
+@pytest.mark.parametrize(
+    "key",
+    sorted(name for name, rule in KEYS.items() if rule.kind in {ValueKind.MILLIS, ValueKind.COUNT}),
+)
+@pytest.mark.parametrize("text", ["", "x", "1.5", "-1", "99999999999"])
+def test_numbers_are_whole_and_bounded(key: str, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: text})
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize("key", sorted(name for name, rule in KEYS.items() if rule.choices))
+def test_choices_are_listed_when_a_value_is_none_of_them(key: str) -> None:
+    with pytest.raises(ConfigError, match="is not one of") as caught:
+        ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "nonsense"})
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    "key", sorted(name for name, rule in KEYS.items() if rule.kind is ValueKind.SWITCH)
+)
+def test_switches_are_true_or_false(key: str) -> None:
+    with pytest.raises(ConfigError, match="neither true nor false"):
+        ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "yes"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"request_timeout_ms": 2000, "default_api_timeout_ms": 1000}, "default.api.timeout.ms"),
+        ({"request_timeout_ms": 0}, "request.timeout.ms"),
+        ({"default_api_timeout_ms": 0}, "default.api.timeout.ms"),
+        ({"retry_backoff_ms": 2000, "retry_backoff_max_ms": 1000}, "retry.backoff.max.ms"),
+        (
+            {"reconnect_backoff_ms": 2000, "reconnect_backoff_max_ms": 1000},
+            "reconnect.backoff.max.ms",
+        ),
+        (
+            {
+                "socket_connection_setup_timeout_ms": 2000,
+                "socket_connection_setup_timeout_max_ms": 1000,
+            },
+            "socket.connection.setup.timeout.max.ms",
+        ),
+    ],
+)
+def test_times_that_contradict_each_other_are_errors(settings: dict[str, int], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        made(**settings)
+    assert caught.value.key == key
+
+
+def test_where_only_one_of_two_times_is_given_the_other_follows() -> None:
+    assert made(request_timeout_ms=90_000).call_seconds == 90.0
+    assert made(default_api_timeout_ms=10_000).request_seconds == 10.0
+    assert made(retry_backoff_ms=5000).retry.cap == 5.0
+    assert made(retry_backoff_max_ms=50).retry.first == 0.05
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN},
+            Plain(username="alice", password=Secret("pl4nted")),
+        ),
+        (
+            {"sasl.mechanism": "scram-sha-256", "sasl.jaas.config": SCRAM},
+            Scram(mechanism="SCRAM-SHA-256", username="alice", password=Secret("pl4nted")),
+        ),
+        (
+            {"sasl.mechanism": "GSSAPI", "sasl.kerberos.service.name": "kafka"},
+            Gssapi(service="kafka"),
+        ),
+        (
+            {
+                "sasl.jaas.config": 'com.sun.security.auth.module.Krb5LoginModule required serviceName="kafka" '
+                'principal="a@B";'
+            },
+            Gssapi(service="kafka", principal="a@B"),
+        ),
+    ],
+)
+def test_ways_to_log_in(settings: dict[str, str], expected: object) -> None:
+    assert ClientConfig.from_mapping(SASL | settings).sasl == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        ({}, "sasl.mechanism", r"is missing \(Kafka would take GSSAPI\)"),
+        ({"sasl.jaas.config": PLAIN}, "sasl.mechanism", "for example sasl.mechanism=PLAIN"),
+        ({"sasl.jaas.config": SCRAM}, "sasl.mechanism", "for example sasl.mechanism=SCRAM-SHA-256"),
+        ({"sasl.mechanism": "DIGEST-MD5"}, "sasl.mechanism", "DIGEST-MD5 is not one of PLAIN"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": SCRAM},
+            "sasl.mechanism",
+            "does not go with ScramLoginModule",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "com.acme.Login required;"},
+            "sasl.jaas.config",
+            "this login module is not supported",
+        ),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.username", "user name is missing"),
+        ({"sasl.mechanism": "PLAIN", "sasl.username": "a"}, "sasl.password", "password is missing"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN.replace("username", "user")},
+            "sasl.jaas.config",
+            "user name is missing",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.username": "a\0", "sasl.password": "p"},
+            "sasl.username",
+            "NUL",
+        ),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.kerberos.service.name", "is missing"),
+        (
+            {
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "a",
+                "sasl.password": "p",
+                "sasl.client.callback.handler.class": "com.acme.X",
+            },
+            "sasl.client.callback.handler.class",
+            "cannot be loaded",
+        ),
+        (
+            {
+                "sasl.mechanism": "SCRAM-SHA-256",
+                "sasl.jaas.config": SCRAM.replace("required", 'required tokenauth="true"'),
+            },
+            "sasl.jaas.config",
+            "delegation tokens",
+        ),
+        (
+            {
+                "sasl.mechanism": "GSSAPI",
+                "sasl.jaas.config": 'x.Krb5LoginModule required serviceName="k" keyTab="/k";',
+            },
+            "sasl.jaas.config",
+            "keyTab",
+        ),
+    ],
+)
+def test_logins_that_cannot_work_are_refused(
+    settings: dict[str, str], key: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        ClientConfig.from_mapping(SASL | settings)
+    assert caught.value.key == key
+    assert "pl4nted" not in str(caught.value)
+
+
+def test_a_token_source_of_the_callers_own() -> None:
+    async def source() -> BearerToken:
+        return BearerToken(value=Secret("a.b.c"))
+
+    config = ClientConfig.from_mapping(SASL | {"sasl.mechanism": "OAUTHBEARER"}, token=source)
+    assert isinstance(config.sasl, OAuthBearer)
+    with pytest.raises(ConfigError, match="must be OAUTHBEARER"):
+        ClientConfig.from_mapping(SASL | {"sasl.mechanism": "PLAIN"}, token=source)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (SASL | {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}, "sent in the clear"),
+        (
+            {"ssl.truststore.location": "/x"},
+            "ssl.truststore.location has no effect with security.protocol=PLAINTEXT",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN"},
+            "sasl.mechanism has no effect with security.protocol=PLAINTEXT",
+        ),
+        (
+            {"security.protocol": "SSL", "enable.ssl.certificate.verification": "false"},
+            "anyone on the way",
+        ),
+    ],
+)
+def test_doubtful_settings_are_warned_of(settings: dict[str, str], words: str) -> None:
+    warnings = ClientConfig.from_mapping({"bootstrap.servers": "b:1"} | settings).warnings
+    assert any(words in it for it in warnings)
+
+
+def test_a_configuration_that_contradicts_itself_cannot_be_built() -> None:
+    address = Address(host="b", port=1)
+    with pytest.raises(ConfigError, match="TLS settings"):
+        ClientConfig(bootstrap=(address,), protocol=SecurityProtocol.SSL)
+    with pytest.raises(ConfigError, match="SASL settings"):
+        ClientConfig(bootstrap=(address,), protocol=SecurityProtocol.SASL_PLAINTEXT)
+    with pytest.raises(ConfigError, match="is missing"):
+        ClientConfig(bootstrap=())
+
+
+def test_secrets_may_be_given_as_secrets() -> None:
+    config = ClientConfig.from_mapping(
+        SASL | {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": Secret("pl4nted")}
+    )
+    assert config.sasl == Plain(username="a", password=Secret("pl4nted"))
+
+
+def test_the_same_client_for_other_addresses() -> None:
+    config = made(client_id="x").at(Address(host="c", port=3))
+    assert (str(config.bootstrap[0]), config.client_id) == ("c:3", "x")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "security.protocol",
+        "bootstrap.servers",
+        "request.timeout.ms",
+        "sasl.mechanism",
+        "ssl.truststore.location",
+        "ssl.keystore.type",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.extensions",
+        "enable.ssl.certificate.verification",
+        "sasl.login.callback.handler.class",
+        "ssl.protocol",
+    ],
+)
+@pytest.mark.parametrize("value", ["correct horse,Pl4nted", "pl4nted-S3cret", "pl=4;nted@x/y?z"])
+def test_what_a_reference_gave_is_not_quoted_under_a_wrong_key(
+    key: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED", value)
+    settings = {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.client.id": "c",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.token.endpoint.url": "https://x/",
+        key: "${env:PLANTED}",
+    }
+    try:
+        _ = ClientConfig.from_mapping(settings, allowed=ANYTHING)
+    except ConfigError as error:
+        shown = f"{error} {error.hint} {error.where} {error.args}".lower()
+        assert not any(part.lower() in shown for part in (value, *value.split(","), *value.split()))
+    else:
+        assert key in {"sasl.oauthbearer.extensions", "ssl.keystore.type"}
+
+
+SASL_SSL = {
+    "bootstrap.servers": "b:1",
+    "security.protocol": "SASL_SSL",
+    "sasl.username": "u",
+    "sasl.password": "p",
+}
+BEARER = SASL_SSL | {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.client.id": "c",
+    "sasl.oauthbearer.client.secret": "s",
+    "sasl.oauthbearer.token.endpoint.url": "https://x/",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (BEARER | {"security.protocol": "SASL_PLAINTEXT"}, "the token is sent in the clear"),
+        (
+            BEARER | {"ssl.endpoint.identification.algorithm": ""},
+            "any server with a trusted certificate gets the token",
+        ),
+        (
+            SASL_SSL | {"sasl.mechanism": "PLAIN", "ssl.endpoint.identification.algorithm": ""},
+            "any server with a trusted certificate gets the password",
+        ),
+        (BEARER | {"ssl.provider": "x"}, "ssl.provider is ignored"),
+        (BEARER | {"ssl.providers": "legacy"}, "ssl.providers is ignored"),
+        (BEARER | {"ssl.curves.list": "P-256"}, "ssl.curves.list is ignored"),
+        (BEARER | {"ssl.sigalgs.list": "x"}, "ssl.sigalgs.list is ignored"),
+        (
+            BEARER | {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"},
+            "TLS_AES_256_GCM_SHA384 is ignored",
+        ),
+    ],
+)
+def test_what_weakens_a_connection_or_is_ignored_is_warned_of(
+    settings: dict[str, str], words: str
+) -> None:
+    assert any(words in warning for warning in ClientConfig.from_mapping(settings).warnings)
+
+
+@pytest.mark.parametrize("key", ["ssl.crl.location", "ssl.engine.factory.class"])
+def test_a_protection_that_is_not_given_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match="is not supported"):
+        ClientConfig.from_mapping(BEARER | {key: "x"})
+    assert ClientConfig.from_mapping(BEARER | {key: ""}).bootstrap

@@ -1,0 +1,347 @@
+"""The rest of the client's surface: who the cluster is, resolve, visibility, SCRAM users, the callback."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import AuthorizationError, BrokerError, QuotaValueError, RequestTimeout
+from reconciler.ports import Node, QuotaStore
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.precedence import Principal, Resolution
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+)
+from reconciler.wire.messages.describe_user_scram_credentials import CredentialInfo
+from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
+from tests.fakes import scripted_broker as acts
+from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker
+
+
+@on_loop
+async def test_the_client_is_a_quota_store() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        store: QuotaStore = our
+        assert (await store.describe(ALL)).limits == {}
+
+
+@on_loop
+async def test_the_cluster_tells_its_id_brokers_rights_and_line() -> None:
+    async with ScriptedBroker(node_id=3) as three, ScriptedBroker(node_id=1) as one:
+        three.others, one.others = [one], [three]
+        async with client(three) as our:
+            found = await our.cluster()
+    assert found.id == "test-cluster"
+    assert found.nodes == (
+        Node(id=1, host="127.0.0.1", port=one.port),
+        Node(id=3, host="127.0.0.1", port=three.port),
+    )
+    assert found.rights == {"Describe", "ClusterAction", "DescribeConfigs", "AlterConfigs"}
+    assert found.may_alter
+    assert (found.version_hint, found.behaves_as) == ("4.4+", "4.x")
+
+
+@pytest.mark.parametrize(
+    ("operations", "rights"), [(0, None), (-(2**31), None), (1 << 10, {"DescribeConfigs"})]
+)
+@on_loop
+async def test_rights_that_a_broker_will_not_tell_are_unknown(
+    operations: int, rights: object
+) -> None:
+    async with ScriptedBroker(operations=operations) as broker, client(broker) as our:
+        assert (await our.cluster()).rights == rights
+
+
+@on_loop
+async def test_a_refused_describe_cluster_is_told() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLUSTER, acts.code(42, "no"))
+        with pytest.raises(BrokerError, match="no"):
+            await our.cluster()
+
+
+@on_loop
+async def test_metadata_without_a_cluster_id_is_not_believed() -> None:
+    async with ScriptedBroker(cluster_id="") as broker, client(broker) as our:
+        with pytest.raises(Exception, match="names no cluster id"):
+            await our.cluster()
+
+
+@on_loop
+async def test_foreign_keys_and_entities_are_kept_apart() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {
+            (("user", "alice"),): {RATE: 1.0, "strange_rate": 2.0},
+            (("client-id-prefix", "app-"),): {RATE: 3.0},
+            (("ip", "10.0.0.1"), ("user", "alice")): {RATE: 4.0, "strange_rate": 5.0},
+        }
+        state = await our.describe()
+    assert state.limits == {ALICE: (1.0, None, None, None, None)}
+    assert state.foreign_values == {ALICE: (("strange_rate", 2.0),)}
+    assert state.foreign_entities == (
+        ((("client-id-prefix", "app-"),), ((RATE, 3.0),)),
+        ((("ip", "10.0.0.1"), ("user", "alice")), ((RATE, 4.0), ("strange_rate", 5.0))),
+    )
+
+
+@on_loop
+async def test_default_empty_and_literal_names_are_three_things() -> None:
+    names = (DEFAULT, "", "<default>")
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {(("user", name),): {RATE: 1.0} for name in names}
+        state = await our.describe()
+        assert set(state.limits) == {Entity((name, ABSENT, ABSENT)) for name in names}
+        for name in names:
+            wanted = Entity((name, ABSENT, ABSENT))
+            assert list((await our.describe(exactly(wanted))).limits) == [wanted]
+
+
+@on_loop
+async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_it() -> None:
+    wanted = Filter(components=(Component(entity_type="user", match=ANY),), strict=True)
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {
+            (("user", "alice"),): {RATE: 1.0},
+            (("client-id", None), ("user", "bob")): {RATE: 2.0, "strange": 1.0},
+        }
+        broker._entries = lambda _: [  # type: ignore[method-assign]
+            (parts, tuple(values.items())) for parts, values in broker.quotas.items()
+        ]
+        state = await our.describe(wanted)
+        assert set(state.limits) == {ALICE}
+        assert state.foreign_values == {}
+        assert set((await our.describe()).limits) == {ALICE, BOB}
+
+
+@on_loop
+async def test_a_big_answer_does_not_stop_the_loop() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {(("user", f"user-{n:06}"),): {RATE: float(n)} for n in range(30_000)}
+        steps = 0
+
+        async def tick() -> None:
+            nonlocal steps
+            while True:
+                await asyncio.sleep(0)
+                steps += 1
+
+        ticking = asyncio.create_task(tick())
+        state = await our.describe()
+        ticking.cancel()
+        assert len(state.limits) == 30_000
+        assert steps > 10
+
+
+@on_loop
+async def test_resolve_answers_each_client_from_one_describe() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {
+            (("user", "alice"),): {RATE: 10.0},
+            (("user", None),): {RATE: 20.0},
+            (("ip", None),): {"connection_creation_rate": 3.0},
+        }
+        alice = Principal(user="alice", client_id="app")
+        there = Principal(ip="10.0.0.7")
+        bad, nobody = Principal(ip="example.org"), Principal()
+        found = await our.resolve([alice, there, bad, nobody])
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 1
+    assert list(found) == [alice, there, bad, nobody]
+    first = found[alice]
+    assert isinstance(first, Resolution)
+    effective = next(it for it in first.effective if it.key is Key.PRODUCER_BYTE_RATE)
+    assert (effective.value, effective.source) == (10.0, ALICE)
+    assert [it.entity for it in effective.overridden] == [entity(user=None)]
+    second = found[there]
+    assert isinstance(second, Resolution)
+    assert second.limit(Key.CONNECTION_CREATION_RATE) == 3.0
+    assert isinstance(found[bad], QuotaValueError)
+    assert isinstance(found[nobody], QuotaValueError)
+
+
+@on_loop
+async def test_what_every_broker_shows_is_visible_everywhere() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        one.quotas = two.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        async with client(one) as our:
+            found = await our.wait_visible([setting(BOB, None), setting(ALICE)])
+    assert (found.visible, found.lagging, found.unreachable) == ((1, 2), (), {})
+    assert found.everywhere
+
+
+@on_loop
+async def test_a_broker_that_replays_late_is_waited_for() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker(node_id=1) as broker, client(broker, clock=clock) as our:
+
+        async def catches_up(turn: acts.Turn) -> None:
+            await acts.answer(turn)
+            broker.quotas[(("user", "alice"),)] = {RATE: 1024.0}
+
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.answer, catches_up)
+        found = await our.wait_visible([setting(ALICE)], timeout=30)
+        assert found.everywhere
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 3
+        assert len(clock.slept) == 2
+
+
+@on_loop
+async def test_a_broker_that_stays_behind_is_named() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others, two.others = [two], [one]
+        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        two.quotas = {(("user", "alice"),): {RATE: 7.0}}
+        async with client(one, clock=FakeClock()) as our:
+            found = await our.wait_visible([setting(ALICE)], timeout=3)
+    assert (found.visible, found.lagging, found.unreachable) == ((1,), (2,), {})
+    assert not found.everywhere
+
+
+@on_loop
+async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others = [two]
+        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        await two.stop()
+        async with client(one, clock=FakeClock()) as our:
+            found = await our.wait_visible([setting(ALICE)], timeout=3)
+    assert found.visible == (1,)
+    assert "Connection refused" in found.unreachable[2]
+    assert found.everywhere
+
+
+@on_loop
+async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others = [two]
+        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        await two.stop()
+        async with client(one, clock=clock) as our:
+
+            async def leaves(turn: acts.Turn) -> None:
+                await acts.answer(turn)
+                one.others = []
+
+            one.on(METADATA, acts.answer, leaves)
+            found = await our.wait_visible([setting(ALICE)], timeout=3600)
+    assert found.visible == (1,)
+    assert list(found.unreachable) == [2]
+    assert sum(clock.slept) < 60
+
+
+@on_loop
+async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others = [two]
+        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        two.on(API_VERSIONS, *[acts.silence] * 99)
+        async with client(one) as our:
+            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=0.5))
+            await two.until(API_VERSIONS, 1)
+            async with asyncio.timeout(0.4):
+                await our.describe()
+                await our.describe(node=1)
+            found = await waiting
+    assert found.visible == (1,)
+    assert "no usable connection" in found.unreachable[2]
+
+
+@on_loop
+async def test_callers_that_wait_for_one_connection_keep_their_own_deadlines() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        gate = asyncio.Event()
+        broker.on(API_VERSIONS, acts.after(gate))
+        patient = asyncio.create_task(our.describe(timeout=5))
+        await broker.until(API_VERSIONS, 1)
+        with pytest.raises(RequestTimeout, match="another call was connecting"):
+            await our.describe(timeout=0.05)
+        gate.set()
+        assert (await patient).limits == {}
+        assert broker.connections == 1
+
+
+@on_loop
+async def test_many_expected_changes_are_looked_up_in_one_describe() -> None:
+    many = [setting(entity(user=f"u{n}"), 5.0) for n in range(50)]
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {(("user", f"u{n}"),): {RATE: 5.0} for n in range(50)}
+        assert (await our.wait_visible(many)).everywhere
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
+        broker.quotas[(("user", "u3"),)] = {RATE: 6.0}
+        found = await our.wait_visible(many, timeout=0.2)
+        assert found.lagging == (1,)
+
+
+@on_loop
+async def test_with_nothing_expected_every_reachable_broker_is_visible() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        assert (await our.wait_visible([])).visible == (1,)
+
+
+@on_loop
+async def test_values_within_kafkas_rounding_are_the_same() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.quotas = {(("user", "alice"),): {RATE: 1024.0000005, "foreign": 2.0}}
+        expected = Alteration(entity=ALICE, operations=((RATE, 1024.0), ("foreign", 2.0)))
+        assert (await our.wait_visible([expected])).everywhere
+
+
+@on_loop
+async def test_scram_users_with_their_mechanisms() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.scram = {
+            "bob": (CredentialInfo(mechanism=2, iterations=8192),),
+            "alice": (
+                CredentialInfo(mechanism=1, iterations=4096),
+                CredentialInfo(mechanism=9, iterations=1),
+            ),
+        }
+        users = await our.scram_users()
+        assert list(users) == ["alice", "bob"]
+        assert [(it.mechanism, it.iterations) for it in users["alice"]] == [
+            ("SCRAM-SHA-256", 4096),
+            ("UNKNOWN(9)", 1),
+        ]
+        assert (await our.scram_users(["bob", "nobody", "bob"])).keys() == {"bob"}
+        before = broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS)
+        assert await our.scram_users([]) == {}
+        assert broker.count(DESCRIBE_USER_SCRAM_CREDENTIALS) == before
+
+
+@on_loop
+async def test_a_custom_callback_is_told_by_name() -> None:
+    async with ScriptedBroker(callback="com.acme.Quotas") as broker, client(broker) as our:
+        assert await our.quota_callback() == "com.acme.Quotas"
+        broker.callback = None
+        assert await our.quota_callback() is None
+
+
+@on_loop
+async def test_the_hint_of_a_missing_right_is_a_command() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(31))
+        with pytest.raises(AuthorizationError) as caught:
+            await our.describe()
+        assert "kafka-acls --add" in caught.value.hint
+        assert "--operation DescribeConfigs" in caught.value.hint
+
+
+@on_loop
+async def test_each_call_takes_its_own_timeout() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        await our.describe()
+        for call, api in (
+            (our.cluster, METADATA),
+            (our.scram_users, DESCRIBE_USER_SCRAM_CREDENTIALS),
+        ):
+            broker.on(api, acts.silence)
+            with pytest.raises(RequestTimeout):
+                await call(timeout=0.05)

@@ -1,0 +1,449 @@
+"""TLS from settings, proved by handshakes with a loopback server."""
+
+import ssl
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.client import ClientConfig
+from reconciler.client.network.transport import tls_error
+from reconciler.client.tls import context as tls
+from reconciler.client.tls.context import Tls
+from reconciler.errors import ConfigError, ConnectError, TlsError
+from tests.client.support import Recorder, client, on_loop
+from tests.fakes.scripted_broker import ScriptedBroker
+from tests.servers.certs import KEY_PASSWORD, Authority, Identity
+
+STORES = Path(__file__).parent / "keystores"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority.make(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def ours(authority: Authority) -> Identity:
+    return authority.client("alice")
+
+
+def server(
+    authority: Authority, name: str = "server", *, mutual: bool = False, **how: object
+) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(authority.server(name, **how).bundle)
+    if mutual:
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.load_verify_locations(authority.certificate_file)
+    return made
+
+
+def trusting(authority: Authority) -> dict[str, object]:
+    return {"security_protocol": "SSL", "ssl_truststore_location": authority.certificate_file}
+
+
+def text(path: Path) -> str:
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    "trust",
+    [
+        lambda ca: {"ssl_truststore_location": ca, "ssl_truststore_type": "PEM"},
+        lambda ca: {"ssl_truststore_location": ca},
+        lambda ca: {"ssl_truststore_certificates": text(ca)},
+        lambda ca: {"ssl_truststore_certificates": text(ca).replace("\n", " ")},
+        lambda ca: {"ssl_ca_location": ca},
+        lambda ca: {"ssl_ca_pem": text(ca)},
+    ],
+)
+@on_loop
+async def test_every_way_to_trust_an_authority(authority: Authority, trust) -> None:
+    recorder = Recorder()
+    settings = {"security_protocol": "SSL", **trust(authority.certificate_file)}
+    async with (
+        ScriptedBroker(tls=server(authority)) as broker,
+        client(broker, recorder=recorder, **settings) as our,
+    ):
+        await our.describe()
+    (connected,) = recorder.of("connected")
+    assert connected.tls == "TLSv1.3"
+
+
+@on_loop
+async def test_a_folder_of_authorities(authority: Authority, tmp_path: Path) -> None:
+    (tmp_path / "a.pem").write_text(text(authority.certificate_file))
+    settings = {"security_protocol": "SSL", "ssl_ca_location": tmp_path}
+    async with ScriptedBroker(tls=server(authority)) as broker, client(broker, **settings) as our:
+        await our.describe()
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda it: {"ssl_keystore_location": it.bundle, "ssl_keystore_type": "PEM"},
+        lambda it: {
+            "ssl_keystore_certificate_chain": text(it.certificate),
+            "ssl_keystore_key": text(it.key),
+        },
+        lambda it: {
+            "ssl_keystore_certificate_chain": text(it.certificate),
+            "ssl_keystore_key": text(it.encrypted_key),
+            "ssl_key_password": KEY_PASSWORD,
+        },
+        lambda it: {"ssl_certificate_location": it.certificate, "ssl_key_location": it.key},
+        lambda it: {
+            "ssl_certificate_location": it.certificate,
+            "ssl_key_location": it.encrypted_key,
+            "ssl_key_password": KEY_PASSWORD,
+        },
+        lambda it: {"ssl_certificate_pem": text(it.certificate), "ssl_key_pem": text(it.key)},
+        lambda it: {"ssl_keystore_location": it.pkcs12(), "ssl_keystore_password": KEY_PASSWORD},
+        lambda it: {
+            "ssl_keystore_location": it.pkcs12(),
+            "ssl_keystore_password": KEY_PASSWORD,
+            "ssl_keystore_type": "JKS",
+        },
+    ],
+)
+@on_loop
+async def test_every_way_to_show_a_certificate(authority: Authority, ours: Identity, show) -> None:
+    context = server(authority, mutual=True)
+    settings = {**trusting(authority), **show(ours)}
+    async with ScriptedBroker(tls=context) as broker, client(broker, **settings) as our:
+        await our.describe()
+
+
+@on_loop
+async def test_a_server_that_hangs_up_for_want_of_our_certificate_is_explained(
+    authority: Authority,
+) -> None:
+    context = server(authority, mutual=True)
+    async with ScriptedBroker(tls=context) as broker, client(broker, **trusting(authority)) as our:
+        with pytest.raises(ConnectError) as caught:
+            await our.describe()
+        assert "may expect a client certificate (ssl.keystore.*)" in caught.value.hint
+        assert caught.value.attempt == 3
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "refused our certificate, or the lack of one"),
+        ("SSLV3_ALERT_BAD_CERTIFICATE", "refused our certificate, or the lack of one"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "refused our certificate, or the lack of one"),
+        ("WRONG_VERSION_NUMBER", "does not speak TLS"),
+        ("NO_PROTOCOLS_AVAILABLE", "TLS with b:1 failed"),
+    ],
+)
+def test_alerts_are_explained(reason: str, words: str) -> None:
+    error = ssl.SSLError(1, "words of OpenSSL")
+    error.reason = reason
+    told = tls_error(error, "b:1")
+    assert words in told.message
+    assert told.hint
+    assert not told.retriable
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "hint"),
+    [
+        ({"hosts": ("elsewhere.example",)}, "is for another host name", "endpoint.identification"),
+        ({"expired": True}, "has expired", "renew it"),
+    ],
+)
+@on_loop
+async def test_a_wrong_certificate_is_final_and_explained(
+    authority: Authority, how, words, hint
+) -> None:
+    context = server(authority, "wrong", **how)
+    async with ScriptedBroker(tls=context) as broker, client(broker, **trusting(authority)) as our:
+        with pytest.raises(TlsError, match=words) as caught:
+            await our.describe()
+        assert hint in caught.value.hint
+        assert caught.value.node == broker.address
+
+
+@on_loop
+async def test_a_wrong_authority_is_final_and_explained(
+    authority: Authority, tmp_path: Path
+) -> None:
+    stranger = Authority.make(tmp_path)
+    async with (
+        ScriptedBroker(tls=server(authority)) as broker,
+        client(broker, **trusting(stranger)) as our,
+    ):
+        with pytest.raises(TlsError, match="not signed by an authority that we trust") as caught:
+            await our.describe()
+        assert "ssl.truststore" in caught.value.hint
+
+
+@on_loop
+async def test_an_empty_algorithm_turns_off_the_name_and_nothing_else(
+    authority: Authority, tmp_path: Path
+) -> None:
+    context = server(authority, "elsewhere", hosts=("elsewhere.example",))
+    off = {"ssl_endpoint_identification_algorithm": ""}
+    async with ScriptedBroker(tls=context) as broker:
+        async with client(broker, **trusting(authority), **off) as our:
+            await our.describe()
+        async with client(broker, **trusting(Authority.make(tmp_path)), **off) as our:
+            with pytest.raises(TlsError, match="not signed by"):
+                await our.describe()
+
+
+@on_loop
+async def test_verification_is_off_only_by_name(authority: Authority) -> None:
+    settings = {"security_protocol": "SSL", "enable_ssl_certificate_verification": False}
+    async with ScriptedBroker(tls=server(authority)) as broker, client(broker, **settings) as our:
+        await our.describe()
+
+
+@on_loop
+async def test_tls_to_a_listener_without_it_is_explained(authority: Authority) -> None:
+    async with ScriptedBroker() as broker, client(broker, **trusting(authority)) as our:
+        with pytest.raises(ConnectError) as caught:
+            await our.describe()
+        assert "seems to expect no TLS" in caught.value.hint
+
+
+@on_loop
+async def test_versions_are_those_asked_for(authority: Authority) -> None:
+    recorder = Recorder()
+    settings = {
+        **trusting(authority),
+        "ssl_enabled_protocols": "TLSv1.2",
+        "ssl_cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    }
+    async with (
+        ScriptedBroker(tls=server(authority)) as broker,
+        client(broker, recorder=recorder, **settings) as our,
+    ):
+        await our.describe()
+    assert recorder.of("connected")[0].tls == "TLSv1.2"
+
+
+@pytest.mark.parametrize(
+    ("java", "openssl"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA-AES128-SHA256"),
+        ("TLS_DHE_RSA_WITH_AES_256_CBC_SHA", "DHE-RSA-AES256-SHA"),
+        ("ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+    ],
+)
+def test_names_of_ciphers_are_translated_to_ones_that_openssl_knows(
+    java: str, openssl: str
+) -> None:
+    made = tls._ciphers((java, "TLS_AES_256_GCM_SHA384"))
+    assert made == openssl
+    names = {it["name"] for it in Tls(ciphers=made).context().get_ciphers()}
+    assert openssl in names
+
+
+def refused(**settings: object) -> ConfigError:
+    given = {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+    given |= {key.replace("_", "."): value for key, value in settings.items()}
+    with pytest.raises(ConfigError) as caught:
+        ClientConfig.from_mapping(given)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        (
+            {"ssl_truststore_location": "/no/such"},
+            "ssl.truststore.location",
+            "/no/such: cannot be read: No such file",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "README.md"},
+            "ssl.truststore.location",
+            "neither PEM, JKS nor PKCS#12",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "key.jceks"},
+            "ssl.truststore.location",
+            "neither PEM, JKS nor PKCS#12",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "trust.jks", "ssl_truststore_type": "PEM"},
+            "ssl.truststore.location",
+            "is JKS, but its type is given as PEM",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "trust.jks", "ssl_truststore_password": "pl4nted"},
+            "ssl.truststore.location",
+            "password is wrong",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "trust.p12", "ssl_truststore_password": "pl4nted"},
+            "ssl.truststore.location",
+            "password is wrong",
+        ),
+        (
+            {"ssl_truststore_location": STORES / "key.jks"},
+            "ssl.truststore.location",
+            "holds no trusted certificate",
+        ),
+        (
+            {"ssl_truststore_certificates": "pl4nted"},
+            "ssl.truststore.certificates",
+            "holds no PEM certificate",
+        ),
+        (
+            {
+                "ssl_truststore_certificates": "-----BEGIN CERTIFICATE-----\npl4nted\n-----END CERTIFICATE-----"
+            },
+            "ssl.truststore.certificates",
+            "cannot be read",
+        ),
+        (
+            {"ssl_truststore_certificates": "x", "ssl_ca_location": "/x"},
+            "ssl.ca.location",
+            "cannot stand beside",
+        ),
+        (
+            {"ssl_keystore_location": STORES / "key.jks"},
+            "ssl.keystore.location",
+            "needs a password",
+        ),
+        (
+            {"ssl_keystore_location": STORES / "key.jks", "ssl_keystore_password": "storepass"},
+            "ssl.keystore.location",
+            "key password is wrong",
+        ),
+        (
+            {"ssl_keystore_location": STORES / "trust.jks", "ssl_keystore_password": "storepass"},
+            "ssl.keystore.location",
+            "holds 0 private keys",
+        ),
+        (
+            {"ssl_keystore_location": STORES / "trust.p12", "ssl_keystore_password": "storepass"},
+            "ssl.keystore.location",
+            "no private key",
+        ),
+        (
+            {"ssl_keystore_location": STORES / "ca.pem"},
+            "ssl.keystore.location",
+            "holds 0 private keys",
+        ),
+        (
+            {"ssl_keystore_location": "/x", "ssl_keystore_key": "x"},
+            "ssl.keystore.key",
+            "cannot stand beside",
+        ),
+        (
+            {"ssl_keystore_key": "x"},
+            "ssl.keystore.certificate.chain",
+            "missing beside ssl.keystore.key",
+        ),
+        (
+            {"ssl_certificate_location": STORES / "ca.pem"},
+            "ssl.keystore.key",
+            "missing beside ssl.certificate.location",
+        ),
+        (
+            {"ssl_key_pem": "x", "ssl_key_location": "/x"},
+            "ssl.key.location",
+            "cannot stand beside ssl.keystore.key",
+        ),
+        (
+            {"ssl_enabled_protocols": "SSLv3,TLSv1"},
+            "ssl.enabled.protocols",
+            "neither TLSv1.2 nor TLSv1.3",
+        ),
+        ({"ssl_cipher_suites": "NONSENSE-CIPHER"}, "ssl.cipher.suites", "none of these ciphers"),
+    ],
+)
+def test_key_material_that_cannot_be_used_is_named(
+    settings: dict[str, object], key: str, words: str
+) -> None:
+    error = refused(**settings)
+    assert error.key == key
+    assert words in str(error)
+    assert "pl4nted" not in str(error) + error.hint
+
+
+def test_an_encrypted_key_without_password_is_named_and_asks_nobody(ours: Identity) -> None:
+    error = refused(ssl_certificate_location=ours.certificate, ssl_key_location=ours.encrypted_key)
+    assert error.key == "ssl.key.password"
+    error = refused(
+        ssl_certificate_location=ours.certificate,
+        ssl_key_location=ours.encrypted_key,
+        ssl_key_password="pl4nted",  # noqa: S106 - a planted one
+    )
+    assert error.key == "ssl.keystore.key"
+    assert "pl4nted" not in str(error)
+
+
+def test_a_key_of_another_certificate_is_refused(authority: Authority, ours: Identity) -> None:
+    other = authority.client("bob")
+    error = refused(ssl_certificate_location=ours.certificate, ssl_key_location=other.key)
+    assert "not that of the certificate" in str(error)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            "ssl.keystore.location": STORES / "key.jks",
+            "ssl.keystore.password": "storepass",
+            "ssl.key.password": "keypass1",
+        },
+        {
+            "ssl.keystore.location": STORES / "same.jks",
+            "ssl.keystore.password": "storepass",
+            "ssl.keystore.type": "JKS",
+        },
+        {
+            "ssl.keystore.location": STORES / "key.p12",
+            "ssl.keystore.password": "storepass",
+            "ssl.keystore.type": "PKCS12",
+        },
+        {"ssl.truststore.location": STORES / "trust.jks"},
+        {"ssl.truststore.location": STORES / "trust.jks", "ssl.truststore.password": "storepass"},
+        {"ssl.truststore.location": STORES / "trust.p12", "ssl.truststore.password": "storepass"},
+    ],
+)
+def test_stores_of_java_are_read(settings: dict[str, object]) -> None:
+    config = ClientConfig.from_mapping(
+        {"bootstrap.servers": "b:1", "security.protocol": "SSL"} | settings
+    )
+    assert config.tls is not None
+    assert config.tls.trusted or config.tls.identity
+
+
+def test_pkcs12_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(sys.modules):
+        if name.startswith("cryptography"):
+            monkeypatch.setitem(sys.modules, name, None)
+    error = refused(ssl_truststore_location=STORES / "trust.p12")
+    assert "needs the extra 'keystores'" in str(error)
+    assert ".[keystores]" in error.hint
+
+
+def test_where_there_is_no_memory_file_a_private_file_is_used_and_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delattr("os.memfd_create")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with tls._private_file("content") as name:
+        assert Path(name).read_text() == "content"
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_a_key_is_in_the_repr(ours: Identity) -> None:
+    config = ClientConfig.from_mapping(
+        {
+            "bootstrap.servers": "b:1",
+            "security.protocol": "SSL",
+            "ssl.keystore.location": ours.bundle,
+        }
+    )
+    assert text(ours.key).splitlines()[1] not in repr(config)

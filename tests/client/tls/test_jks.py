@@ -1,0 +1,117 @@
+import base64
+import contextlib
+import hashlib
+import struct
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_private_key,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.base.secret import Secret
+from reconciler.client.tls import jks
+
+STORES = Path(__file__).parent / "keystores"
+STORE = Secret("storepass")
+
+
+def content(name: str) -> bytes:
+    return (STORES / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "alias", "password"),
+    [("key.jks", "client", "keypass1"), ("same.jks", "ec", "storepass")],
+)
+def test_a_private_key_is_that_of_its_certificate(name: str, alias: str, password: str) -> None:
+    (entry,) = jks.load(content(name), STORE).keys
+    assert entry.alias == alias
+    key = load_der_private_key(jks.unprotect(entry, Secret(password)), None)
+    leaf = x509.load_der_x509_certificate(entry.chain[0])
+    encoding = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    assert key.public_key().public_bytes(*encoding) == leaf.public_key().public_bytes(*encoding)
+
+
+def test_a_trusted_certificate_is_the_one_imported() -> None:
+    found = jks.load(content("trust.jks"), STORE)
+    expected = base64.b64decode("".join((STORES / "ca.pem").read_text().splitlines()[1:-1]))
+    assert (found.trusted, found.keys) == ((expected,), ())
+
+
+def test_without_a_password_the_integrity_is_not_checked() -> None:
+    assert jks.load(content("trust.jks"), None).trusted
+
+
+@pytest.mark.parametrize("name", ["key.jks", "trust.jks"])
+def test_a_wrong_store_password_is_refused(name: str) -> None:
+    with pytest.raises(jks.JksError, match="store password is wrong"):
+        jks.load(content(name), Secret("other"))
+
+
+def test_a_wrong_key_password_is_refused() -> None:
+    (entry,) = jks.load(content("key.jks"), STORE).keys
+    with pytest.raises(jks.JksError, match="key password is wrong"):
+        jks.unprotect(entry, STORE)
+
+
+def test_one_changed_byte_is_seen() -> None:
+    whole = bytearray(content("key.jks"))
+    whole[200] ^= 1
+    with pytest.raises(jks.JksError):
+        jks.load(bytes(whole), STORE)
+
+
+@pytest.mark.parametrize("name", ["key.p12", "key.jceks", "ca.pem"])
+def test_other_formats_are_refused(name: str) -> None:
+    with pytest.raises(jks.JksError, match="no JKS"):
+        jks.load(content(name), STORE)
+
+
+def sealed(body: bytes) -> bytes:
+    """A store with a right digest around any body."""
+    whole = jks.MAGIC + body
+    secret = "storepass".encode("utf-16-be")
+    return whole + hashlib.sha1(secret + b"Mighty Aphrodite" + whole).digest()  # noqa: S324 - the format's
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (struct.pack(">ii", 3, 0), "version 3"),
+        (struct.pack(">ii", 2, 1), "cut off"),
+        (struct.pack(">ii", 2, 0) + b"x", "left over"),
+        (struct.pack(">iii", 2, 1, 9) + b"\x00\x01a" + bytes(8), "unknown tag 9"),
+        (
+            struct.pack(">iii", 2, 1, 2) + b"\x00\x01a" + bytes(8) + b"\x00\x03PGP" + bytes(4),
+            "'PGP'",
+        ),
+        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\xff\xff\xff\xff", "cut off"),
+        (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\x7f\xff\xff\xff", "cut off"),
+    ],
+)
+def test_what_is_no_entry_is_refused(body: bytes, words: str) -> None:
+    with pytest.raises(jks.JksError, match=words):
+        jks.load(sealed(body), STORE)
+
+
+@given(st.binary(max_size=80))
+def test_any_body_is_read_or_refused(body: bytes) -> None:
+    with contextlib.suppress(jks.JksError):
+        jks.load(sealed(body), STORE)
+
+
+@given(st.binary(max_size=60))
+def test_any_protected_key_is_read_or_refused(protected: bytes) -> None:
+    with pytest.raises(jks.JksError):
+        jks.unprotect(jks.KeyEntry(alias="a", protected=protected, chain=()), STORE)
+
+
+def test_keys_are_not_in_the_repr() -> None:
+    (entry,) = jks.load(content("same.jks"), STORE).keys
+    assert repr(entry) == "KeyEntry(alias='ec')"

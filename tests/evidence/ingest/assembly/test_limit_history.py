@@ -1,0 +1,141 @@
+"""Limits over time from looks: what holds when, where it may be either, and whose request quota holds a bucket."""
+
+import pytest
+
+from reconciler.evidence.ingest.assembly.limit_history import (
+    LimitDigests,
+    LimitHistory,
+    LimitSnapshot,
+    RequestQuotaCover,
+    UnknownLimit,
+    may_share,
+    relevant,
+)
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import bucket_of
+
+PRODUCE = QuotaType.PRODUCE
+U, C, UC = bucket_of("u"), bucket_of("", "c"), bucket_of("u", "c")
+
+
+def state(key=Key.PRODUCER_BYTE_RATE, **limits):
+    """u=1, c=2, uc=3, d=4: limits of a user, a client id, both, the default user."""
+    of = {"u": entity(user="u"), "c": entity(client_id="c"), "uc": entity(user="u", client_id="c"), "d": entity(user=DEFAULT)}  # fmt: skip
+    return QuotaState(
+        limits={of[name]: limits_of({key: float(value)}) for name, value in limits.items()}
+    )
+
+
+def look(at, one, name=""):
+    return LimitSnapshot(observed_ms=at, snapshot_id=name or str(at), state=one)
+
+
+def test_a_look_holds_until_another_one_says_otherwise():
+    limits = LimitHistory([look(300, state(u=7)), look(100, state(u=5)), look(200, state(u=5))])
+    found = [
+        limits.limit(limits.at(ts), PRODUCE, U) for ts in (50, 100, 150, 200, 201, 299, 300, 999)
+    ]
+    assert found == [UnknownLimit.UNSEEN, 5, 5, 5, UnknownLimit.CHANGED, UnknownLimit.CHANGED, 7, 7]
+
+
+def test_between_looks_a_limit_that_both_saw_is_certain():
+    limits = LimitHistory([look(100, state(u=5)), look(200, state(u=5, c=3))])
+    assert limits.limit(limits.at(150), PRODUCE, U) == 5
+    assert limits.limit(limits.at(150), PRODUCE, C) is UnknownLimit.CHANGED
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_a_value_that_is_no_limit_is_not_known(value):
+    limits = LimitHistory([look(0, state(u=value))])
+    assert limits.limit(limits.at(1), PRODUCE, U) is UnknownLimit.UNSEEN
+
+
+def test_a_limit_beyond_all_arithmetic_is_none():
+    limits = LimitHistory([look(0, state(u=1e18))])
+    assert limits.limit(limits.at(1), PRODUCE, U) is None
+
+
+def test_a_type_is_measured_while_every_look_around_saw_a_limit():
+    limits = LimitHistory(
+        [look(100, state()), look(200, state(u=5)), look(250, state(u=6)), look(300, state())]
+    )
+    at = (50, 100, 150, 200, 225, 250, 275, 300)
+    found = [limits.measured(limits.at(ts), PRODUCE) for ts in at]
+    assert found == [None, False, False, True, True, True, False, False]
+
+
+def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
+    ip, other = bucket_of("", "", "10.0.0.1"), bucket_of("", "", "10.0.0.2")
+
+    def limited(**values):
+        of = {"one": entity(ip="10.0.0.1"), "default": entity(ip=DEFAULT)}
+        return QuotaState(
+            limits={
+                of[name]: limits_of({Key.CONNECTION_CREATION_RATE: float(value)})
+                for name, value in values.items()
+            }
+        )
+
+    limits = LimitHistory(
+        [look(100, limited(one=5)), look(200, limited(one=6)), look(300, limited(one=2**31 - 1, default=2**31 - 2))]
+    )  # fmt: skip
+    at = (50, 100, 150, 200, 250, 300)
+    assert [limits.is_ip_counted(limits.at(ts), ip) for ts in at] == [
+        None,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [limits.is_ip_counted(limits.at(ts), other) for ts in at] == [None] + [False] * 4 + [
+        True
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "bucket", "covering"),
+    [
+        ({}, U, RequestQuotaCover.NONE),
+        ({"u": 1}, U, U),
+        ({"u": 1}, UC, U),
+        ({"u": 1}, C, RequestQuotaCover.PARTS),
+        ({"c": 1}, C, C),
+        ({"c": 1}, U, RequestQuotaCover.PARTS),
+        ({"uc": 1}, UC, UC),
+        ({"uc": 1}, U, RequestQuotaCover.PARTS),
+        ({"d": 1, "c": 1}, UC, U),
+    ],
+)
+def test_whose_request_quota_holds_a_bucket(limits, bucket, covering):
+    found = LimitHistory([look(0, state(Key.REQUEST_PERCENTAGE, **limits))])
+    assert found.request(found.at(1), bucket) == covering
+
+
+def test_a_request_quota_that_changes_is_in_doubt():
+    found = LimitHistory([look(0, state()), look(100, state(Key.REQUEST_PERCENTAGE, u=1))])
+    assert found.request(found.at(50), U) is UnknownLimit.CHANGED
+    assert LimitHistory([]).request(0, U) is UnknownLimit.UNSEEN
+
+
+def test_buckets_share_clients_unless_a_name_differs():
+    assert may_share(U, C)
+    assert may_share(U, UC)
+    assert not may_share(U, bucket_of("v", "c"))
+
+
+def test_what_decides_a_day_are_its_looks_and_their_neighbours():
+    looks = [look(at, state(u=at)) for at in (10, 20, 100, 150, 200, 300)]
+    assert [one.observed_ms for one in relevant(looks, 100, 200)] == [100, 150, 200]
+    assert [one.observed_ms for one in relevant(looks, 30, 90)] == [20, 100]
+
+
+def test_the_name_of_a_day_s_limits_changes_only_with_what_holds_on_that_day():
+    base = [look(10, state(u=5)), look(500, state(u=5))]
+    same = [*base, look(50, state(u=5)), look(150, state(u=5)), look(900, state(u=9))]
+    assert LimitDigests(base).of(100, 200) == LimitDigests(same).of(100, 200)
+    for other in (look(150, state(u=6)), look(50, state(u=6)), look(300, state(u=6))):
+        assert LimitDigests([*base, other]).of(100, 200) != LimitDigests(base).of(100, 200)

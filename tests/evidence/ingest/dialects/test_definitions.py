@@ -1,0 +1,337 @@
+"""Dialects: series as the exporters write them, and which of them a source speaks."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.dialects import parser
+from reconciler.evidence.ingest.dialects.definitions import Dialect, SeriesMeaning
+from reconciler.evidence.ingest.readers import openmetrics
+from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
+from reconciler.usage.tables import Measure
+from tests.evidence.ingest.kafka_names import jmx, sanitized
+
+SHIPPED = parser.shipped()
+USER, CLIENT = "CN=al ice,O=ü", 'x",user="admin*?\\\n'
+ENCODED, QUOTED = sanitized(USER), jmx(CLIENT)
+RATE = Measure.RATE
+
+
+def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | SeriesOutcome:
+    return SHIPPED.get(dialect).meaning(name, labels)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "labels", "expected"),
+    [
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": ENCODED, "client_id": QUOTED}, (RATE, "produce", USER, CLIENT)),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "fetch", "client_id": "c"}, (RATE, "fetch", "", "c")),
+        ("kquota", "kafka_server_client_quota_request_time", {"user": "u"}, (RATE, "request", "u", "")),
+        ("kquota", "kafka_server_client_quota_mutation_rate", {}, (RATE, "controller_mutation", "", "")),
+        ("kquota", "kafka_server_client_quota_throttle_time_ms", {"type": "controller_mutation", "user": "u"}, (Measure.THROTTLE, "controller_mutation", "u", "")),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Fetch", "user": ENCODED, "clientId": QUOTED}, (RATE, "fetch", USER, CLIENT)),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "clientid": "c"}, (RATE, "produce", "", "c")),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": f"Produce, user={ENCODED}", "clientId": "c"}, (RATE, "produce", USER, "c")),
+        ("jmx_exporter", "kafka_server_quota_request_time", {"resource": "Request, user=u", "clientId": "c"}, (RATE, "request", "u", "c")),
+        ("jmx_exporter", "kafka_server_quota_mutation_rate", {"resource": "ControllerMutation", "user": "u"}, (RATE, "controller_mutation", "u", "")),
+        ("jmx_exporter", "kafka_server_quota_throttle_time", {"resource": "Produce", "user": "u"}, (Measure.THROTTLE, "produce", "u", "")),
+        ("jmx_exporter", "kafka_server_quota_quota_utilization", {"resource": "Produce", "user": "u"}, (Measure.UTILIZATION, "produce", "u", "")),
+        ("confluent", "kafka_server_produce_byte_rate", {"user": ENCODED, "client_id": QUOTED}, (RATE, "produce", USER, CLIENT)),
+        ("confluent", "kafka_server_request_request_time", {"user": "u"}, (RATE, "request", "u", "")),
+        ("confluent", "kafka_server_fetch_throttle_time", {"client_id": "c"}, (Measure.THROTTLE, "fetch", "", "c")),
+        ("confluent", "kafka_server_fetch_quota_utilization", {"client_id": "c"}, (Measure.UTILIZATION, "fetch", "", "c")),
+        ("strimzi_reporter", "kafka_server_fetch_byte_rate", {"user": ENCODED, "client_id": CLIENT}, (RATE, "fetch", USER, CLIENT)),
+        ("strimzi_reporter", "kafka_server_controllermutation_mutation_rate", {"user": "u"}, (RATE, "controller_mutation", "u", "")),
+        ("chitragupta", "kafka_server_quota_byte_rate", {"quota_type": "Produce", "quota_scope": "user", "user": ENCODED, "client_id": "not_applicable"}, (RATE, "produce", USER, "")),
+        ("chitragupta", "kafka_server_quota_throttle_time_ms", {"quota_type": "Fetch", "user": "not_applicable", "client_id": QUOTED}, (Measure.THROTTLE, "fetch", "", CLIENT)),
+        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_user": "a b"}, (Measure.RATE_TOTAL, "produce", "a b", "")),
+        ("redpanda", "redpanda_kafka_quotas_client_quota_throttle_time_ms_by_entity", {"redpanda_quota_type": "partition_mutation_quota", "redpanda_quota_client_id": CLIENT}, (Measure.THROTTLE_TOTAL, "controller_mutation", "", CLIENT)),
+    ],
+)  # fmt: skip
+def test_series_are_read_as_their_exporter_writes_them(
+    dialect: str, name: str, labels: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    found = meaning(dialect, name, **labels)
+    assert isinstance(found, SeriesMeaning), found
+    assert (found.measure, found.quota_type, found.user, found.client_id) == expected
+
+
+@pytest.mark.parametrize("dialect", [one.name for one in SHIPPED.all])
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("up", Measure.UP),
+        ("kafka_server_broker_topic_bytes_in_total", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesin_total", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesinpersec", Measure.BYTES_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_bytesoutpersec_total", Measure.BYTES_OUT_TOTAL),
+        ("kafka_server_broker_topic_replication_bytes_in_total", Measure.REPLICATION_IN_TOTAL),
+        ("kafka_server_brokertopicmetrics_replicationbytesout_total", Measure.REPLICATION_OUT_TOTAL),
+        ("kafka_server_request_handler_idle_ratio", Measure.REQUEST_IDLE),
+    ],
+)  # fmt: skip
+def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
+    dialect: str, name: str, measure: Measure
+) -> None:
+    assert meaning(dialect, name) == SeriesMeaning(measure=measure)
+    assert meaning(dialect, name, topic="t") is SeriesOutcome.PER_TOPIC
+
+
+def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
+    name = "kafka_server_app_info"
+    assert meaning("kquota", name, broker_id="7") == SeriesMeaning(
+        measure=Measure.BROKER_ID, broker_id="7"
+    )
+    assert meaning("kquota", name, id="7") == SeriesMeaning(
+        measure=Measure.BROKER_ID, broker_id="7"
+    )
+    assert meaning("kquota", name) == SeriesMeaning(measure=Measure.BROKER_ID)
+    assert meaning("kquota", name, broker_id="seven") is SeriesOutcome.BAD_BROKER_ID
+    assert meaning("kquota", "kafka_server_app", broker_id="7") == meaning("kquota", name, id="7")
+    assert meaning("kquota", "kafka_server_app_info_starttimems", id="7") == SeriesMeaning(
+        measure=Measure.BROKER_ID, broker_id="7"
+    )
+    assert meaning("kquota", "kafka_server_app_info_starttimems") is SeriesOutcome.OTHER_METRIC
+
+
+SEEN = {
+    # Kafka 4.4.0, Strimzi's metrics-reporter 0.2.0
+    "strimzi_reporter": r"""
+kafka_server_produce_byte_rate{client_id="line\nbreak",user="team-1"} 105.26 1
+kafka_server_request_request_time{client_id="x\",user=\"admin",user="team-1"} 0.27 1
+kafka_server_controllermutation_mutation_rate{client_id="<default>",user="team-1"} 0.02 1
+kafka_server_produce_throttle_time{client_id="plain",user="team-1"} NaN 1
+kafka_server_socket_server_metrics_connection_accept_rate{ip="127.0.0.1"} 0.0 1
+kafka_server_socket_server_metrics_connection_accept_rate{listener="PLAINTEXT"} 0.0 1
+kafka_server_app_info_start_time_ms 1.79e12 1
+kafka_server_app_info_start_time_ms{client_id="1"} 1.79e12 1
+kafka_server_brokertopicmetrics_bytesinpersec_total 4280.0 1
+kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total 1.7270930353E10 1
+""",
+    # Kafka 4.4.0, JMX agent 1.0.1, the two quota rules of kafka-2_0_0.yml in their order
+    "jmx_exporter": r"""
+kafka_server_quota_byte_rate{clientId="\"x, user=admin\"",resource="Produce, user=team-1"} 105.6 1
+kafka_server_quota_byte_rate{clientId="y\"",resource="Produce, user=team-1, client-id=\"x"} 103.0 1
+kafka_server_quota_byte_rate{clientId="z><>byte-rate: 1\"",resource="Produce, user=admin"} 110.4 1
+kafka_server_quota_byte_rate{clientId="\"x\\\",user=\\\"admin\"",resource="Produce, user=team-1"} 103.8 1
+kafka_server_produce_user_team_1_client_id_plain_byte_rate 104.3 1
+""",
+    # Kafka 4.4.0, JMX agent 1.0.1, rules of jmx-monitoring-stacks
+    "confluent": r"""
+kafka_server_produce_byte_rate{client_id="y\"",user="team-1, client-id=\"x"} 109.4 1
+kafka_server_produce_byte_rate{client_id="\"a,b\"",user="team-1"} 102.9 1
+kafka_server_brokertopicmetrics_bytesinpersec 6420.0 1
+""",
+}
+EXPECTED: dict[str, list[object]] = {
+    "strimzi_reporter": [
+        ("rate", "produce", "team-1", "line\nbreak"), ("rate", "request", "team-1", 'x",user="admin'),
+        ("rate", "controller_mutation", "team-1", "<default>"), ("throttle_ms", "produce", "team-1", "plain"),
+        ("rate", "ip", "", ""), SeriesOutcome.OTHER_METRIC, SeriesOutcome.OTHER_METRIC, ("broker_id", "", "", ""),
+        ("bytes_in_total", "", "", ""), SeriesOutcome.OTHER_METRIC,
+    ],
+    "jmx_exporter": [
+        ("rate", "produce", "team-1", "x, user=admin"), SeriesOutcome.UNKNOWN_TYPE, SeriesOutcome.BAD_CLIENT_ID,
+        ("rate", "produce", "team-1", 'x",user="admin'), SeriesOutcome.NAME_LOST,
+    ],
+    "confluent": [SeriesOutcome.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", SEEN)
+def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path) -> None:
+    path = tmp_path / "seen.txt"
+    path.write_text(SEEN[dialect].strip() + "\n# EOF\n")
+    counts = OutcomeCounts()
+    found: list[object] = []
+    for one in openmetrics.read(path, counts):
+        read = SHIPPED.get(dialect).meaning(one.name, one.labels)
+        found.append(read if isinstance(read, SeriesOutcome) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
+    assert found == EXPECTED[dialect]
+    assert dict(counts) == {}
+
+
+def test_connections_of_addresses_are_read() -> None:
+    found = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
+    assert found == SeriesMeaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
+    assert (
+        meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is SeriesOutcome.BAD_IP
+    )
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is SeriesOutcome.OTHER_METRIC
+    listener = "kafka_server_socket_server_metrics_connection_accept_rate"
+    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is SeriesOutcome.OTHER_METRIC
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "labels", "word"),
+    [
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, SeriesOutcome.BAD_USER),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, SeriesOutcome.BAD_CLIENT_ID),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, SeriesOutcome.UNKNOWN_TYPE),
+        ("kquota", "kafka_server_client_quota_byte_rate", {}, SeriesOutcome.UNKNOWN_TYPE),
+        ("kquota", "go_goroutines", {}, SeriesOutcome.OTHER_METRIC),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, SeriesOutcome.UNKNOWN_TYPE),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, SeriesOutcome.BAD_USER),
+        ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, SeriesOutcome.NAME_LOST),
+        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, SeriesOutcome.NAME_LOST),
+        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, SeriesOutcome.GROUP_ENTITY),
+        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, SeriesOutcome.PER_SHARD),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named(
+    dialect: str, name: str, labels: dict[str, str], word: SeriesOutcome
+) -> None:
+    assert meaning(dialect, name, **labels) is word
+
+
+def test_a_client_id_of_ten_thousand_characters_is_read() -> None:
+    long = '"*\n,=ü' * 1667
+    found = meaning("kquota", "kafka_server_client_quota_request_time", client_id=jmx(long))
+    assert isinstance(found, SeriesMeaning)
+    assert found.client_id == long
+
+
+JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "dialect"),
+    [
+        ({"kafka_server_client_quota_byte_rate": {"type"}, "up": set()}, "kquota"),
+        ({"kafka_server_ip_connection_accept_rate": {"ip"}}, "kquota"),
+        ({"kafka_server_quota_byte_rate": JMX}, "jmx_exporter"),
+        ({"kafka_server_quota_byte_rate": CHITRAGUPTA}, "chitragupta"),
+        ({"kafka_server_produce_byte_rate": set(), "kafka_server_brokertopicmetrics_bytesinpersec": set()}, "confluent"),
+        ({"kafka_server_produce_byte_rate": set(), "kafka_server_brokertopicmetrics_bytesinpersec_total": set()}, "strimzi_reporter"),
+        ({"kafka_server_controllermutation_mutation_rate": set()}, "strimzi_reporter"),
+        ({"redpanda_kafka_quotas_client_quota_throughput_by_entity": set()}, "redpanda"),
+    ],
+)  # fmt: skip
+def test_a_dialect_is_known_by_what_is_there(seen: dict[str, set[str]], dialect: str) -> None:
+    assert SHIPPED.detected(seen).name == dialect
+
+
+def test_two_dialects_that_fit_are_an_error_that_names_both() -> None:
+    with pytest.raises(TelemetryError, match="confluent, strimzi_reporter") as both:
+        SHIPPED.detected({"kafka_server_produce_byte_rate": set()})
+    assert "--dialect" in both.value.hint
+    assert "kafka_server_produce_byte_rate" in both.value.message
+    with pytest.raises(TelemetryError, match="kquota, jmx_exporter"):
+        SHIPPED.detected(
+            {"kafka_server_quota_byte_rate": JMX, "kafka_server_client_quota_byte_rate": {"type"}}
+        )
+
+
+def test_none_is_an_error_that_lists_what_was_found_and_what_is_known() -> None:
+    with pytest.raises(TelemetryError, match="found go_threads, up") as none:
+        SHIPPED.detected({"up": set(), "go_threads": set()})
+    assert all(one.name in none.value.hint for one in SHIPPED.all)
+    with pytest.raises(TelemetryError, match="found nothing"):
+        SHIPPED.detected({})
+
+
+def test_names_of_clients_in_names_of_metrics_are_explained() -> None:
+    with pytest.raises(TelemetryError, match="stands before those of the quotas"):
+        SHIPPED.detected({"kafka_server_produce_user_alice_byte_rate": set(), "up": set()})
+
+
+def test_a_dialect_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(TelemetryError, match="'x'"):
+        SHIPPED.get("x")
+
+
+def test_every_line_of_the_table_can_be_reached() -> None:
+    for one in SHIPPED.all:
+        assert any(metric.measure in {RATE, Measure.RATE_TOTAL} for metric in one.metrics)
+        for metric in one.metrics:
+            if metric.types and "type" not in metric.name.groupindex and len(metric.types) > 1:
+                assert one.type_label is not None, (one.name, metric.name.pattern)
+            known = set(one.types.values())
+            if len(metric.types) > 1:
+                assert set(metric.types) <= known, (one.name, metric.name.pattern)
+
+
+OWN = """
+[[dialect]]
+name = "ours"
+names.user = { labels = ["principal"], decoder = "plain", none = ["-"] }
+type = { label = "kind" }
+types = { w = "produce", r = "fetch" }
+
+[[dialect.metric]]
+name = "acme_kafka_kilobytes"
+measure = "rate"
+types = ["produce", "fetch"]
+factor = 1024
+"""
+
+
+def own(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Path) -> None:
+    table = parser.read(own(tmp_path, OWN))
+    ours = table.detected({"acme_kafka_kilobytes": {"kind"}})
+    assert ours.meaning("acme_kafka_kilobytes", {"kind": "w", "principal": "-"}) == SeriesMeaning(
+        measure=RATE, quota_type="produce", factor=1024.0
+    )
+    assert ours.meaning("up", {}) == SeriesMeaning(measure=Measure.UP)
+    assert (
+        ours.meaning("kafka_server_brokertopicmetrics_bytesin_total", {"topic": "t"})
+        is SeriesOutcome.PER_TOPIC
+    )
+    assert len(table.all) == len(SHIPPED.all) + 1
+
+
+def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> None:
+    table = parser.read(own(tmp_path, OWN.replace('"ours"', '"confluent"')))
+    assert len(table.all) == len(SHIPPED.all)
+    assert table.get("confluent").is_needed("acme_kafka_kilobytes")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("[[dialect]]", "[[dialekt]]", "dialekt"),
+        ('"acme_kafka_kilobytes"', '"("', "regular expression"),
+        ('measure = "rate"', 'measure = "speed"', "speed"),
+        ("factor = 1024", "factor = 0", "factor"),
+        ("factor = 1024", "faktor = 1", "faktor"),
+        ('["produce", "fetch"]', '["write"]', "write"),
+        ('decoder = "plain"', 'decoder = "rot13"', "rot13"),
+        ('name = "ours"', "", "name of a dialect"),
+        ('{ w = "produce"', '{ w = "write"', "write"),
+        ('type = { label = "kind" }', 'type = { label = "kind", pattern = "(.)" }', "group"),
+        ("[[dialect.metric]]", "[[dialect.metrics]]", "metrics"),
+        ('labels = ["principal"]', 'labels = "principal"', "labels"),
+    ],
+)
+def test_a_slip_in_the_table_is_told_with_its_file(
+    tmp_path: Path, before: str, after: str, told: str
+) -> None:
+    text = OWN.replace(before, after, 1)
+    assert text != OWN
+    with pytest.raises(TelemetryError, match=r"own\.toml") as slip:
+        parser.read(own(tmp_path, text))
+    assert told in slip.value.message
+
+
+def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
+    for text in ("", "x = ", "[dialect]\nname = 1"):
+        with pytest.raises(TelemetryError, match=r"own\.toml"):
+            parser.read(own(tmp_path, text))
+    with pytest.raises(TelemetryError, match=r"missing\.toml"):
+        parser.read(tmp_path / "missing.toml")
+
+
+def test_dialects_name_what_they_want_to_read() -> None:
+    ours: Dialect = SHIPPED.get("kquota")
+    assert ours.is_needed("up")
+    assert not ours.is_needed("kafka_server_quota_byte_rate")
+    assert SHIPPED.interesting("kafka_server_quota_byte_rate")
+    assert SHIPPED.interesting("kafka_server_produce_user_alice_byte_rate")
+    assert not SHIPPED.interesting("go_threads")

@@ -1,0 +1,85 @@
+"""Names in labels: what Kafka wrote is read back; what it cannot have written is refused."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reconciler.evidence.ingest.dialects import label_names
+from tests.evidence.ingest.kafka_names import jmx, quoted, sanitized
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(ANY)
+@example("CN=al ice,O=x~*+%?")
+@example("ü\n" * 100)
+def test_every_user_is_read_back(name: str) -> None:
+    assert label_names.percent_decoded(sanitized(name)) == name
+
+
+@given(ANY)
+@example('x",user="admin')
+@example("a*b?c\\n\n\\")
+@example("producer-\u2028ü,=:" * 1000)
+def test_every_client_id_is_read_back(name: str) -> None:
+    assert label_names.unquoted(jmx(name)) == name
+
+
+@given(ANY)
+def test_a_user_that_is_read_is_the_one_that_kafka_writes_so(text: str) -> None:
+    found = label_names.percent_decoded(text)
+    assert found is None or sanitized(found) == text
+
+
+@given(st.one_of(ANY, ANY.map(quoted)))
+def test_a_client_id_that_is_read_is_the_one_that_jmx_writes_so(text: str) -> None:
+    found = label_names.unquoted(text)
+    assert found is None or jmx(found) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["%", "%4", "%zz", "%ff", "%C3", "%2a", "a b", "a+b", "%41", 'a"', "ü", "a,b"]
+)
+def test_a_user_that_is_not_percent_encoded_as_kafka_does_it_is_refused(text: str) -> None:
+    assert label_names.percent_decoded(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'y"',
+        '"',
+        '"a',
+        "a,b",
+        "a=b",
+        '"a"b"',
+        '"a\\"',
+        '"a\\x"',
+        '"*"',
+        '"plain"',
+        "ü",
+        "a\nb",
+        '"a\nb"',
+    ],
+)
+def test_a_client_id_that_jmx_would_have_quoted_otherwise_is_refused(text: str) -> None:
+    assert label_names.unquoted(text) is None
+
+
+@given(ANY)
+def test_what_a_greedy_rule_cuts_out_of_a_forged_client_id_is_refused(before: str) -> None:
+    bean = f"type=Produce, user=eve, client-id={jmx(before + ', client-id=admin')}"
+    _, _, cut = bean.rpartition("client-id=")
+    assert label_names.unquoted(cut) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("10.0.0.1", "10.0.0.1"), ('"2001:db8:0::1"', "2001:db8::1"), ("2001:DB8::1", "2001:db8::1")],
+)
+def test_addresses_come_in_one_spelling(text: str, address: str) -> None:
+    assert label_names.address(text) == address
+
+
+def test_what_is_no_address_is_refused() -> None:
+    assert label_names.address("localhost") is None

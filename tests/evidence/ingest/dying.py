@@ -1,0 +1,67 @@
+"""A program whose children ingest a file, each killed some steps later than the one before; then the ingest is run again.
+
+`python -m tests.evidence.ingest.dying FOLDER FILE` prints how many died, and in which copies of the lake the second run came
+to other rows than a run that was left alone.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from reconciler.evidence.ingest import file_import
+from reconciler.evidence.ingest.day_assembler import DayAssembler
+from reconciler.evidence.ingest.dialects import parser
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.file_import import FileImportRequest
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
+from tests.evidence.store.dying import die_before
+from tests.fakes.clock import FakeClock
+
+STRIDE = 11
+"""So many calls of the operating system later the next one dies: no multiple of what a commit takes."""
+
+SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
+
+
+def ingest(folder: Path, path: Path) -> Lake:
+    """What `kquota spark ingest --file` does."""
+    lake = Lake(object_store.opened(str(folder), create=True), clock=FakeClock())
+    files = FileImportRequest(paths=(path,), dialects=parser.shipped())
+    file_import.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
+    DayAssembler(lake, SOURCE.cluster_id, SOURCE.cadence, ()).bring_up()
+    return lake
+
+
+def rows(lake: Lake) -> list[str]:
+    """Everything that was made."""
+    tables = (POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
+    return [repr(lake.read(lake.manifests(one), table=one).to_pylist()) for one in tables]
+
+
+def main() -> None:
+    """The parent opens no store until its children are done."""
+    folder, path = Path(sys.argv[1]), Path(sys.argv[2])
+    killed = 0
+    while killed < 400:
+        child = os.fork()
+        if child == 0:
+            die_before(killed * STRIDE)
+            ingest(folder / str(killed), path)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code == 0:
+            break
+        if code != -signal.SIGKILL:
+            raise SystemExit(f"the ingest failed in copy {killed}: {code}")
+        killed += 1
+    expected = rows(ingest(folder / "alone", path))
+    different = [one for one in range(killed) if rows(ingest(folder / str(one), path)) != expected]
+    print(json.dumps({"killed": killed, "different": different}))  # noqa: T201 - what the test reads
+
+
+if __name__ == "__main__":
+    main()

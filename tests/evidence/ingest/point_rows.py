@@ -1,0 +1,92 @@
+"""Rows of `point` for tests, short to write: brokers that answer every 30 s, buckets with rates and delays."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+
+import pyarrow as pa
+
+from reconciler.evidence.ingest.assembly import day_tables, limit_history
+from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.samples import Cadence, cadence
+from reconciler.usage.tables import POINT
+
+DAY = date(2026, 1, 2)
+START = day_tables.start_of(DAY)
+STEP = 30_000
+PACE = cadence(STEP)
+NAN = float("nan")
+
+Row = tuple[str, str, str, str, str, str, str, int, float]
+
+
+def times(count: int, *, begin: int = START, step: int = STEP) -> list[int]:
+    return [begin + step * number for number in range(count)]
+
+
+def gauge(
+    measure: str,
+    at: Sequence[int],
+    values: Iterable[float] | float,
+    *,
+    instance: str = "b1:7071",
+    replica: str = "",
+    kind: str = "",
+    user: str = "",
+    client_id: str = "",
+    ip: str = "",
+) -> list[Row]:
+    """One series: a value per moment, or the same at each."""
+    several = [values] * len(at) if isinstance(values, int | float) else list(values)
+    return [
+        (instance, replica, measure, kind, user, client_id, ip, ts, float(value))
+        for ts, value in zip(at, several, strict=True)
+    ]
+
+
+def broker(number: int, at: Sequence[int], *, instance: str = "", replica: str = "") -> list[Row]:
+    """A broker that answers and says who it is."""
+    name = instance or f"b{number}:7071"
+    return [
+        *gauge("up", at, 1, instance=name, replica=replica),
+        *gauge("broker_id", at, number, instance=name, replica=replica),
+    ]
+
+
+def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * 9
+    names = ("instance", "replica", "measure", "quota_type", "user", "client_id", "ip", "ts_ms", "value")  # fmt: skip
+    made = dict(zip(names, columns, strict=True))
+    count = len(made["ts_ms"])
+    whole = {
+        **{name: pa.array(list(made[name]), pa.string()) for name in names[:7]},
+        "ts_ms": pa.array(list(made["ts_ms"]), pa.int64()),
+        "value": pa.array(list(made["value"]), pa.float64()),
+        "cluster_id": pa.array([cluster_id] * count, pa.string()),
+        "day": pa.array([day_tables.day_of(ts) for ts in made["ts_ms"]], pa.date32()),
+    }
+    return arrow_tables.conformed(POINT, pa.table({name: whole[name] for name in POINT.names}))
+
+
+def day(
+    rows: Iterable[Row],
+    *,
+    looks: Sequence[limit_history.LimitSnapshot] = (),
+    before: DayCarryover | None = None,
+    pace: Cadence = PACE,
+    on: date = DAY,
+) -> day_tables.AssembledDay:
+    return day_tables.assembled("c", on, table(rows), pace=pace, before=before, looks=looks)
+
+
+def usage(done: day_tables.AssembledDay, **wanted: str) -> list[Mapping[str, object]]:
+    """Samples, as mappings; only those that have these values."""
+    return [
+        row
+        for row in done.usage.to_pylist()
+        if all(row[name] == value for name, value in wanted.items())
+    ]
+
+
+def column(done: day_tables.AssembledDay, name: str, **wanted: str) -> list[object]:
+    return [row[name] for row in usage(done, **wanted)]

@@ -1,0 +1,167 @@
+"""How a Prometheus is spoken to: its own words, read strictly; no value of a file is ever told."""
+
+import asyncio
+import base64
+import ssl
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.readers import http_config
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
+from reconciler.evidence.ingest.readers.prometheus import PrometheusClient
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus
+from tests.servers.certs import Authority
+
+PLANTED = "correct-horse"
+
+
+def read(tmp_path: Path, text: str) -> HttpConfig:
+    path = tmp_path / "http.yml"
+    path.write_text(text)
+    return http_config.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        (f"authorization: {{credentials: {PLANTED}}}", f"Bearer {PLANTED}"),
+        (f"authorization: {{type: Token, credentials: {PLANTED}}}", f"Token {PLANTED}"),
+        ("authorization: {credentials_file: secret.txt}", f"Bearer {PLANTED}"),
+        (f"bearer_token: {PLANTED}", f"Bearer {PLANTED}"),
+        ("bearer_token_file: secret.txt", f"Bearer {PLANTED}"),
+        (f'{{"basic_auth": {{"username": "u", "password": "{PLANTED}"}}}}', "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode()),
+        ("basic_auth: {username: u, password_file: secret.txt}", "Basic " + base64.b64encode(f"u:{PLANTED}".encode()).decode()),
+    ],
+)  # fmt: skip
+def test_authorization_is_read_in_prometheus_own_words(
+    tmp_path: Path, text: str, header: str
+) -> None:
+    (tmp_path / "secret.txt").write_text(PLANTED + "\n")
+    config = read(tmp_path, text)
+    assert config.headers == {"Authorization": header}
+    assert config.authorized
+    assert PLANTED not in repr(config)
+    shown = config.hidden_in(f"a {PLANTED} b {header}")
+    assert PLANTED not in shown
+    assert header.split()[1] not in shown
+
+
+def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
+    config = read(tmp_path, "headers: {X-Scope-OrgID: tenant-1}\nproxy_url: http://proxy:3128\n")
+    assert config.headers == {"X-Scope-OrgID": "tenant-1"}
+    assert config.proxy == "http://proxy:3128"
+    assert not config.authorized
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("Authorization", True), ("authorization", True), ("Cookie", True), ("X-Api-Key", True),
+        ("PRIVATE-TOKEN", True), ("X-Anything", True), ("x-scope-orgid", False), ("THANOS-TENANT", False),
+        ("AccountID", False), ("User-Agent", False),
+    ],
+)  # fmt: skip
+def test_every_header_that_may_be_a_key_is_a_credential(
+    tmp_path: Path, name: str, *, counts: bool
+) -> None:
+    config = read(tmp_path, f"headers: {{{name}: {PLANTED}}}")
+    assert config.authorized is counts
+    assert PLANTED not in config.hidden_in(f"a {PLANTED}")
+    if counts:
+        with pytest.raises(TelemetryError, match="open line"):
+            PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "") == HttpConfig()
+
+
+def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
+    assert read(tmp_path, "bearer_token: ab").hidden_in("a cab") == "a cab"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"authorisation: {{credentials: {PLANTED}}}", "'authorisation'"),
+        (f"basic_auth: {{user: u, password: {PLANTED}}}", "'user'"),
+        (f"basic_auth: {{password: {PLANTED}}}", "neither username nor username_file"),
+        (
+            f"bearer_token: {PLANTED}\nauthorization: {{credentials: {PLANTED}}}",
+            "exclude each other",
+        ),
+        (f"bearer_token: {PLANTED}\nbearer_token_file: x", "exclude each other"),
+        (f"authorization: {{credentials: {PLANTED}, credentials_file: x}}", "exclude each other"),
+        ("authorization: {credentials_file: gone.txt}", "cannot be read"),
+        ("basic_auth: {username: u, password: 12345678}", "put it in quotes"),
+        (f'bearer_token: "{PLANTED}\\nX-Other: 1"', "line break"),
+        (f'headers: {{X-Key: "{PLANTED}\\nX-Other: 1"}}', "'X-Key' has a character"),
+        (f'headers: {{"X Key": {PLANTED}}}', "'X Key' has a character"),
+        (
+            f"bearer_token: {PLANTED}\nheaders: {{authorization: {PLANTED}}}",
+            "headers.Authorization exclude each other",
+        ),
+        (f"- {PLANTED}", "no mapping"),
+        ("oauth2: {}", "'oauth2'"),
+        ("tls_config: {cert_file: x}", "belong together"),
+        ("tls_config: {ca_file: gone.pem}", "cannot be used"),
+        ('tls_config: {insecure_skip_verify: "yes"}', "true or false"),
+        (f"bearer_token: {PLANTED}\nbearer_token: {PLANTED}", "stands twice"),
+        ("a: b\n---\nc: d", "more than one document"),
+    ],
+)
+def test_a_slip_is_named_and_no_value_told(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(TelemetryError) as wrong:
+        read(tmp_path, text)
+    assert told in wrong.value.message
+    assert "http.yml" in wrong.value.message
+    assert PLANTED not in str(wrong.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError, match=r"gone\.yml"):
+        http_config.read(tmp_path / "gone.yml")
+
+
+def test_not_verifying_must_be_asked_for(tmp_path: Path) -> None:
+    usual = read(tmp_path, "tls_config: {server_name: prometheus.internal}")
+    assert usual.tls is not None
+    assert usual.tls.verify_mode is ssl.CERT_REQUIRED
+    assert usual.tls.check_hostname
+    assert usual.server_name == "prometheus.internal"
+    open_one = read(tmp_path, "tls_config: {insecure_skip_verify: true}")
+    assert open_one.tls is not None
+    assert open_one.tls.verify_mode is ssl.CERT_NONE
+
+
+def fetched(config: HttpConfig, tls: ssl.SSLContext) -> int:
+    async def whole() -> int:
+        server = FakePrometheus(tls=tls)
+        server.put("m", [(1_700_000_000_000, "1")])
+        async with server, PrometheusClient(server.url, clock=FakeClock(), config=config) as client:
+            return len(await client.raw('{__name__="m"}', 1_700_000_000_000, 1_700_000_001_000))
+
+    return asyncio.run(whole())
+
+
+def test_authorities_and_certificates_of_a_file_are_used(tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path / "ca")
+    own, mine = authority.server("prometheus"), authority.client("kquota")
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.certificate_file)
+    server.load_cert_chain(own.certificate, own.key)
+    server.verify_mode = ssl.CERT_REQUIRED
+    text = f"ca_file: {authority.certificate_file}, cert_file: {mine.certificate}, key_file: {mine.key}"
+    assert fetched(read(tmp_path, f"tls_config: {{{text}}}"), server) == 1
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(tmp_path: Path) -> None:
+    own = Authority.make(tmp_path / "ca").server("prometheus")
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(own.certificate, own.key)
+    with pytest.raises(TelemetryError, match="certificate") as refused:
+        fetched(HttpConfig(), server)
+    assert not refused.value.retriable
+    assert fetched(read(tmp_path, "tls_config: {insecure_skip_verify: true}"), server) == 1

@@ -1,0 +1,399 @@
+"""The client of the Prometheus API: raw samples, every kind of refusal, and no secret in any message."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.base.environment_proxy import proxy_for
+from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest.readers.http_config import HttpConfig
+from reconciler.evidence.ingest.readers.prometheus import (
+    PrometheusClient,
+    PrometheusLimits,
+    ResponseTooLarge,
+    ResponseTooSlow,
+)
+from reconciler.evidence.ingest.readers.series import RecordedSeries, SeriesOutcome
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus, Fault, error
+
+T = 1_700_000_000_000
+PLANTED = "hunter2-hunter2"
+ALL = '{__name__="m"}'
+
+
+def points(*at: int) -> list[tuple[int, str]]:
+    return [(T + one, str(one)) for one in at]
+
+
+def filled(*, closed: bool = True) -> FakePrometheus:
+    server = FakePrometheus(closed=closed)
+    server.put("m", points(-1, 0, 500, 999, 1000), instance="b1", user="ü")
+    return server
+
+
+def run(
+    server: FakePrometheus,
+    do: Callable[[PrometheusClient], Awaitable[object]],
+    *,
+    config: HttpConfig | None = None,
+    bounds: PrometheusLimits | None = None,
+) -> tuple[object, PrometheusClient, FakeClock]:
+    clock = FakeClock()
+
+    async def whole() -> tuple[object, PrometheusClient, FakeClock]:
+        async with (
+            server,
+            PrometheusClient(
+                server.url, clock=clock, config=config, bounds=bounds or PrometheusLimits()
+            ) as client,
+        ):
+            return await do(client), client, clock
+
+    return asyncio.run(whole())
+
+
+def raw(
+    server: FakePrometheus, **more: object
+) -> tuple[tuple[RecordedSeries, ...], PrometheusClient, FakeClock]:
+    found, client, clock = run(server, lambda one: one.raw(ALL, T, T + 1000), **more)  # type: ignore[arg-type]
+    assert isinstance(found, tuple)
+    return found, client, clock
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_span_is_closed_at_its_start_and_open_at_its_end_whatever_the_version(
+    closed: bool,
+) -> None:
+    """Ranges of Prometheus 3 leave their left end out; those of 2 have it in."""
+    (one,), _, _ = raw(filled(closed=closed))
+    assert (one.name, dict(one.labels)) == ("m", {"instance": "b1", "user": "ü"})
+    assert list(one.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]
+
+
+def test_values_are_strings_of_every_kind() -> None:
+    server = FakePrometheus()
+    server.put("m", [(T, "NaN"), (T + 1, "+Inf"), (T + 2, "-Inf"), (T + 3, "1e3")])
+    (one,), _, _ = raw(server)
+    values = [value for _, value in one.points]
+    assert math.isnan(values[0])
+    assert values[1:] == [math.inf, -math.inf, 1000.0]
+
+
+def test_nothing_there_is_no_series() -> None:
+    assert raw(FakePrometheus())[0] == ()
+
+
+def test_names_and_labels_are_discovered() -> None:
+    async def both(client: PrometheusClient) -> object:
+        return await client.names(['{user="ü"}'], T, T + 1), await client.series(
+            [ALL, '{a="b"}'], T, T + 1
+        )
+
+    names, labels = run(filled(), both)[0]  # type: ignore[misc]
+    assert names == ("m",)
+    assert labels == ({"__name__": "m", "instance": "b1", "user": "ü"},)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=503, text=error("query timed out", "timeout")),
+        Fault(status=429, text="slow down"),
+        Fault(status=500, text="<html>oops</html>"),
+        Fault(cut=True),
+        Fault(half=True),
+        Fault(reset=True),
+    ],
+)
+def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
+    server = filled()
+    server.faults = [fault, fault]
+    found, client, clock = raw(server)
+    assert len(found) == 1
+    assert client.counts[SeriesOutcome.RETRIES] == 2
+    assert clock.slept == [1.0, 2.0]
+
+
+def test_a_server_that_stays_away_is_an_error_that_may_pass() -> None:
+    server = filled()
+    server.faults = [Fault(status=503, text=error("starting up", "unavailable"))] * 9
+    with pytest.raises(TelemetryUnavailable, match="starting up") as away:
+        raw(server)
+    assert away.value.retriable
+    assert away.value.status == 503
+    assert len(server.asked) == 6
+
+
+def test_a_server_says_how_long_to_wait() -> None:
+    server = filled()
+    later = format_datetime(datetime.fromtimestamp(FakeClock().now() + 20, UTC), usegmt=True)
+    server.faults = [
+        Fault(status=429, headers={"Retry-After": "7"}), Fault(status=503, headers={"Retry-After": later}),
+        Fault(status=503, headers={"Retry-After": "soon"}),
+    ]  # fmt: skip
+    _, _, clock = raw(server)
+    assert clock.slept == [7.0, pytest.approx(13.0), 4.0]
+
+
+def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
+    server = filled()
+    server.faults = [Fault(status=503, headers={"Retry-After": "3600"})]
+    with pytest.raises(TelemetryUnavailable):
+        raw(server)
+    assert len(server.asked) == 1
+
+
+def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+    server = filled()
+    server.faults = [Fault(hang=True)] * 6
+    with pytest.raises(TelemetryUnavailable, match="did not answer within"):
+        raw(server, bounds=PrometheusLimits(total_seconds=0.05))
+    assert len(server.asked) == 3
+
+
+LATE = error("query timed out in expression evaluation", "timeout")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=503, text=LATE),
+        Fault(status=504, text="<html>Gateway Time-out</html>"),
+        Fault(status=422, text=error("context deadline exceeded", "execution")),
+    ],
+)
+def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> None:
+    server = filled()
+    server.faults = [fault] * 9
+    with pytest.raises(ResponseTooSlow) as slow:
+        raw(server)
+    assert isinstance(slow.value, ResponseTooLarge)
+    assert slow.value.retriable
+    assert len(server.asked) == 3
+
+
+def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
+    server = filled()
+
+    async def twice(client: PrometheusClient) -> object:
+        for _ in range(2):
+            server.faults = [Fault(status=503, text=LATE)] * 2
+            assert await client.raw(ALL, T, T + 1000)
+        return client.counts[SeriesOutcome.RETRIES]
+
+    assert run(server, twice)[0] == 4
+
+
+@pytest.mark.parametrize("words", ["compacting", "the pool is empty"])
+def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: str) -> None:
+    server = filled()
+    server.faults = [Fault(status=503, text=words)] * 9
+    with pytest.raises(TelemetryUnavailable) as away:
+        raw(server)
+    assert not isinstance(away.value, ResponseTooLarge)
+    assert len(server.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "told", "hint"),
+    [
+        (400, error("parse error: bad", "bad_data"), "parse error: bad", "matchers"),
+        (401, "Unauthorized\n", "Unauthorized", "--http-config"),
+        (403, "no", "no", "--http-config"),
+        (404, "404 page not found\n", "404", "telemetry.prometheus"),
+        (404, "<html>lost</html>", "404", "telemetry.prometheus"),
+        (422, error("division by zero", "execution"), "division by zero", ""),
+        (302, "", "redirect", "login"),
+    ],
+)
+def test_refusals_are_final_and_in_the_server_s_own_words(
+    status: int, text: str, told: str, hint: str
+) -> None:
+    server = filled()
+    server.faults = [Fault(status=status, text=text, headers={"Location": "/login"})]
+    with pytest.raises(TelemetryError, match=told) as refused:
+        raw(server)
+    assert not refused.value.retriable
+    assert refused.value.status == status
+    assert hint in refused.value.hint
+    assert "<" not in refused.value.message
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (422, "query processing would load too many samples into memory in query execution"),
+        (422, "the query hit the max number of chunks limit (err-mimir-max-chunks-per-query)"),
+        (400, "exceeded maximum resolution of 11,000 points per timeseries"),
+        (400, "the query time range exceeds the limit (query length: 2h, limit: 1h)"),
+        (413, "request entity too large"),
+    ],
+)
+def test_too_much_at_once_has_an_error_of_its_own(status: int, words: str) -> None:
+    server = filled()
+    server.faults = [Fault(status=status, text=error(words, "execution"))]
+    with pytest.raises(ResponseTooLarge):
+        raw(server)
+
+
+def test_an_answer_larger_than_we_read_is_too_much_at_once() -> None:
+    with pytest.raises(ResponseTooLarge, match="100 bytes"):
+        raw(filled(), bounds=PrometheusLimits(answer_bytes=100))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"status":"error"}', '{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}', '{"status":"success"}'])  # fmt: skip
+def test_another_json_is_no_answer(text: str) -> None:
+    server = filled()
+    server.faults = [Fault(text=text)]
+    with pytest.raises(TelemetryError, match="something"):
+        raw(server)
+
+
+@pytest.mark.parametrize(
+    ("extra", "word"),
+    [
+        ({"warnings": ["store 10.0.0.1 down"]}, SeriesOutcome.WARNINGS),
+        ({"partial_response": True}, SeriesOutcome.WARNINGS),
+        ({"isPartial": True}, SeriesOutcome.WARNINGS),
+        ({"infos": ["metric might not be a counter"]}, SeriesOutcome.INFOS),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_counted(
+    extra: dict[str, object], word: SeriesOutcome
+) -> None:
+    server = filled()
+    server.extra = extra
+    _, client, _ = raw(server)
+    assert dict(client.counts) == {word: 1}
+    assert client.counts.partial is (word is SeriesOutcome.WARNINGS)
+
+
+def test_nobody_there_is_an_error_that_may_pass() -> None:
+    async def whole() -> None:
+        async with PrometheusClient("http://127.0.0.1:1", clock=FakeClock()) as client:
+            await client.raw(ALL, T, T + 1)
+
+    with pytest.raises(TelemetryUnavailable, match=r"127\.0\.0\.1:1"):
+        asyncio.run(whole())
+
+
+def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    config = HttpConfig(
+        headers={"Authorization": f"Bearer {PLANTED}", "X-Scope-OrgID": "t1"}, secrets=(PLANTED,), authorized=True
+    )  # fmt: skip
+    server = filled()
+    server.faults = [Fault(status=403, text=f"token {PLANTED} is revoked")]
+    with pytest.raises(TelemetryError, match="is revoked") as refused:
+        raw(server, config=config)
+    assert server.headers[0]["Authorization"] == f"Bearer {PLANTED}"
+    assert server.headers[0]["X-Scope-OrgID"] == "t1"
+    for text in (str(refused.value), repr(refused.value), repr(config), caplog.text):
+        assert PLANTED not in text
+
+
+@pytest.mark.parametrize(
+    "address", ["prometheus:9090", "ftp://p", "http://", f"http://u:{PLANTED}@p", "http://p/?a=b", "http://p#x", "http://p:x"]
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused_without_its_secrets(address: str) -> None:
+    with pytest.raises(TelemetryError) as wrong:
+        PrometheusClient(address, clock=FakeClock())
+    assert PLANTED not in str(wrong.value) + wrong.value.hint
+
+
+def test_credentials_want_tls_unless_it_is_this_machine() -> None:
+    config = HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True)
+    PrometheusClient("http://127.0.0.1:9090/api/v1/", clock=FakeClock(), config=config)
+    PrometheusClient("https://p", clock=FakeClock(), config=config)
+    with pytest.raises(TelemetryError, match="open line"):
+        PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
+    proxied = replace(config, proxy="http://proxy:3128")
+    with pytest.raises(TelemetryError, match="open line"):
+        PrometheusClient("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
+
+
+def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"machine 127.0.0.1 login u password {PLANTED}\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    without, with_one = filled(), filled()
+    raw(without)
+    assert "Authorization" not in without.headers[0]
+    # With a header of our own aiohttp would refuse to send both.
+    raw(with_one, config=HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True))
+    assert with_one.headers[0]["Authorization"] == "Bearer x"
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy"),
+    [
+        ("http://prometheus:9090", "http://plain:3128"),
+        ("https://prometheus", "http://u:p@safe:3128"),
+        ("https://inside.example", ""),
+    ],
+)
+def test_a_proxy_of_the_environment_is_used(
+    monkeypatch: pytest.MonkeyPatch, address: str, proxy: str
+) -> None:
+    for name, value in (
+        ("http_proxy", "http://plain:3128"),
+        ("https_proxy", "http://u:p@safe:3128"),
+        ("no_proxy", "example,inside.example"),
+    ):
+        monkeypatch.setenv(name, value)
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert proxy_for(address) == proxy
+
+
+def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = filled()
+
+    async def whole() -> tuple[RecordedSeries, ...]:
+        async with server:
+            monkeypatch.setenv("http_proxy", server.url)
+            monkeypatch.delenv("no_proxy", raising=False)
+            monkeypatch.delenv("NO_PROXY", raising=False)
+            async with PrometheusClient(
+                "http://prometheus.invalid:9090", clock=FakeClock()
+            ) as client:
+                return await client.raw(ALL, T, T + 1000)
+
+    assert len(asyncio.run(whole())) == 1
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert len(raw(filled())[0]) == 1
+
+
+def test_the_login_of_a_proxy_is_never_told() -> None:
+    server = filled()
+    server.faults = [Fault(status=400, text=f"proxy {PLANTED}")]
+
+    async def whole() -> None:
+        async with server:
+            through = HttpConfig(proxy=server.url.replace("//", f"//u:{PLANTED}@"))
+            async with PrometheusClient(
+                "http://p.invalid", clock=FakeClock(), config=through
+            ) as client:
+                await client.raw(ALL, T, T + 1)
+
+    with pytest.raises(TelemetryError, match="proxy <hidden>") as refused:
+        asyncio.run(whole())
+    assert PLANTED not in str(refused.value)
+    assert "Proxy-Authorization" in server.headers[0]
+
+
+def test_what_no_request_can_carry_is_an_error_of_ours() -> None:
+    config = HttpConfig(headers={"X-Key": "a\nb"}, authorized=True)
+    with pytest.raises(TelemetryError, match="failed"):
+        raw(filled(), config=config)

@@ -1,0 +1,204 @@
+"""Saved answers of Prometheus: every shape, every cut, and nothing that is made up goes untold."""
+
+import gzip
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.readers import saved_responses
+from reconciler.evidence.ingest.readers.series import (
+    OutcomeCounts,
+    RecordedSeries,
+    SeriesOutcome,
+)
+
+T = 1_700_000_000
+
+
+def element(name: str, *values: list[Any], **labels: str) -> dict[str, Any]:
+    return {"metric": {"__name__": name, **labels}, "values": list(values)}
+
+
+def answer(*elements: dict[str, Any], kind: str = "matrix", **more: Any) -> dict[str, Any]:
+    return {"status": "success", "data": {"resultType": kind, "result": list(elements)}, **more}
+
+
+def read(
+    tmp_path: Path, content: object, name: str = "saved.json"
+) -> tuple[list[RecordedSeries], OutcomeCounts]:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    counts = OutcomeCounts()
+    return list(saved_responses.read(path, counts)), counts
+
+
+def test_a_matrix_gives_its_series(tmp_path: Path) -> None:
+    found, counts = read(
+        tmp_path,
+        answer(element("m", [T + 0.123, "1.5"], [T + 15.2, "NaN"], [T + 30, "+Inf"], a="ü")),
+    )
+    (one,) = found
+    assert (one.name, one.labels) == ("m", {"a": "ü"})
+    assert [at for at, _ in one.points] == [T * 1000 + 123, T * 1000 + 15_200, T * 1000 + 30_000]
+    values = [value for _, value in one.points]
+    assert values[0] == 1.5
+    assert math.isnan(values[1])
+    assert values[2] == math.inf
+    assert dict(counts) == {}
+
+
+def test_a_vector_gives_one_point_each(tmp_path: Path) -> None:
+    found, _ = read(
+        tmp_path, answer({"metric": {"__name__": "m"}, "value": [T, "2"]}, kind="vector")
+    )
+    assert list(found[0].points) == [(T * 1000, 2.0)]
+
+
+def test_several_answers_bare_results_and_bare_elements_are_read(tmp_path: Path) -> None:
+    one = element("m", [T + 0.5, "1"])
+    for text in (
+        json.dumps(answer(one)) + "\n" + json.dumps(answer(one), indent=2),
+        json.dumps([one, one]),
+        json.dumps(one) + "\n" + json.dumps(one),
+        json.dumps({"data": {"result": [one, one], "resultType": "matrix"}, "status": "success"}),
+    ):
+        assert len(read(tmp_path, text)[0]) == 2, text
+
+
+def test_the_export_of_victoriametrics_is_read(tmp_path: Path) -> None:
+    line = {
+        "metric": {"__name__": "m"},
+        "values": [1, 2.5],
+        "timestamps": [T * 1000 + 7, T * 1000 + 8],
+    }
+    found, _ = read(tmp_path, line)
+    assert list(found[0].points) == [(T * 1000 + 7, 1.0), (T * 1000 + 8, 2.5)]
+
+
+def test_gzip_is_unpacked(tmp_path: Path) -> None:
+    packed = gzip.compress(json.dumps(answer(element("m", [T, "1"]))).encode())
+    assert len(read(tmp_path, packed, "saved.json.gz")[0]) == 1
+    with_cut, counts = read(tmp_path, packed[:-12], "cut.json.gz")
+    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert len(with_cut) <= 1
+
+
+def test_an_empty_result_is_an_answer_and_an_empty_file_is_none(tmp_path: Path) -> None:
+    assert read(tmp_path, answer()) == ([], {})
+    with pytest.raises(TelemetryError, match="no answer"):
+        read(tmp_path, "")
+
+
+def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+    found, counts = read(
+        tmp_path,
+        answer(element("m", [T, "1"], [T, "one"], [T, "1_0"], [None, "1"], ["x"], [T, None], [1e300, "1"], [True, "1"])),
+    )  # fmt: skip
+    assert list(found[0].points) == [(T * 1000, 1.0)]
+    assert (counts[SeriesOutcome.BAD_VALUE], counts[SeriesOutcome.NOT_A_TIME]) == (6, 1)
+
+
+def test_native_histograms_are_counted(tmp_path: Path) -> None:
+    found, counts = read(tmp_path, answer({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}))
+    assert (found, dict(counts)) == ([], {SeriesOutcome.HISTOGRAMS: 1})
+
+
+def test_warnings_of_a_saved_answer_make_it_partial(tmp_path: Path) -> None:
+    _, counts = read(tmp_path, answer(element("m", [T, "1"]), warnings=["store down", "again"]))
+    assert counts[SeriesOutcome.WARNINGS] == 2
+    assert counts.partial
+
+
+def test_a_saved_error_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError, match="too many samples"):
+        read(tmp_path, {"status": "error", "errorType": "execution", "error": "too many samples"})
+
+
+@pytest.mark.parametrize(
+    "text", ["hello", "12", "{]", '{"a": 1 "b": 2}', '{"data": {"result": [1 2]}}', "[" * 100_000, '{"a": ' + "9" * 5000 + "}", "{1: 2}"]
+)  # fmt: skip
+def test_what_is_no_json_is_an_error_with_file_and_place(tmp_path: Path, text: str) -> None:
+    with pytest.raises(TelemetryError, match=r"saved\.json"):
+        read(tmp_path, text)
+
+
+def test_what_is_no_utf_8_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError, match="UTF-8"):
+        read(tmp_path, b'{"a": "\xff"}')
+
+
+WHOLE = json.dumps(
+    answer(*(element("m", [T + 0.5, "1"], [T + 9, "2"], i=f"ü{n}") for n in range(5))),
+    ensure_ascii=False,
+)
+
+
+@given(st.integers(1, len(WHOLE.encode()) - 1))
+def test_a_file_that_ends_too_early_gives_what_came_before_and_says_so(end: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found, counts = read(Path(folder), WHOLE.encode()[:end])
+        whole, _ = read(Path(folder), WHOLE)
+    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert counts.partial
+    assert found == whole[: len(found)]
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_raise_nothing_but_our_error(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            read(Path(folder), content)
+        except TelemetryError as wrong:
+            assert "saved.json" in wrong.message  # noqa: PT017 - whether it raises is not known
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["data", "result", "metric", "values", "value", "status", "x"]), inner, max_size=4), max_leaves=12))  # fmt: skip
+def test_any_json_is_read_or_refused(content: object) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            read(Path(folder), content)
+        except TelemetryError as wrong:
+            assert "saved.json" in wrong.message  # noqa: PT017 - whether it raises is not known
+
+
+def test_a_large_file_is_read_element_by_element(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    values = json.dumps([[T + n, "1.25"] for n in range(5_000)])
+    with path.open("w") as file:
+        file.write('{"status":"success","data":{"resultType":"matrix","result":[')
+        file.write(
+            ",".join(
+                f'{{"metric":{{"__name__":"m","i":"{n}"}},"values":{values}}}' for n in range(60)
+            )
+        )
+        file.write("]}}")
+    counts = OutcomeCounts()
+    reading = saved_responses.read(path, counts)
+    first = next(reading)
+    assert len(first.points) == 5_000
+    assert 1 + sum(1 for _ in reading) == 60
+
+
+def test_values_that_a_range_query_repeats_are_told(tmp_path: Path) -> None:
+    """Look-back: on one grid of whole seconds, a dead series goes on with its last value for five minutes."""
+    dead = element("m", [T, "5"], [T + 60, "5"], [T + 120, "5"], a="1")
+    alive = element("m", [T, "1"], [T + 60, "2"], [T + 120, "3"], a="2")
+    _, counts = read(tmp_path, answer(dead, alive))
+    assert counts[SeriesOutcome.RESAMPLED] == 2
+
+
+def test_scrapes_have_offsets_of_their_own_and_are_not_called_made_up(tmp_path: Path) -> None:
+    one = element("m", [T + 0.123, "0"], [T + 60.123, "0"], a="1")
+    other = element("m", [T + 7.5, "0"], [T + 67.5, "0"], a="2")
+    _, counts = read(tmp_path, answer(one, other))
+    assert counts[SeriesOutcome.RESAMPLED] == 0

@@ -1,0 +1,100 @@
+"""A day of samples made value by value with the core's own functions: what the columns of the assembly must equal.
+
+For brokers with one instance and one replica that never fail; everything else has tests of its own.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler.evidence.ingest.assembly.limit_history import (
+    LimitHistory,
+    LimitSnapshot,
+    UnknownLimit,
+)
+from reconciler.usage.demand_bounds import censored
+from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, UntimedSample, rate_units
+from reconciler.usage.series import filled, thinned, timed
+from reconciler.usage.tags import Bucket, bucket_of
+from tests.evidence.ingest.point_rows import Row
+
+Line = tuple[str, str, Bucket]
+
+
+def samples(
+    rows: Iterable[Row], looks: Sequence[LimitSnapshot], pace: Cadence
+) -> Mapping[Line, tuple[Sample, ...]]:
+    """Samples by broker, type and bucket; no request quotas."""
+    up: dict[str, list[int]] = {}
+    rates: dict[Line, dict[int, float]] = {}
+    delays: dict[Line, dict[int, float]] = {}
+    for instance, _, measure, kind, user, client_id, ip, ts, value in rows:
+        broker = instance.removeprefix("b").partition(":")[0]
+        if measure == "up":
+            up.setdefault(broker, []).append(ts)
+        if measure in {"rate", "throttle_ms"}:
+            line = (broker, kind, bucket_of(user, client_id, ip))
+            (rates if measure == "rate" else delays).setdefault(line, {})[ts] = value
+    limits = LimitHistory(looks)
+    found = {}
+    for line in rates.keys() | delays.keys():
+        kept = thinned(sorted(up[line[0]]))
+        named = {ts for one in (rates, delays) for ts in one.get(line, {}) if ts in kept}
+        if not named:
+            continue
+        others = {
+            ts
+            for one in (rates, delays)
+            for other, values in one.items()
+            if other[:2] == line[:2]
+            for ts in values
+        }
+        busy = {
+            ts
+            for other, values in rates.items()
+            if other[:2] == line[:2]
+            for ts, value in values.items()
+            if value > 0
+        }
+        told = {None: others, False: busy, True: set(kept)}
+        measured = [
+            ts
+            for ts in kept
+            if ts >= min(named) and ts in told[limits.measured(limits.at(ts), QuotaType(line[1]))]
+        ]
+        readings = [
+            reading
+            for ts in sorted(named)
+            if (reading := _reading(line, ts, rates, delays, limits)) is not None
+        ]
+        gaps = named - {one.ts_ms for one in readings}
+        whole = filled(readings, [ts for ts in measured if ts not in gaps])
+        found[line] = timed(whole, pace)
+    return {line: several for line, several in found.items() if several}
+
+
+def _reading(
+    line: Line,
+    ts: int,
+    rates: Mapping[Line, Mapping[int, float]],
+    delays: Mapping[Line, Mapping[int, float]],
+    limits: LimitHistory,
+) -> UntimedSample | None:
+    kind = QuotaType(line[1])
+    units = rate_units(kind, rates.get(line, {}).get(ts, float("nan")))
+    if units is None:
+        return None
+    delay = delays.get(line, {}).get(ts)
+    throttle = None if delay is None else 0 if math.isnan(delay) else round(delay)
+    limit = limits.limit(limits.at(ts), kind, line[2])
+    if limit is UnknownLimit.CHANGED:
+        judged = Censored.UNKNOWN
+    elif isinstance(limit, UnknownLimit):
+        judged = Censored.NO if throttle == 0 else Censored.UNKNOWN
+    else:
+        judged = censored(
+            kind, throttle_ms=throttle, rate_units=units, limit=limit, request_throttled=False
+        )
+    covering = limits.request(limits.at(ts), line[2])
+    if isinstance(covering, UnknownLimit) and judged is Censored.NO:
+        judged = Censored.UNKNOWN
+    return UntimedSample(ts, units, throttle, judged)

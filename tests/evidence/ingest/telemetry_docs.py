@@ -1,0 +1,98 @@
+"""The generated parts of docs/telemetry.md: `python -m tests.evidence.ingest.telemetry_docs --write`."""
+
+import sys
+from pathlib import Path
+
+from reconciler.evidence.ingest.dialects import parser
+from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect
+from reconciler.evidence.ingest.readers.series import (
+    PARTIAL,
+    SENTENCES,
+    SeriesOutcome,
+)
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "telemetry.md"
+NOTHING = "nothing"
+
+ADVICE: dict[SeriesOutcome, str] = {
+    SeriesOutcome.SERIES: NOTHING,
+    SeriesOutcome.POINTS: NOTHING,
+    SeriesOutcome.OTHER_METRIC: "nothing; narrower exporter rules or matchers save the work",
+    SeriesOutcome.OTHER_CLUSTER: "check `telemetry.matchers` if this is more than you expect",
+    SeriesOutcome.TWO_CLUSTERS: "write matchers that exclude each other",
+    SeriesOutcome.PER_TOPIC: NOTHING,
+    SeriesOutcome.PER_SHARD: "scrape `/public_metrics`",
+    SeriesOutcome.NO_INSTANCE: "keep the `instance` label, or set `telemetry.brokerId`",
+    SeriesOutcome.BROKER_CONFLICT: "correct `telemetry.brokerId`, or leave it out",
+    SeriesOutcome.APP_INFO_UNUSED: NOTHING,
+    SeriesOutcome.UNKNOWN_TYPE: "check the exporter's rules: one of them takes more than it should",
+    SeriesOutcome.BAD_USER: "check the exporter's rules; look at what a relabelling changes",
+    SeriesOutcome.BAD_CLIENT_ID: "use anchored rules, as in `examples/telemetry/jmx_exporter.yml`",
+    SeriesOutcome.BAD_IP: "check the exporter's rules",
+    SeriesOutcome.BAD_BROKER_ID: "check the rule that exports app-info",
+    SeriesOutcome.NAME_LOST: "move the rules of the quotas before the general ones",
+    SeriesOutcome.GROUP_ENTITY: NOTHING,
+    SeriesOutcome.NOT_TEXT: "look for what writes such names",
+    SeriesOutcome.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
+    SeriesOutcome.NOT_A_TIME: "say in which unit times are: `--time-unit`",
+    SeriesOutcome.NO_TIME: "export with times",
+    SeriesOutcome.DUPLICATES: NOTHING,
+    SeriesOutcome.CONTRADICTIONS: "two servers without a replica label? Add one",
+    SeriesOutcome.RESAMPLED: "save `query` with a range selector instead of `query_range`",
+    SeriesOutcome.HISTOGRAMS: NOTHING,
+    SeriesOutcome.BAD_VALUE: "export again",
+    SeriesOutcome.BAD_LINE: "look at the places that are told; export again",
+    SeriesOutcome.TRUNCATED: "export or copy the file again",
+    SeriesOutcome.WARNINGS: "read again once all stores answer: the day is then made anew",
+    SeriesOutcome.INFOS: NOTHING,
+    SeriesOutcome.RETRIES: "nothing; if there are many, ask less often or at night",
+    SeriesOutcome.SPLITS: NOTHING,
+}
+
+
+def dialects() -> str:
+    """A table of all dialects: what each reads."""
+    rows = ["| dialect | what it is | metrics | quota type in | user | client id |", "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    return "\n".join([*rows, *map(_row, parser.shipped().all)])
+
+
+def _row(one: Dialect) -> str:
+    metrics = "<br>".join(
+        f"`{metric.name.pattern.replace('?P<type>', '').replace('|', chr(92) + '|')}`: {metric.measure}"
+        for metric in one.metrics
+        if metric.measure in ABOUT_QUOTAS
+    )
+    kind = f"`{one.type_label.label}`" if one.type_label else "the name"
+    return f"| `{one.name}` | {one.about} | {metrics} | {kind} | {_name(one, 'user')} | {_name(one, 'client_id')} |"
+
+
+def _name(one: Dialect, part: str) -> str:
+    name = one.names[part]
+    none = f", {', '.join(f'`{word}`' for word in name.none)} = none" if name.none else ""
+    return f"{', '.join(f'`{label}`' for label in name.labels)} ({name.decoder}{none})"
+
+
+def words() -> str:
+    """A table of all words that are counted when series are read."""
+    rows = ["| word | counts | what to do |", "| --- | --- | --- |"]
+    for word in SeriesOutcome:
+        mark = " **Partial.**" if word in PARTIAL else ""
+        rows.append(f"| `{word}` | {SENTENCES[word]}.{mark} | {ADVICE[word]} |")
+    return "\n".join(rows)
+
+
+def replaced(text: str) -> str:
+    """The document with its generated parts as they should be."""
+    for name, made in (("dialects", dialects()), ("words", words())):
+        before, rest = text.split(f"<!-- {name} -->\n")
+        _, after = rest.split(f"<!-- /{name} -->")
+        text = f"{before}<!-- {name} -->\n{made}\n<!-- /{name} -->{after}"
+    return text
+
+
+if __name__ == "__main__":
+    whole = DOCUMENT.read_text(encoding="utf-8")
+    if sys.argv[1:] == ["--write"]:
+        DOCUMENT.write_text(replaced(whole), encoding="utf-8")
+    elif replaced(whole) != whole:
+        sys.exit("docs/telemetry.md: python -m tests.evidence.ingest.telemetry_docs --write")

@@ -1,0 +1,189 @@
+"""Use from files into the lake: every format to the same samples; what is cut, foreign or broken is told."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest import file_import
+from reconciler.evidence.ingest.day_assembler import DayAssembler
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.file_import import FileFormat, FileImportRequest
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from tests.evidence.ingest import recorded_use
+from tests.fakes.clock import FakeClock
+
+ROOT = Path(__file__).parents[3]
+BEGIN = 1_700_006_400_000 - 600_000
+SERIES = recorded_use.recorded(BEGIN, 40)
+ORDERS = ClusterSource(
+    cluster="orders", cluster_id="id-o", matchers=label_matchers.parsed('cluster="orders"'), scrape_ms=30_000
+)  # fmt: skip
+PAYMENTS = ClusterSource(
+    cluster="payments", cluster_id="id-p", matchers=label_matchers.parsed('cluster="payments"'), scrape_ms=30_000
+)  # fmt: skip
+
+
+def lake(uri="memory://"):
+    return Lake(object_store.opened(uri, create=True), clock=FakeClock(), pause=lambda _: None)
+
+
+def read(where, *paths, sources=(ORDERS,), **more):
+    files = FileImportRequest(paths=paths, dialects=parser.shipped(), **more)
+    return file_import.read(where, sources, files, clock=FakeClock(BEGIN / 1000 + 86_400))
+
+
+def samples(where, source=ORDERS):
+    DayAssembler(where, source.cluster_id, source.cadence, ()).bring_up()
+    found = where.read(where.manifests(USAGE_SAMPLE, [source.cluster_id]), table=USAGE_SAMPLE)
+    return recorded_use.shown(found.to_pylist())
+
+
+def written(folder, name, series=SERIES):
+    path = folder / name
+    if name.endswith(".json"):
+        path.write_text(recorded_use.answer(series))
+    elif name.endswith(".om"):
+        path.write_text(recorded_use.openmetrics(series))
+    else:
+        path.write_text(recorded_use.csv(series))
+        if name.endswith(".parquet"):
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(path.read_bytes()),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types={"id": pa.string()}, null_values=[]
+                ),
+            )
+            pq.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.om", "a.csv", "a.parquet"])
+def test_every_format_comes_to_the_same_samples(tmp_path, name):
+    where = lake()
+    brought = read(where, written(tmp_path, name))
+    found = samples(where)
+    assert brought.failures == ()
+    assert len(found) == 2 * 2 * 40
+    assert found[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+
+
+def test_the_same_file_twice_and_halves_in_any_order_are_one_file(tmp_path):
+    whole, parts = lake(), lake()
+    read(whole, written(tmp_path, "a.json"))
+    middle = BEGIN + 500_000
+    first = written(tmp_path, "1.json", recorded_use.between(SERIES, 0, middle))
+    second = written(tmp_path, "2.json", recorded_use.between(SERIES, middle, 2**60))
+    read(parts, second)
+    samples(parts)
+    read(parts, first, second)
+    assert samples(parts) == samples(whole)
+
+
+def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_path):
+    where = lake()
+    mixed = [
+        *SERIES,
+        *recorded_use.recorded(BEGIN, 40, cluster="payments"),
+        *recorded_use.recorded(BEGIN, 40, cluster="unknown"),
+    ]
+    brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
+    assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
+    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == 12
+    assert [sum(one.new.values()) for one in brought.arrived.values()] == [480, 480]
+
+
+def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partial(tmp_path):
+    where = lake()
+    path = written(tmp_path, "a.json")
+    text = path.read_text()
+    path.write_text(text[: len(text) * 2 // 3])
+    brought = read(where, path)
+    assert brought.counts[SeriesOutcome.TRUNCATED] == 1
+    assert {one.partial for one in where.manifests(POINT)} == {
+        ("the file a.json was not read whole",)
+    }
+    path.write_text(text)
+    read(where, path)
+    assert {one.partial for one in where.manifests(POINT)} == {()}
+    assert len(samples(where)) == 160
+
+
+def test_a_damaged_file_is_a_failure_and_the_others_are_read(tmp_path):
+    where = lake()
+    bad = tmp_path / "b.parquet"
+    bad.write_bytes(b"PAR1 and then nothing")
+    brought = read(where, bad, written(tmp_path, "a.json"))
+    assert "b.parquet" in brought.failures[0]
+    assert len(samples(where)) == 160
+
+
+def test_only_damaged_files_are_an_error(tmp_path):
+    bad = tmp_path / "b.parquet"
+    bad.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(TelemetryError, match=r"b\.parquet"):
+        read(lake(), bad)
+
+
+def test_a_window_leaves_out_what_lies_outside(tmp_path):
+    where = lake()
+    window = (BEGIN + 300_000, BEGIN + 600_000)
+    read(where, written(tmp_path, "a.om"), window=window)
+    found = samples(where)
+    assert len(found) == 40
+    assert all(window[0] <= one[4] < window[1] for one in found)
+
+
+def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
+    other = ClusterSource(
+        cluster="x",
+        cluster_id="id-x",
+        matchers=label_matchers.parsed('cluster="x"'),
+        scrape_ms=30_000,
+    )
+    brought = read(lake(), written(tmp_path, "a.json"), sources=(other,))
+    assert "nothing" in brought.arrived["id-x"].remarks[0]
+    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == len(SERIES)
+
+
+def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
+    where = lake()
+    turned = [(name, labels, points[::-1]) for name, labels, points in SERIES]
+    brought = read(where, written(tmp_path, "a.json", turned))
+    straight = lake()
+    read(straight, written(tmp_path, "b.json"))
+    assert brought.arrived["id-o"].tally.named() == {"time_backwards": len(SERIES) * 39}
+    assert samples(where) == samples(straight)
+
+
+def test_an_ending_that_says_nothing_needs_a_format(tmp_path):
+    path = tmp_path / "export.data"
+    path.write_text(recorded_use.answer(SERIES))
+    with pytest.raises(TelemetryError, match="ending does not say"):
+        read(lake(), path)
+    where = lake()
+    read(where, path, form=FileFormat.PROMETHEUS_JSON)
+    assert len(samples(where)) == 160
+
+
+def test_an_ingest_that_is_killed_at_any_step_goes_on_to_the_same_rows(tmp_path):
+    (tmp_path / "in").mkdir()
+    path = written(tmp_path / "in", "a.json", recorded_use.recorded(BEGIN, 40, brokers=1, users=1))
+    (tmp_path / "before").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.evidence.ingest.dying", str(tmp_path), str(path)],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["killed"] > 10
+    assert told["different"] == []

@@ -1,0 +1,262 @@
+"""What a Prometheus does not give whole: said of each day, asked for again, and never taken for rest or for nothing."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import LakeError, TelemetryError
+from reconciler.evidence.ingest import server_import
+from reconciler.evidence.ingest.day_assembler import DayAssembler
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.point_store import REFETCH_MS, cursor, last_dialect
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from tests.evidence.ingest import recorded_use
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus
+
+HOUR = 3_600_000
+MIDNIGHT = 1_700_006_400_000
+BEGIN, END = MIDNIGHT, MIDNIGHT + 8 * HOUR
+AWAY = (MIDNIGHT + 4 * HOUR, MIDNIGHT + 5 * HOUR)
+TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
+
+
+class Thanos(FakePrometheus):
+    """Some of its time lies in a store that is away: it warns where it is asked for that."""
+
+    away = (0, 0)
+    warns_of_labels = False
+
+    def _api(self, request, asked):
+        answer = super()._api(request, asked)
+        self.extra = {}
+        if not request.path.endswith("/query"):
+            if self.warns_of_labels:
+                self.extra = {"warnings": ["a store is away"]}
+            return answer
+        end = round(float(asked["time"][0]) * 1000)
+        begin = end - int(asked["query"][0].rpartition("[")[2].removesuffix("ms]"))
+        if begin + 1 < self.away[1] and end >= self.away[0]:
+            self.extra = {"warnings": ["a store is away"]}
+            for one in answer["result"]:
+                one["values"] = [
+                    point
+                    for point in one["values"]
+                    if not self.away[0] <= point[0] * 1000 < self.away[1]
+                ]
+        return answer
+
+
+def filled(begin=BEGIN, hours=8, away=(0, 0), **more):
+    server = Thanos()
+    recorded_use.put(server, recorded_use.recorded(begin, hours * 120, brokers=1, users=1, **more))
+    server.away = away
+    return server
+
+
+def lake():
+    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+
+
+def source(server):
+    return ClusterSource(
+        cluster="orders", cluster_id="id-o", prometheus=server.url, scrape_ms=30_000,
+        matchers=label_matchers.parsed('cluster="orders"'),
+    )  # fmt: skip
+
+
+def fetch(where, server, begin=None, end=END, **asking):
+    async def whole():
+        async with server:
+            given = server_import.ServerImportOptions(
+                dialects=parser.shipped(), **{"window_ms": HOUR} | asking
+            )
+            span = server_import.stretch(where, "id-o", begin, end)
+            clock = FakeClock(end / 1000)
+            return await server_import.fetched(where, source(server), span, given, clock=clock)
+
+    return asyncio.run(whole())
+
+
+def days(where):
+    return DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
+
+
+def samples(where):
+    days(where)
+    rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    return recorded_use.shown(rows)
+
+
+def partial(where):
+    return [one.partial for one in days(where)]
+
+
+def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
+    whole, broken = lake(), lake()
+    fetch(whole, filled(), BEGIN)
+    for end in (END, END + 24 * HOUR):
+        fetch(broken, filled(away=AWAY), BEGIN if end == END else None, end)
+        assert cursor(broken.manifests(POINT)) == AWAY[0]
+        assert "04:00:00Z and 2023-11-15T05:00:00Z the server did not give all" in partial(broken)[0][0]  # fmt: skip
+    assert server_import.stretch(broken, "id-o", None, END).from_ms == AWAY[0] - REFETCH_MS
+    assert samples(broken) != samples(whole)
+    fetch(broken, filled())
+    assert cursor(broken.manifests(POINT)) == END
+    assert set(partial(broken)) == {()}
+    assert samples(broken) == samples(whole)
+
+
+def test_a_hole_that_is_older_than_evidence_is_not_asked_for_again_but_stays_said():
+    where = lake()
+    end = AWAY[1] + server_import.FIRST_MS
+    fetch(where, filled(away=AWAY), BEGIN, end, window_ms=HOUR)
+    assert cursor(where.manifests(POINT)) == BEGIN + DAY_MS  # of the only day that has points
+    assert "the server did not give all" in partial(where)[0][0]
+
+
+def test_a_day_of_which_nothing_came_is_there_to_say_so():
+    tomorrow = MIDNIGHT + DAY_MS
+    late = tomorrow - 4 * HOUR
+    where, server = lake(), filled(late, 4, away=(tomorrow, tomorrow + HOUR))
+    fetch(where, server, late, tomorrow + 2 * HOUR)
+    first, second = days(where)
+    assert (first.partial, second.samples) == ((), 0)
+    assert "00:00:00Z and 2023-11-16T01:00:00Z the server did not give all" in second.partial[0]
+    fetch(where, filled(late, 4), None, tomorrow + 2 * HOUR)
+    assert partial(where) == [(), ()]
+
+
+def test_a_day_of_which_there_is_nothing_is_no_day():
+    where = lake()
+    fetch(where, filled(), BEGIN, END + 48 * HOUR)
+    assert [one.unit.day.isoformat() for one in where.manifests(POINT)] == ["2023-11-15"]
+
+
+def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
+    where, server = lake(), filled()
+    server.warns_of_labels = True
+    fetch(where, server, BEGIN)
+    assert cursor(where.manifests(POINT)) == BEGIN
+    assert len(partial(where)[0]) == 8
+    fetch(where, filled())
+    assert set(partial(where)) == {()}
+
+
+@pytest.mark.parametrize("there", [(), ("up",), ("node_load1",)])
+def test_nothing_with_a_warning_is_no_empty_window(there):
+    where = lake()
+    fetch(where, filled(), BEGIN)
+    server = Thanos()
+    server.warns_of_labels = True
+    for name in there:
+        server.put(name, [(END, "1")], cluster="orders", instance="orders-1:7071")
+    with pytest.raises(TelemetryError, match="not complete"):
+        fetch(where, server, None, END + HOUR)
+
+
+def resting(server=None, begin=END, hours=8):
+    """Brokers that answer and name no client: nobody used them for longer than an hour."""
+    found = FakePrometheus() if server is None else server
+    everything = recorded_use.recorded(begin, hours * 120, brokers=1, users=0)
+    recorded_use.put(found, everything)
+    return found
+
+
+def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
+    where = lake()
+    fetch(where, filled(), BEGIN)
+    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
+    for end in (END + 8 * HOUR, END + 9 * HOUR):
+        arrived = fetch(where, resting(), END, end)
+        assert arrived.failures == []
+        assert "cluster at rest, in dialect jmx_exporter" in arrived.remarks[0]
+    assert sum(arrived.new.values()) == 0
+    assert cursor(where.manifests(POINT)) == END + 9 * HOUR
+
+
+def test_a_cluster_that_was_never_read_has_no_dialect_to_remember():
+    with pytest.raises(TelemetryError, match="no metric of client quotas") as unknown:
+        fetch(lake(), resting(), END, END + HOUR)
+    assert "known are" in unknown.value.hint
+    arrived = fetch(lake(), resting(), END, END + HOUR, dialect="jmx_exporter")
+    assert arrived.new
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka_server_client_quota_throttle_time_ms", "kafka_server_produce_user_u_byte_rate"]
+)
+def test_clients_in_words_that_cannot_be_read_are_no_rest(name):
+    where = lake()
+    fetch(where, filled(), BEGIN)
+    server = resting()
+    server.put(name, [(END, "1")], cluster="orders", instance="orders-1:7071", other="x")
+    with pytest.raises(TelemetryError):
+        fetch(where, server, END, END + HOUR)
+
+
+def test_a_dialect_that_is_remembered_and_not_known_any_more_is_none():
+    dialects = parser.shipped()
+    with pytest.raises(TelemetryError, match="no metric of client quotas"):
+        dialects.select({"up": frozenset()}, lambda: "gone")
+    with pytest.raises(TelemetryError, match="no metric of client quotas"):
+        dialects.select({"go_threads": frozenset()}, lambda: "jmx_exporter")
+    found, remark = dialects.select({"up": frozenset()}, lambda: "jmx_exporter")
+    assert found.name == "jmx_exporter"
+    assert remark
+
+
+def test_of_totals_only_those_of_a_broker_are_asked_for():
+    where, server = lake(), filled()
+    times = [BEGIN + at * 30_000 + 137 for at in range(100)]
+    own = {"cluster": "orders", "instance": "orders-1:7071"}
+    server.put(TOTAL, [(at, "9") for at in times], **own)
+    for topic in range(20):
+        server.put(TOTAL, [(at, "1") for at in times], topic=f"t{topic}", **own)
+    arrived = fetch(where, server, BEGIN)
+    assert arrived.counts["per_topic"] == 0
+    assert all('topic=""' in one for one in server.queries())
+    assert arrived.remarks == []
+    rows = where.read(where.manifests(POINT), table=POINT).to_pylist()
+    assert {one["value"] for one in rows if one["measure"] == "bytes_in_total"} == {9.0}
+
+
+def test_a_metric_of_single_topics_alone_is_said():
+    server = filled()
+    server.put(TOTAL, [(BEGIN, "1")], topic="t", cluster="orders", instance="orders-1:7071")
+    arrived = fetch(lake(), server, BEGIN)
+    (remark,) = arrived.remarks
+    assert TOTAL in remark
+    assert "(topic): series of single topics" in remark
+
+
+class Full:
+    """A store that takes so many manifests of points and no more."""
+
+    def __init__(self, inner, most):
+        self._inner, self._left = inner, most
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put(self, path, content, *, create=False):
+        if path.startswith("point/_units/"):
+            self._left -= 1
+            if self._left < 0:
+                raise LakeError("no space is left")
+        self._inner.put(path, content, create=create)
+
+
+def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told():
+    where = Lake(Full(object_store.opened("memory://"), 1), clock=FakeClock(), pause=lambda _: None)
+    arrived = fetch(where, filled(hours=40), BEGIN, END + 30 * HOUR)
+    (failure,) = arrived.failures
+    assert failure == "no space is left; what came before 2023-11-16T00:00:00Z is kept"
+    assert {day.isoformat(): new for day, new in arrived.new.items()} == {
+        "2023-11-15": 24 * 120 * 4
+    }
+    assert cursor(where.manifests(POINT)) == MIDNIGHT + DAY_MS

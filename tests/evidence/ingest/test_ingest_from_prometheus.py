@@ -1,0 +1,139 @@
+"""From a real Prometheus with blocks of promtool through the command line to rows of the lake and published evidence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.evidence.store import published_evidence
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from tests.cli import projects
+from tests.evidence.ingest import recorded_use
+from tests.evidence.ingest.test_with_prometheus import Stored
+from tests.fakes.clock import FakeClock
+from tests.servers import prometheus
+
+pytestmark = pytest.mark.integration
+
+MIDNIGHT = 1_700_006_400_000
+BEGIN = MIDNIGHT - 2 * 3_600_000
+COUNT = 4 * 120
+LIMITS = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
+SETTINGS = """\
+  expectedClusterId: id-o
+  telemetry:
+    prometheus: {url}
+    matchers: cluster="orders"
+    scrapeStep: 30s
+    evidenceUri: evidence
+"""
+
+
+def with_a_gap(series: recorded_use.Recorded) -> recorded_use.Recorded:
+    """Broker 2 is not reached for ten minutes; of broker 1 one user falls silent in the last hour."""
+    made = []
+    for name, labels, points in series:
+        kept = points
+        if labels["instance"] == "orders-2:7071":
+            down = range(MIDNIGHT, MIDNIGHT + 600_000)
+            if name == "up":
+                kept = [(at, "0" if at in down else value) for at, value in points]
+            else:
+                kept = [one for one in points if one[0] not in down]
+        elif labels.get("user") == "u1":
+            kept = [one for one in points if one[0] < MIDNIGHT + 3_600_000]
+        made.append((name, labels, kept))
+    return made
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ingest-tsdb")
+    source = folder / "recorded.txt"
+    series = with_a_gap(recorded_use.recorded(BEGIN, COUNT))
+    series += recorded_use.recorded(BEGIN, 10, cluster="payments")
+    source.write_text(recorded_use.openmetrics(series), encoding="utf-8")
+    prometheus.promtool(
+        "tsdb", "create-blocks-from", "openmetrics", str(source), str(folder / "data")
+    )
+    return folder
+
+
+def kquota(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler", "spark", "ingest", "--lake", "lake", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_what_prometheus_recorded_becomes_samples_and_evidence(
+    blocks: Path, tmp_path: Path
+) -> None:
+    with Stored(blocks / "data") as server:
+        projects.project(tmp_path, "h:9092", more=SETTINGS.format(url=server.url), name="orders")
+        window = ("--from", "2023-11-14T20:00:00Z", "--to")
+        first = kquota(tmp_path, *window, "2023-11-15T01:00:00Z", "--format", "json")
+        assert first.returncode == 0, first.stderr
+        # The second run begins by itself where the first one ended.
+        look = tmp_path / "look.json"
+        look.write_text(
+            dump(state_document(LIMITS, cluster_id="id-o", taken_at="2023-11-14T12:00:00Z"))
+        )
+        second = kquota(
+            tmp_path, "--to", "2023-11-15T03:00:00Z", "--snapshot", str(look), "--publish", "--format", "json"
+        )  # fmt: skip
+        assert second.returncode == 0, second.stderr
+    (cluster,) = json.loads(second.stdout)["clusters"]
+    assert cluster["from"] == "2023-11-14T22:00:00Z"
+    assert cluster["counts"]["duplicates"] > 0
+    lake = Lake(object_store.opened(str(tmp_path / "lake")), clock=FakeClock())
+    rows = lake.read(lake.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    assert {row["cluster_id"] for row in rows} == {"id-o"}
+    assert {row["censored"] for row in rows} == {"no"}
+    own = [row for row in rows if row["broker_id"] == "1" and row["user"] == "u0"]
+    assert [row["rate_units"] for row in own] == [1000 + number for number in range(COUNT)]
+    assert {row["dt_ms"] for row in own} == {30_000}
+    silent = [row for row in rows if row["broker_id"] == "1" and row["user"] == "u1"]
+    assert [row["rate_units"] for row in silent][-120:] == [0] * 120
+    assert len(silent) == COUNT
+    other = [row for row in rows if row["broker_id"] == "2" and row["user"] == "u0"]
+    assert len(other) == COUNT - 20
+    assert sum(row["dt_ms"] for row in other) == (COUNT - 20) * 30_000
+    up = lake.read(lake.manifests(TARGET_UP), table=TARGET_UP).to_pylist()
+    assert sum(not row["up"] for row in up) == 20
+    latest = json.loads((tmp_path / "evidence" / "id-o" / "LATEST.json").read_text())
+    assert latest["to_ms"] == BEGIN + 2 * 137 + (COUNT - 1) * 30_000 + 1
+    published = published_evidence.opened(
+        object_store.opened(str(tmp_path / "evidence")),
+        "id-o",
+        now_ms=latest["made_ms"],
+        max_age_ms=10**13,
+    )
+    assert published.note.stale == ""
+    assert published.state == LIMITS
+    bucket = bucket_of("u0")
+    assert published.buckets_by_broker(QuotaType.PRODUCE) == {"1": {bucket, bucket_of("u1")}, "2": {bucket, bucket_of("u1")}}  # fmt: skip
+    series = published.series(QuotaType.PRODUCE, [bucket])[bucket]
+    assert [one.rate_units for one in series["1"]] == [1000 + number for number in range(COUNT)]
+
+
+def test_a_cluster_that_prometheus_does_not_have_is_an_empty_window(
+    blocks: Path, tmp_path: Path
+) -> None:
+    with Stored(blocks / "data") as server:
+        text = SETTINGS.format(url=server.url).replace('"orders"', '"nobody"')
+        projects.project(tmp_path, "h:9092", more=text, name="orders")
+        done = kquota(tmp_path, "--from", "2023-11-14", "--to", "2023-11-16")
+    assert done.returncode == 0, done.stderr
+    assert "the window is empty" in done.stdout

@@ -1,0 +1,224 @@
+"""Files of which something could not be read: every day that the run touched says so, until they are read whole."""
+
+import json
+import shutil
+
+import pytest
+
+from reconciler.errors import LakeError, TelemetryError
+from reconciler.evidence.ingest import arrivals
+from reconciler.evidence.ingest.file_import import FileFormat
+from reconciler.evidence.ingest.point_store import last_dialect
+from reconciler.evidence.ingest.readers.time_units import TimeUnit
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import POINT
+from tests.evidence.ingest import recorded_use
+from tests.evidence.ingest.test_file_import import (
+    BEGIN,
+    ORDERS,
+    PAYMENTS,
+    SERIES,
+    lake,
+    read,
+    samples,
+    written,
+)
+from tests.fakes.clock import FakeClock
+
+MIDNIGHT = BEGIN + 600_000
+DAYS = ["2023-11-14", "2023-11-15"]
+
+
+def marks(where, cluster_id="id-o"):
+    return {one.unit.day.isoformat(): one.partial for one in where.manifests(POINT, [cluster_id])}
+
+
+def not_whole(*names):
+    return dict.fromkeys(DAYS, tuple(f"the file {name} was not read whole" for name in names))
+
+
+WHOLE = dict.fromkeys(DAYS, ())
+
+
+def broken_lines(text):
+    return "\n".join(line[: len(line) // 2] if at % 2 else line for at, line in enumerate(text.split("\n")[:-2])) + "\n# EOF\n"  # fmt: skip
+
+
+def warned(text):
+    return json.dumps({**json.loads(text), "warnings": ["a store is away"]})
+
+
+def short_rows(text):
+    lines = text.splitlines()
+    return "\n".join([*lines[:-1], lines[-1].rpartition(",")[0]]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "word"),
+    [
+        ("a.om", broken_lines, "bad_line"),
+        ("a.csv", short_rows, "bad_line"),
+        ("a.json", warned, "warnings"),
+        ("a.json", lambda text: text[:-300], "truncated"),
+    ],
+)
+def test_whatever_is_missing_of_a_file_its_days_say_so_until_it_is_read_whole(
+    tmp_path, name, harm, word
+):
+    where, path = lake(), written(tmp_path, name)
+    text = path.read_text()
+    path.write_text(harm(text))
+    brought = read(where, path)
+    assert brought.counts[word] >= 1
+    assert brought.failures == ()
+    assert marks(where) == not_whole(name)
+    path.write_text(text)
+    read(where, path)
+    assert marks(where) == WHOLE
+    assert len(samples(where)) == 160
+
+
+def test_a_file_that_cannot_be_read_marks_the_days_of_those_that_can(tmp_path):
+    where = lake()
+    one = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
+    other = written(tmp_path, "b.parquet")
+    whole = other.read_bytes()
+    other.write_bytes(whole[:-100])
+    brought = read(where, one, other)
+    (failure,) = brought.failures
+    assert "b.parquet" in failure
+    assert marks(where) == not_whole("b.parquet")
+    other.write_bytes(whole)
+    assert read(where, one, other).failures == ()
+    assert marks(where) == WHOLE
+
+
+def test_a_file_of_which_one_cluster_has_nothing_makes_no_day_of_it(tmp_path):
+    where, path = lake(), written(tmp_path, "a.json")
+    path.write_text(path.read_text()[:-300])
+    read(where, path, sources=(ORDERS, PAYMENTS))
+    assert marks(where, "id-p") == {}
+
+
+def in_order_of_time(folder, name="a.json"):
+    halves = ((0, MIDNIGHT), (MIDNIGHT, 2**60))
+    return written(folder, name, [one for half in halves for one in recorded_use.between(SERIES, *half)])  # fmt: skip
+
+
+def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrivals, "MOST_POINTS", 50)
+    where, path = lake(), in_order_of_time(tmp_path)
+    text = path.read_text()
+    path.write_text(text[:-300])
+    read(where, path)
+    assert marks(where) == not_whole("a.json")
+    path.write_text(text)
+    brought = read(where, path)
+    assert marks(where) == WHOLE
+    assert len(samples(where)) == 160
+    assert sum(brought.arrived["id-o"].new.values()) > 0
+
+
+def test_bad_lines_of_one_file_are_not_those_of_the_next(tmp_path):
+    where = lake()
+    bad = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
+    bad.write_text(broken_lines(bad.read_text()))
+    read(where, bad, written(tmp_path, "b.om"))
+    assert marks(where) == not_whole("a.om")
+
+
+class Full:
+    """A store that has no room for points of one day."""
+
+    def __init__(self, inner, day):
+        self._inner, self._day = inner, day
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def put(self, path, content, *, create=False):
+        if path.startswith("point/_units/") and self._day in path:
+            raise LakeError("no space is left")
+        self._inner.put(path, content, create=create)
+
+
+def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_path):
+    where = Lake(
+        Full(object_store.opened("memory://"), DAYS[1]), clock=FakeClock(), pause=lambda _: None
+    )
+    brought = read(where, written(tmp_path, "a.json"))
+    assert brought.failures == ("no space is left; what the lake took before is kept",)
+    new = brought.arrived["id-o"].new
+    assert {day.isoformat(): count for day, count in new.items()} == {DAYS[0]: 240}
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "form"),
+    [
+        ("a.parquet", "export.pq", FileFormat.PARQUET),
+        ("a.parquet", "export.PARQUET", FileFormat.AUTO),
+        ("a.parquet", "export.csv", FileFormat.PARQUET),
+        ("a.csv", "export.parquet", FileFormat.CSV),
+        ("a.csv", "export.data", FileFormat.CSV),
+        ("a.om", "export.csv", FileFormat.OPENMETRICS),
+    ],
+)
+def test_a_format_that_is_said_goes_before_the_ending(tmp_path, given, name, form):
+    where = lake()
+    path = tmp_path / name
+    shutil.move(written(tmp_path, given), path)
+    assert read(where, path, form=form).failures == ()
+    assert len(samples(where)) == 160
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.om"])
+def test_a_unit_that_is_said_is_the_one_that_is_read(tmp_path, name):
+    where, path = lake(), written(tmp_path, name)
+    scale = {"a.csv": 1_000_000, "a.om": 1000}[name]
+    lines = []
+    for line in path.read_text().replace("ts_ms,", "ts,").splitlines():
+        head, _, at = line.rpartition(" ") if name == "a.om" else line.partition(",")[::-1]
+        if not at.replace(".", "").isdecimal():
+            lines.append(line)
+        elif name == "a.om":
+            lines.append(f"{head} {round(float(at) * scale)}")
+        else:
+            lines.append(f"{int(at) * scale},{head}")
+    path.write_text("\n".join(lines) + "\n")
+    unit = TimeUnit.NANOSECONDS if name == "a.csv" else TimeUnit.MILLISECONDS
+    read(where, path, unit=unit)
+    assert len(samples(where)) == 160
+
+
+def test_files_without_a_single_point_say_why(tmp_path):
+    path = written(tmp_path, "a.csv")
+    path.write_text(path.read_text().replace("ts_ms,", "ts,").replace("\n17", "\n99999917"))
+    with pytest.raises(TelemetryError, match="480 not_a_time: points whose time"):
+        read(lake(), path, unit=TimeUnit.SECONDS)
+
+
+def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
+    where = lake()
+    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    with pytest.raises(TelemetryError, match="no metric of client quotas"):
+        read(where, rest)
+    read(where, written(tmp_path, "a.json"))
+    assert last_dialect(where.manifests(POINT)) == "jmx_exporter"
+    brought = read(where, rest)
+    assert "at rest" in brought.arrived["id-o"].remarks[0]
+    assert sum(brought.arrived["id-o"].new.values()) > 0
+
+
+def test_what_cannot_be_read_may_name_clients_and_is_no_rest(tmp_path):
+    where = lake()
+    read(where, written(tmp_path, "a.json"))
+    rest = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    rest.write_text(rest.read_text()[:-300])
+    with pytest.raises(TelemetryError, match="no metric of client quotas"):
+        read(where, rest)
+    bad = tmp_path / "b.parquet"
+    bad.write_bytes(b"PAR1")
+    whole = written(tmp_path, "whole.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    with pytest.raises(TelemetryError, match="no metric of client quotas"):
+        read(where, whole, bad)

@@ -1,0 +1,241 @@
+"""Whose answers and points count for a broker: of one job and one target, and never of two brokers that share an id."""
+
+from reconciler.evidence.ingest.assembly import day_tables
+from reconciler.evidence.ingest.dialects import parser
+from reconciler.evidence.ingest.dialects.cluster_sources import (
+    ClusterMatcher,
+    ClusterSource,
+)
+from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
+from reconciler.evidence.ingest.point_rows import PointCollector
+from reconciler.evidence.ingest.readers.series import RecordedSeries
+from tests.evidence.ingest.point_rows import (
+    DAY,
+    NAN,
+    PACE,
+    START,
+    STEP,
+    broker,
+    column,
+    day,
+    gauge,
+    times,
+)
+
+AT = times(8)
+NODE, KAFKA = ScrapeTarget("host-1", "node").text, ScrapeTarget("host-1", "kafka").text
+LONG = times(40)
+
+
+def rate(at, values=100.0, *, user="alice", **more):
+    return gauge("rate", at, values, kind="produce", user=user, **more)
+
+
+def kafka(at, number=1, instance=KAFKA):
+    """A broker of a job, with two users."""
+    return [
+        *broker(number, at, instance=instance),
+        *rate(at, 100.0, instance=instance),
+        *rate(at, 7.0, user="bob", instance=instance),
+    ]
+
+
+# ---- other jobs on the broker's host ------------------------------------------------------------
+
+
+def test_answers_of_another_job_on_the_host_are_no_answers_of_the_broker():
+    node = gauge("up", [ts - 15_000 for ts in AT[1:]], 1, instance=NODE)
+    alone, done = day(kafka(AT)), day([*kafka(AT), *node])
+    assert (done.usage, done.up) == (alone.usage, alone.up)
+    assert "filled" not in done.counts
+    assert done.counts["up_unknown"] == 7
+
+
+def test_while_the_exporter_is_down_another_job_does_not_answer_for_it():
+    down = gauge("up", AT[4:], 0, instance=KAFKA)
+    node = gauge("up", AT, 1, instance=NODE)
+    done = day([*kafka(AT[:4]), *down, *node])
+    assert column(done, "ts_ms", user="alice") == AT[:4]
+    assert done.up.column("up").to_pylist() == [True] * 4 + [False] * 4
+    assert done.coverage == {"1": 4 * STEP * 1_000_000 // 86_400_000}
+
+
+def test_app_info_of_another_job_of_the_same_instance_says_who_it_is():
+    other = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
+    mine = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
+    done = day([*mine, *other])
+    assert column(done, "broker_id") == ["4"] * 8
+
+
+def test_two_jobs_that_read_one_target_are_one_broker():
+    slow = kafka(AT[::2], instance=ScrapeTarget("host-1", "all").text)
+    done = day([*kafka(AT), *slow])
+    assert column(done, "ts_ms", user="alice") == AT
+    assert done.counts["other_instance"] == 8
+    assert done.doubts == ()
+
+
+# ---- a rule that names brokers ------------------------------------------------------------------
+
+
+def named(number, job="kafka", instance="h"):
+    return ScrapeTarget(f"{instance}{number}", job, str(number)).text
+
+
+def test_a_broker_that_never_answers_is_there_and_covers_nothing():
+    blocked = gauge("up", AT, 0, instance=named(3))
+    done = day([*kafka(AT, 1, named(1)), *blocked])
+    (one, three) = (
+        [row["up"] for row in done.up.to_pylist() if row["broker_id"] == number]
+        for number in ("1", "3")
+    )
+    assert (one, three) == ([True] * 8, [False] * 8)
+    assert set(done.coverage) == {"1"}
+
+
+def test_what_answers_and_tells_nothing_is_not_the_broker():
+    rows = kafka(AT[:4], 1, named(1))
+    down = gauge("up", AT[4:], 0, instance=named(1))
+    other = gauge("up", AT, 1, instance=named(1, instance="zookeeper-"))
+    done = day([*rows, *down, *other])
+    assert (done.usage, done.up) == (day([*rows, *down]).usage, day([*rows, *down]).up)
+    assert done.counts == {"quota_unknown": 8, "up_alone": 8}
+
+
+def test_failures_of_another_job_make_no_broker():
+    done = day([*kafka(AT, 1, named(1)), *gauge("up", AT, 0, instance=named(9, "postgres"))])
+    assert set(done.up.column("broker_id").to_pylist()) == {"1"}
+    assert done.counts["up_unknown"] == 8
+
+
+def test_a_replica_that_has_only_up_of_a_broker_saw_it_answer():
+    other = gauge("up", times(60, step=15_000), 1, instance=KAFKA, replica="b")
+    done = day([*kafka(times(30)), *other])
+    assert "up_unknown" not in done.counts
+    assert set(column(done, "rate_units", user="bob")) == {7}
+
+
+def test_while_the_broker_answers_failures_beside_it_change_nothing():
+    beside = gauge("up", [ts + 11_000 for ts in AT], 0, instance=named(1, "node"))
+    rows = kafka(AT, 1, named(1))
+    assert day([*rows, *beside]).up == day(rows).up
+
+
+def test_up_without_the_label_belongs_to_the_one_broker_that_its_target_names():
+    up = gauge("up", AT, [1, 1, 0, 0, 1, 1, 1, 1], instance="h1\tjob kafka")
+    told = rate([*AT[:2], *AT[4:]], instance=named(1))
+    done = day([*up, *told])
+    assert done.up.column("up").to_pylist() == [True, True, False, False] + [True] * 4
+    assert "no_up" not in done.counts
+    assert "up_unknown" not in done.counts
+
+
+def test_brokers_behind_one_federation_keep_their_own_series():
+    here = ScrapeTarget("federate:9090", "federate")
+    rows = [
+        row
+        for number in (1, 2)
+        for row in rate(AT, 10.0 * number, instance=here._replace(broker=str(number)).text)
+    ]
+    done = day([*rows, *gauge("up", AT, 1, instance=here.text)])
+    assert column(done, "rate_units", broker_id="1") == [10] * 8
+    assert column(done, "rate_units", broker_id="2") == [20] * 8
+    assert (done.counts["no_up"], done.counts["up_unknown"]) == (2, 8)
+    assert done.doubts == ()
+
+
+# ---- one id, two brokers ------------------------------------------------------------------------
+
+
+def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
+    one = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
+    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
+    done = day([*one, *other])
+    assert done.usage.num_rows == done.up.num_rows == 0
+    assert done.counts["two_brokers"] == 80
+    (sentence,) = done.doubts
+    assert sentence.startswith("a1, b1 have the broker id 1 at the same time")
+
+
+def test_they_are_refused_also_in_hours_in_which_only_one_of_them_answers():
+    later = times(40, begin=START + 3_600_000)
+    one = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]
+    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 9, user="zoe", instance="b1")]
+    assert day([*one, *other]).usage.num_rows == 0
+
+
+def test_other_brokers_of_the_day_are_used():
+    one = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
+    other = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
+    third = [*broker(2, LONG, instance="a2"), *rate(LONG, 5, instance="a2")]
+    done = day([*one, *other, *third])
+    assert set(column(done, "broker_id")) == {"2"}
+    assert len(done.doubts) == 1
+
+
+def test_one_broker_that_is_scraped_under_two_names_is_used_once():
+    values = [100.0 + number % 7 for number in range(40)]
+    one = [*broker(1, LONG, instance="dns"), *rate(LONG, values, instance="dns")]
+    late = [ts + 9_000 for ts in LONG]
+    other = [*broker(1, late, instance="ip"), *rate(late, reversed(values), instance="ip")]
+    done = day([*one, *other])
+    assert column(done, "rate_units") == [int(one) for one in values]
+    assert done.doubts == ()
+
+
+def test_two_exporters_of_one_broker_that_tell_different_things_are_no_two_brokers():
+    one = [*broker(1, LONG, instance="x:1"), *rate(LONG, 100, instance="x:1")]
+    idle = gauge("rate", LONG, 3, kind="request", user="alice", instance="x:2")
+    done = day([*one, *broker(1, LONG, instance="x:2"), *idle])
+    assert column(done, "rate_units", quota_type="produce") == [100] * 40
+    assert column(done, "rate_units", quota_type="request") == [3_000_000] * 40
+    assert done.doubts == ()
+
+
+def test_three_instances_with_one_id_are_not_one_broker_however_alike():
+    rows = [
+        row
+        for name in ("a", "b", "c")
+        for row in [*broker(1, LONG, instance=name), *rate(LONG, 100, instance=name)]
+    ]
+    done = day(rows)
+    assert done.usage.num_rows == 0
+    assert done.doubts[0].startswith("a, b, c have the broker id 1")
+
+
+def test_a_broker_that_moved_to_another_instance_is_one():
+    old = [*broker(1, LONG[:20], instance="old"), *rate(LONG[:20], 100, instance="old")]
+    new = [*broker(1, LONG[18:], instance="new"), *rate(LONG[18:], 900, instance="new")]
+    done = day([*old, *new])
+    assert done.doubts == ()
+    assert len(column(done, "ts_ms")) >= 20
+
+
+def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
+    one = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
+    other = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
+    assert day([*one, *other]).doubts == ()
+
+
+# ---- from series to samples ---------------------------------------------------------------------
+
+
+def test_jobs_are_told_apart_from_the_labels_of_series_on():
+    taken = PointCollector(
+        ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
+        parser.shipped().get("kquota"),
+        read_ms=START + 86_400_000,
+    )
+    host = {"instance": "host-1", "job": "kafka"}
+    use = host | {"type": "produce", "user": "alice"}
+    beside = [ts + 15_000 for ts in AT]
+    for name, labels, at in (
+        ("up", host, AT),
+        ("up", {"instance": "host-1", "job": "node"}, beside),
+        ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
+        ("kafka_server_client_quota_byte_rate", use, AT),
+    ):
+        taken.add(RecordedSeries(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
+    done = day_tables.assembled("c", DAY, taken.tables()["c"], pace=PACE)
+    assert column(done, "ts_ms") == AT
+    assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)

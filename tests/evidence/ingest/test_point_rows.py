@@ -1,0 +1,259 @@
+"""Series become rows of `point`: of one cluster, decoded, in time, each once."""
+
+import math
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.evidence.ingest import deduplication
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import (
+    BrokerIdRule,
+    ClusterMatcher,
+    ClusterSource,
+)
+from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector
+from reconciler.evidence.ingest.readers.series import (
+    OutcomeCounts,
+    RecordedSeries,
+    SeriesOutcome,
+)
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.tables import POINT, Measure
+
+NOW = 1_700_000_000_000
+SLOT = NOW - NOW % SLOT_MS
+KQUOTA = parser.shipped().get("kquota")
+RATE = "kafka_server_client_quota_byte_rate"
+
+
+def collector(rule: str = "", **named: str) -> PointCollector:
+    sources = [
+        ClusterSource(
+            cluster=name, cluster_id=name.upper(), matchers=label_matchers.parsed(text),
+            broker_rule=BrokerIdRule.parsed(rule) if rule else None,
+        )
+        for name, text in (named or {"a": ""}).items()
+    ]  # fmt: skip
+    return PointCollector(ClusterMatcher(sources), KQUOTA, read_ms=NOW)
+
+
+def series(*points: tuple[int, float], name: str = RATE, **labels: str) -> RecordedSeries:
+    base = {"type": "produce", "instance": "b1:1"} if name == RATE else {"instance": "b1:1"}
+    return RecordedSeries(name=name, labels=base | labels, points=points)
+
+
+def rows(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
+    return [tuple(row[one] for one in columns) for row in table.to_pylist()]
+
+
+def test_a_point_has_everything_that_the_table_asks_for() -> None:
+    taken = collector()
+    taken.add(series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1"))
+    table = taken.tables()["A"]
+    assert table.schema == arrow_tables.schema(POINT)
+    (row,) = table.to_pylist()
+    assert row | {"day": str(row["day"])} == {
+        "cluster_id": "A", "instance": "b1:1", "replica": "r1", "measure": "rate", "quota_type": "produce",
+        "user": "al ice", "client_id": "a,b", "ip": "", "ts_ms": NOW - 1, "value": 2.5, "day": "2023-11-14",
+    }  # fmt: skip
+    assert dict(taken.counts) == {SeriesOutcome.SERIES: 1, SeriesOutcome.POINTS: 1}
+
+
+def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
+    taken = collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
+    for cluster in ("a", "b", "x", "z"):
+        taken.add(series((NOW, 1.0), cluster=cluster))
+    found = taken.tables()
+    assert {one: table.num_rows for one, table in found.items()} == {"A": 1, "B": 1}
+    assert (
+        taken.counts[SeriesOutcome.TWO_CLUSTERS] == taken.counts[SeriesOutcome.OTHER_CLUSTER] == 1
+    )
+
+
+def test_points_from_the_future_and_from_1970_are_refused() -> None:
+    taken = collector()
+    ahead = NOW + AHEAD_MS
+    taken.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
+    assert rows(taken.tables()["A"], "value") == [(2.0,), (3.0,)]
+    assert taken.counts[SeriesOutcome.CLOCK_AHEAD] == taken.counts[SeriesOutcome.NOT_A_TIME] == 1
+
+
+def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
+    taken = collector()
+    for labels in (
+        {"replica": "x"},
+        {"__replica__": "y", "replica": "x"},
+        {"prometheus_replica": "z"},
+        {},
+    ):
+        taken.add(series((NOW, 1.0), **labels))
+    assert [one for (one,) in rows(taken.tables()["A"], "replica")] == ["", "x", "y", "z"]
+
+
+def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
+    taken.add(series((NOW - 1, math.nan), (NOW - 2, 5.0)))
+    found = rows(taken.tables()["A"], "ts_ms", "value")
+    assert found[0] == (NOW - 2, 5.0)
+    assert found[2] == (NOW, 3.0)
+    assert math.isnan(float(str(found[1][1])))
+    assert (taken.counts[SeriesOutcome.DUPLICATES], taken.counts[SeriesOutcome.CONTRADICTIONS]) == (
+        2,
+        2,
+    )
+
+
+def test_a_collector_forgets_what_it_gave() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0)))
+    assert taken.tables()["A"].num_rows == 1
+    assert taken.tables() == {}
+
+
+def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0), user="%zz"))
+    taken.add(series((NOW, 1.0), name="go_threads"))
+    taken.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
+    taken.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
+    assert dict(taken.counts) == {
+        SeriesOutcome.SERIES: 4, SeriesOutcome.BAD_USER: 1, SeriesOutcome.OTHER_METRIC: 1, SeriesOutcome.NO_INSTANCE: 1, SeriesOutcome.NOT_TEXT: 1,
+    }  # fmt: skip
+    assert taken.tables() == {}
+
+
+def test_app_info_says_which_broker_an_instance_is() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
+    taken.add(series((NOW, 4.0), name="kafka_server_app_info", instance="b2:1"))
+    taken.add(series((NOW, 4.5), name="kafka_server_app_info", instance="b3:1"))
+    found = taken.tables()["A"]
+    assert rows(found, "instance", "measure", "value") == [
+        ("b1:1", "broker_id", 3.0), ("b2:1", "broker_id", 4.0),
+    ]  # fmt: skip
+    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
+
+
+def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_info() -> None:
+    taken = collector("regex:pod:kafka-([0-9]+)")
+    points = [(SLOT + 10, 1.0), (SLOT + 20, 1.0), (SLOT + SLOT_MS - 1, 1.0), (SLOT - 5, 1.0)]
+    taken.add(series(*points, pod="kafka-7"))
+    taken.add(series(*points, pod="kafka-7", user="u"))
+    taken.add(series(*points, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
+    taken.add(series(*points, name="kafka_server_app_info", pod="kafka-7", broker_id="8"))
+    taken.add(series(*points, name="up", pod="kafka-8", instance="sidecar:1"))
+    found = taken.tables()["A"].to_pylist()
+    said = [
+        (one["instance"], one["ts_ms"], one["value"])
+        for one in found
+        if one["measure"] == Measure.BROKER_ID
+    ]
+    assert said == [("b1:1\tbroker 7", SLOT - SLOT_MS, 7.0), ("b1:1\tbroker 7", SLOT, 7.0)]
+    assert {one["instance"] for one in found if one["measure"] == Measure.UP} == {
+        "sidecar:1\tbroker 8"
+    }
+    assert (
+        taken.counts[SeriesOutcome.APP_INFO_UNUSED],
+        taken.counts[SeriesOutcome.BROKER_CONFLICT],
+    ) == (1, 1)
+
+
+def test_without_an_instance_the_rule_makes_one() -> None:
+    taken = collector("label:broker")
+    taken.add(
+        RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)])
+    )
+    assert rows(taken.tables()["A"], "instance", "measure", "value") == [
+        ("broker 5\tbroker 5", "broker_id", 5.0), ("broker 5\tbroker 5", "rate", 1.0),
+    ]  # fmt: skip
+
+
+def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
+    taken = collector("label:broker")
+    for broker in ("1", "2"):
+        taken.add(series((NOW, float(broker)), broker=broker, job="federate"))
+    rates = [one for one in taken.tables()["A"].to_pylist() if one["measure"] == Measure.RATE]
+    assert [(one["instance"], one["value"]) for one in rates] == [
+        ("b1:1\tjob federate\tbroker 1", 1.0), ("b1:1\tjob federate\tbroker 2", 2.0),
+    ]  # fmt: skip
+    assert taken.counts[SeriesOutcome.CONTRADICTIONS] == 0
+
+
+def test_jobs_of_one_instance_are_kept_apart() -> None:
+    taken = collector()
+    for job, value in (("node", 1.0), ("kafka", 0.0)):
+        taken.add(series((NOW, value), name="up", job=job))
+    assert rows(taken.tables()["A"], "instance", "value") == [
+        ("b1:1\tjob kafka", 0.0), ("b1:1\tjob node", 1.0),
+    ]  # fmt: skip
+
+
+def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
+    assert rows(taken.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
+    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
+
+
+def test_where_the_rule_says_nothing_app_info_may() -> None:
+    taken = collector("label:broker")
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
+    taken.add(series((NOW, 1.0)))
+    assert [one for (one,) in rows(taken.tables()["A"], "measure")] == ["broker_id", "rate"]
+
+
+NAMES = st.sampled_from(["", "a", "b", "ü", "a b"])
+READINGS = st.lists(
+    st.tuples(NAMES, NAMES, st.sampled_from(["1", "2"]), st.integers(NOW - 5, NOW), st.sampled_from([0.0, 1.0, 2.0, math.nan])),
+    max_size=40,
+)  # fmt: skip
+
+
+def table_of(readings: list[tuple[str, str, str, int, float]]) -> pa.Table:
+    taken = collector()
+    for user, replica, instance, at, value in readings:
+        encoded = user.replace(" ", "%20").replace("ü", "%C3%BC")
+        taken.add(series((at, value), user=encoded, replica=replica, instance=instance))
+    return taken.tables().get("A", arrow_tables.schema(POINT).empty_table())
+
+
+def told(table: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(str(one) for one in row.values()) for row in table.to_pylist()]
+
+
+@given(READINGS, READINGS)
+def test_reading_in_two_goes_and_merging_equals_reading_at_once(
+    first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
+) -> None:
+    counts = OutcomeCounts()
+    assert told(deduplication.merged([table_of(first), table_of(second)], counts)) == told(
+        table_of(first + second)
+    )
+    again = deduplication.merged([table_of(first), table_of(first)], counts)
+    assert told(again) == told(table_of(first))
+
+
+@given(READINGS)
+def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted_for(
+    readings: list[tuple[str, str, str, int, float]],
+) -> None:
+    counts = OutcomeCounts()
+    table = deduplication.merged([table_of([one]) for one in readings], counts)
+    keys = rows(table, *POINT.key)
+    assert keys == sorted(set(keys))
+    assert table.num_rows + counts[SeriesOutcome.DUPLICATES] + counts[
+        SeriesOutcome.CONTRADICTIONS
+    ] == len(readings)
+    largest: dict[tuple[object, ...], float] = {}
+    for user, replica, instance, at, value in readings:
+        key = (user, replica, instance, at)
+        best = largest.get(key, math.nan)
+        largest[key] = value if math.isnan(best) or value > best else best
+    found = rows(table, "user", "replica", "instance", "ts_ms", "value")
+    assert {one[:4]: str(one[4]) for one in found} == {
+        key: str(one) for key, one in largest.items()
+    }

@@ -1,0 +1,342 @@
+"""Spans from a Prometheus: in windows and parts, in order, resumable, and equal to what is stored however it is cut."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest import range_fetcher
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.range_fetcher import (
+    DiscoveredSeries,
+    FetchedChunk,
+    SeriesSelector,
+)
+from reconciler.evidence.ingest.readers.prometheus import (
+    BOUNDS,
+    PrometheusClient,
+    PrometheusLimits,
+    ResponseTooLarge,
+)
+from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import QUERY, FakePrometheus, Fault, error
+
+WINDOW = 3_600_000
+T = 1_700_000_000_000 - 1_700_000_000_000 % WINDOW
+M = SeriesSelector(metric="m")
+Key = tuple[tuple[tuple[str, str], ...], int, float]
+
+
+def stored(server: FakePrometheus, from_ms: int, to_ms: int) -> list[Key]:
+    return sorted(
+        (tuple(sorted(labels.items())), at, float(value))
+        for labels, points in server.samples
+        for at, value in points
+        if from_ms <= at < to_ms
+    )
+
+
+def fetched(several: Sequence[FetchedChunk]) -> list[Key]:
+    return sorted(
+        (tuple(sorted({"__name__": one.name, **one.labels}.items())), at, value)
+        for chunk in several
+        for one in chunk.series
+        for at, value in one.points
+    )
+
+
+def fetch(
+    server: FakePrometheus,
+    from_ms: int,
+    to_ms: int,
+    wanted: Sequence[SeriesSelector] = (M,),
+    *,
+    most: int = 10**9,
+    parallel: int = 4,
+) -> tuple[list[FetchedChunk], OutcomeCounts]:
+    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+        async with server, PrometheusClient(server.url, clock=FakeClock()) as client:
+            reading = range_fetcher.chunks(
+                client, wanted, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
+            )
+            async with contextlib.aclosing(reading):
+                found = []
+                async for one in reading:
+                    found.append(one)
+                    if len(found) == most:
+                        break
+                return found, client.counts
+
+    return asyncio.run(whole())
+
+
+def filled(
+    series: int = 3, points: int = 40, *, closed: bool = True, step: int = 300_000
+) -> FakePrometheus:
+    server = FakePrometheus(closed=closed)
+    for one in range(series):
+        server.put(
+            "m",
+            [(T + at * step, f"{one}.{at}") for at in range(points)],
+            client_id=f'c|"{one}\n(.*)',
+            user="u",
+        )
+    return server
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) -> None:
+    server = filled(closed=closed)
+    found, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
+    assert [(one.from_ms, one.to_ms) for one in found] == [
+        (T + 1, T + WINDOW), (T + WINDOW, T + 2 * WINDOW), (T + 2 * WINDOW, T + 3 * WINDOW - 5),
+    ]  # fmt: skip
+    assert fetched(found) == stored(server, T + 1, T + 3 * WINDOW - 5)
+    assert dict(counts) == {}
+
+
+def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
+    first, _ = fetch(filled(), T, T + 3 * WINDOW, most=1)
+    server = filled()
+    rest, _ = fetch(server, first[-1].to_ms, T + 3 * WINDOW)
+    assert fetched([*first, *rest]) == stored(server, T, T + 3 * WINDOW)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 30),
+    st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["x", "y|z", "."]), st.lists(st.integers(0, 2 * WINDOW), min_size=1, max_size=12, unique=True)), max_size=5, unique_by=lambda one: one[:2]),
+)  # fmt: skip
+def test_however_small_the_server_s_limit_everything_is_fetched_once(
+    most: int, several: list[tuple[str, str, list[int]]]
+) -> None:
+    server = FakePrometheus()
+    server.max_samples = most
+    for user, client, times in several:
+        labels = {name: one for name, one in (("user", user), ("client_id", client)) if one}
+        server.put("m", [(T + at, "1") for at in sorted(times)], **labels)
+    expected = stored(server, T, T + WINDOW)
+    try:
+        found, counts = fetch(server, T, T + WINDOW)
+    except TelemetryError as wrong:
+        assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
+        return
+    assert fetched(found) == expected
+    assert bool(counts[SeriesOutcome.SPLITS]) is (len(expected) > most)
+
+
+def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> None:
+    """Names that look like expressions stand for themselves."""
+    server = filled(series=9, points=3, step=1)
+    server.max_samples = 5
+    found, counts = fetch(server, T, T + WINDOW)
+    assert fetched(found) == stored(server, T, T + WINDOW)
+    assert counts[SeriesOutcome.SPLITS] > 6
+    assert any("=~" in one for one in server.queries())
+    assert any("!~" in one for one in server.queries())
+
+
+def test_one_series_that_is_too_large_is_an_error_that_names_it() -> None:
+    server = filled(series=1, points=30, step=1)
+    server.max_samples = 5
+    with pytest.raises(TelemetryError, match="a single series of m over"):
+        fetch(server, T, T + WINDOW)
+
+
+class Slow(FakePrometheus):
+    """Too slow for queries of more than some time."""
+
+    most_ms = 0
+
+    def _query(self, query: str, time: int) -> object:
+        found = QUERY.fullmatch(query)
+        assert found is not None
+        if int(found[2]) > self.most_ms:
+            return Fault(
+                status=503, text=error("query timed out in expression evaluation", "timeout")
+            )
+        return super()._query(query, time)
+
+
+def slow(most_ms: int) -> Slow:
+    server = Slow()
+    server.most_ms = most_ms
+    server.put("m", [(T + at * 300_000, str(at)) for at in range(12)])
+    return server
+
+
+def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
+    server = slow(WINDOW // 4)
+    found, counts = fetch(server, T, T + WINDOW)
+    assert fetched(found) == stored(server, T, T + WINDOW)
+    assert counts[SeriesOutcome.SPLITS] == 3
+
+
+def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -> None:
+    server = slow(0)
+    with pytest.raises(TelemetryUnavailable, match="timed out"):
+        fetch(server, T, T + WINDOW)
+    # Three times at first, then once for each half.
+    assert len(server.asked) == 3 + 5
+
+
+def test_queries_are_bounded_and_matchers_go_along() -> None:
+    server = FakePrometheus()
+    names = [f"m{one}" for one in range(12)]
+    for name in names:
+        server.put(name, [(T, "1")], cluster="a")
+        server.put(name, [(T, "2")], cluster="b")
+    wanted = [
+        SeriesSelector(metric=name, matchers=label_matchers.parsed('cluster="a"')) for name in names
+    ]
+    found, _ = fetch(server, T, T + WINDOW, wanted, parallel=3)
+    assert [one.labels for one in found[0].series] == [{"cluster": "a"}] * 12
+    assert server.most_running <= 3
+
+
+@pytest.mark.parametrize(
+    "part", ['"warnings":["one store is down"],"data":{"result":[]', '"data":{"result":[1]']
+)
+def test_only_the_window_of_which_something_is_missing_is_partial(part: str) -> None:
+    server = filled()
+    server.faults = [Fault(text=f'{{"status":"success",{part},"resultType":"matrix"}}}}')]
+    found, counts = fetch(server, T, T + 2 * WINDOW)
+    assert [one.partial for one in found] == [True, False]
+    assert counts.partial
+
+
+def test_a_refusal_ends_everything_that_is_under_way() -> None:
+    server = filled()
+    server.faults = [Fault(status=403)]
+    with pytest.raises(TelemetryError, match="403"):
+        fetch(server, T, T + WINDOW, [M, SeriesSelector(metric="n"), SeriesSelector(metric="o")])
+    server = filled()
+    server.faults = [Fault(status=503)] * 50
+    with pytest.raises(TelemetryUnavailable):
+        fetch(server, T, T + 5 * WINDOW)
+
+
+def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
+    found, _ = fetch(FakePrometheus(), T, T + WINDOW)
+    assert [(one.series, one.partial) for one in found] == [((), False)]
+    assert fetch(FakePrometheus(), T, T) == ([], {})
+
+
+def discovered(
+    server: FakePrometheus, text: str = "", bounds: PrometheusLimits = BOUNDS
+) -> DiscoveredSeries:
+    async def whole() -> DiscoveredSeries:
+        async with server, PrometheusClient(server.url, clock=FakeClock(), bounds=bounds) as client:
+            return await range_fetcher.discovered(
+                client, parser.shipped(), label_matchers.parsed(text), T, T + WINDOW
+            )
+
+    return asyncio.run(whole())
+
+
+def test_what_is_there_is_discovered_with_its_labels() -> None:
+    server = FakePrometheus()
+    server.put("up", [(T, "1")], job="kafka", cluster="a")
+    server.put(
+        "kafka_server_quota_byte_rate", [(T, "1")], resource="Produce", user="u", cluster="a"
+    )
+    server.put(
+        "kafka_server_quota_byte_rate", [(T, "1")], resource="Produce", clientId="c", cluster="b"
+    )
+    server.put("go_threads", [(T, "1")], cluster="a")
+    server.put("kafka_server_produce_user_u_byte_rate", [(T, "1")], cluster="a")
+    everything = discovered(server)
+    assert everything.labels["kafka_server_quota_byte_rate"] == {
+        "resource",
+        "user",
+        "clientId",
+        "cluster",
+    }
+    assert "go_threads" not in everything.labels
+    assert parser.shipped().detected(everything.labels).name == "jmx_exporter"
+    assert {one["__name__"] for one in everything.series} == {"up", "kafka_server_quota_byte_rate"}
+
+
+TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
+BYTE_RATE = "kafka_server_quota_byte_rate"
+
+
+def topics(server: FakePrometheus) -> FakePrometheus:
+    server.put("up", [(T, "1")])
+    server.put(BYTE_RATE, [(T, "1")], resource="Produce", user="u")
+    server.put(TOTAL, [(T, "9")])
+    for topic in range(5):
+        server.put(TOTAL, [(T, "1")], topic=f"t{topic}")
+    return server
+
+
+def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
+    server = topics(FakePrometheus())
+    found = discovered(server)
+    assert [one for one in found.series if one["__name__"] == TOTAL] == [{"__name__": TOTAL}]
+    assert 'topic=""' in next(one for one in server.asked[-1][1]["match[]"] if TOTAL in one)
+    dialects = parser.shipped()
+    assert dialects.excluded(TOTAL) == ("topic",)
+    wanted = SeriesSelector(metric=TOTAL, without=dialects.excluded(TOTAL))
+    (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [wanted])
+    assert fetched([chunk]) == [((("__name__", TOTAL),), T, 9.0)]
+
+
+def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
+    server = topics(FakePrometheus())
+    for instance in range(6):
+        server.put(TOTAL, [(T, "9")], instance=f"b{instance}")
+    server.max_samples = 2
+    (chunk,), _ = fetch(server, T, T + WINDOW, [SeriesSelector(metric=TOTAL, without=("topic",))])
+    assert len(fetched([chunk])) == 7
+
+
+def test_a_warning_while_series_are_looked_for_makes_what_was_found_partial() -> None:
+    assert not discovered(topics(FakePrometheus())).partial
+    whole = '{"status":"success","data":[%s],"warnings":["a store is away"]}'
+    for faults in (
+        [Fault(text=whole % f'"{BYTE_RATE}"')],
+        [Fault(text=whole % '"go_threads"')],
+        [Fault(status=503), Fault(text=whole % f'"{BYTE_RATE}"')],
+    ):
+        server = topics(FakePrometheus())
+        server.faults = list(faults)
+        assert discovered(server).partial
+
+
+def test_discovery_keeps_to_the_matchers() -> None:
+    server = FakePrometheus()
+    for cluster in ("a", "b"):
+        server.put("up", [(T, "1")], cluster=cluster)
+    assert discovered(server, 'cluster="a"').series == ({"__name__": "up", "cluster": "a"},)
+
+
+def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
+    server = FakePrometheus()
+    server.put("go_threads", [(T, "1")])
+    found = discovered(server)
+    assert found == DiscoveredSeries(labels={"go_threads": frozenset()}, series=())
+
+
+def crowded() -> FakePrometheus:
+    server = FakePrometheus()
+    for hour in range(12):
+        for metric in ("kafka_server_client_quota_byte_rate", "up"):
+            server.put(metric, [(T + hour * 300_000, "1")], client_id=f"c{hour}", type="fetch")
+    server.put("up", [(T, "1"), (T + WINDOW - 1, "1")], client_id="always")
+    return server
+
+
+def test_labels_that_are_too_many_for_one_answer_are_asked_for_in_parts() -> None:
+    whole = discovered(crowded())
+    assert len(whole.series) == 25
+    in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))
+    assert sorted(map(repr, in_parts.series)) == sorted(map(repr, whole.series))
+    assert in_parts.labels == whole.labels
+    with pytest.raises(ResponseTooLarge):
+        discovered(crowded(), bounds=PrometheusLimits(answer_bytes=100))

@@ -1,0 +1,195 @@
+"""Use from a Prometheus into the lake: where it begins, what a failing server leaves, how the next run goes on."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest import server_import
+from reconciler.evidence.ingest.arrivals import ClusterArrivals
+from reconciler.evidence.ingest.day_assembler import DayAssembler
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.point_store import REFETCH_MS
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from tests.evidence.ingest import recorded_use
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus, Fault
+
+MIDNIGHT = 1_700_006_400_000
+BEGIN = MIDNIGHT - 3_600_000
+END = MIDNIGHT + 3_600_000
+HOUR = 3_600_000
+GONE = [Fault(status=503, text="compacting")] * 30
+
+
+def lake():
+    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+
+
+def filled(**more):
+    server = FakePrometheus()
+    recorded_use.put(server, recorded_use.recorded(BEGIN, 240, **more))
+    return server
+
+
+def source(server, **more):
+    given = {"matchers": label_matchers.parsed('cluster="orders"'), "scrape_ms": 30_000} | more
+    return ClusterSource(cluster="orders", cluster_id="id-o", prometheus=server.url, **given)
+
+
+def fetch(
+    where, server, begin=BEGIN, end=END, *, window=HOUR, before=None, **more
+) -> ClusterArrivals:
+    clock = FakeClock(END / 1000)
+
+    async def whole():
+        async with server:
+            asking = server_import.ServerImportOptions(dialects=parser.shipped(), window_ms=window)
+            span = server_import.stretch(where, "id-o", begin, end)
+            return await server_import.fetched(
+                where, source(server, **more), span, asking, clock=clock, progress=before
+            )
+
+    return asyncio.run(whole())
+
+
+def samples(where):
+    DayAssembler(where, "id-o", source(FakePrometheus()).cadence, ()).bring_up()
+    rows = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE).to_pylist()
+    return recorded_use.shown(rows)
+
+
+def test_everything_of_the_cluster_is_there_and_nothing_of_others():
+    server = filled()
+    recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
+    where = lake()
+    arrived = fetch(where, server)
+    found = samples(where)
+    assert arrived.failures == []
+    assert sum(arrived.new.values()) == 2 * 240 * 6
+    assert len(found) == 2 * 240 * 2
+    assert found[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
+    assert {one[5] for one in found} == {30_000}
+
+
+def test_how_far_it_is_is_told_in_minutes_of_recorded_time():
+    told = []
+    fetch(lake(), filled(), end=END - 1, before=lambda *words: told.append(words))
+    assert told == [("minutes fetched", 60, 120), ("minutes fetched", 120, 120)]
+
+
+def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes_on():
+    whole, broken = lake(), lake()
+    fetch(whole, filled())
+    server = filled()
+
+    def goes_away(phase, done, total):
+        if done >= total // 2:
+            server.faults = list(GONE)
+
+    arrived = fetch(broken, server, window=600_000, before=goes_away)
+    assert "503" in arrived.failures[0]
+    assert "is kept" in arrived.failures[0]
+    points = broken.manifests(POINT)
+    assert MIDNIGHT <= server_import.cursor(points) < END - 600_000
+    assert 0 < sum(one.rows for one in points) < sum(one.rows for one in whole.manifests(POINT))
+    again = fetch(broken, filled(), begin=None)
+    assert again.failures == []
+    assert samples(broken) == samples(whole)
+
+
+def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
+    where, server = lake(), filled()
+
+    def cuts(phase, done, total):
+        server.faults = [Fault(cut=True)]
+
+    arrived = fetch(where, server, window=600_000, before=cuts)
+    assert arrived.failures == []
+    assert arrived.counts[SeriesOutcome.RETRIES] >= 1
+    assert len(samples(where)) == 2 * 240 * 2
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_half_way_is_told_in_the_servers_words_and_kept_what_came(status):
+    where, server = lake(), filled()
+
+    def refuses(phase, done, total):
+        server.faults = [
+            Fault(status=status, text='{"status":"error","error":"strange words"}')
+        ] * 9
+
+    arrived = fetch(where, server, window=600_000, before=refuses)
+    assert "strange words" in arrived.failures[0]
+    assert where.manifests(POINT)
+
+
+def test_the_day_of_a_failure_says_what_is_missing_until_it_came():
+    where, server = lake(), filled()
+
+    def goes_away(phase, done, total):
+        server.faults = list(GONE)
+
+    fetch(where, server, MIDNIGHT, END, window=600_000, before=goes_away)
+    (day,) = where.manifests(POINT)
+    assert "did not give all" in day.partial[0]
+    fetch(where, filled(), begin=None)
+    assert [one.partial for one in where.manifests(POINT)] == [(), ()]
+
+
+def test_a_warning_of_the_server_makes_the_day_partial():
+    where, server = lake(), filled()
+    server.extra = {"warnings": ["a store is away"]}
+    fetch(where, server)
+    assert all(one.partial for one in where.manifests(POINT))
+
+
+def test_an_empty_window_is_said():
+    arrived = fetch(lake(), filled(), BEGIN - 10 * HOUR, BEGIN - 5 * HOUR)
+    assert "the window is empty" in arrived.remarks[0]
+    assert not arrived.new
+
+
+def test_a_server_without_anything_of_kafka_is_an_error_that_says_what_is_there():
+    server = FakePrometheus()
+    server.put("node_load1", [(BEGIN, "1")], cluster="orders")
+    with pytest.raises(TelemetryError, match="node_load1"):
+        fetch(lake(), server)
+
+
+def test_several_clusters_and_no_matchers_fail_closed():
+    server = filled()
+    recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
+    with pytest.raises(TelemetryError, match="several clusters"):
+        fetch(lake(), server, matchers=())
+
+
+def test_a_run_begins_where_the_last_one_ended_and_three_hours_before():
+    where = lake()
+    first = server_import.stretch(where, "id-o", None, END)
+    assert (first.from_ms, first.to_ms) == (END - server_import.FIRST_MS, END)
+    fetch(where, filled(), BEGIN, MIDNIGHT + HOUR // 2)
+    later = server_import.stretch(where, "id-o", None, END)
+    assert later.from_ms == MIDNIGHT + HOUR // 2 - REFETCH_MS
+
+
+def test_a_run_that_leaves_a_hole_does_not_move_where_the_next_one_begins():
+    where = lake()
+    fetch(where, filled(), BEGIN, BEGIN + HOUR // 2)
+    fetch(where, filled(), MIDNIGHT, END)
+    assert server_import.cursor(where.manifests(POINT)) == BEGIN + HOUR // 2
+
+
+def test_late_data_is_fetched_again():
+    early, late = lake(), lake()
+    fetch(early, filled())
+    server = FakePrometheus()
+    series = recorded_use.recorded(BEGIN, 240)
+    recorded_use.put(server, [one for one in series if one[1]["instance"] != "orders-2:7071"])
+    fetch(late, server)
+    fetch(late, filled(), begin=None)
+    assert samples(late) == samples(early)

@@ -1,0 +1,147 @@
+"""What is not there: zero only while brokers count, and only where it is sure that they answered without it."""
+
+import pytest
+
+from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.samples import cadence
+from tests.evidence.ingest.point_rows import (
+    START,
+    STEP,
+    broker,
+    column,
+    day,
+    gauge,
+    times,
+)
+
+AT = times(8)
+LIMITED = QuotaState(limits={entity(user="bob"): limits_of({Key.PRODUCER_BYTE_RATE: 1000.0})})
+FREE = QuotaState(limits={})
+
+
+def look(at, state):
+    return LimitSnapshot(observed_ms=at, snapshot_id=f"{at}", state=state)
+
+
+def rate(at, values, *, user="alice", kind="produce", **more):
+    return gauge("rate", at, values, kind=kind, user=user, **more)
+
+
+# ---- after the last quota of a type -------------------------------------------------------------
+
+
+def test_series_that_stand_at_zero_after_the_last_quota_is_gone_say_nothing():
+    rows = [*broker(1, AT), *rate(AT, [50, 50, 9, 0, 0, 0, 0, 0]), *rate(AT[:2], 7, user="bob")]
+    done = day(rows, looks=[look(START, LIMITED), look(AT[2], FREE)])
+    assert column(done, "rate_units", user="alice") == [50, 50, 9]
+    assert column(done, "rate_units", user="bob") == [7, 7, 0]
+    assert done.counts["not_measured"] == 10
+
+
+def test_brokers_that_go_on_counting_without_a_quota_are_believed_while_they_show_use():
+    rows = [*broker(1, AT), *rate(AT, 5), *rate(AT, [1, 0, 0, 0, 0, 0, 0, 0], user="bob")]
+    done = day(rows, looks=[look(START, FREE)])
+    assert column(done, "rate_units", user="bob") == [1] + [0] * 7
+
+
+def test_between_a_look_with_a_quota_and_one_without_silence_is_a_gap():
+    rows = [*broker(1, AT), *rate(AT[:3], 50)]
+    done = day(rows, looks=[look(START, LIMITED), look(AT[6], FREE)])
+    assert column(done, "ts_ms") == AT[:3]
+    assert done.counts["not_measured"] == 5
+
+
+def test_between_two_looks_with_quotas_that_differ_silence_is_zero():
+    changed = QuotaState(limits={entity(user="zoe"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    rows = [*broker(1, AT), *rate(AT[:3], 50)]
+    done = day(rows, looks=[look(START, LIMITED), look(AT[6], changed)])
+    assert column(done, "rate_units") == [50] * 3 + [0] * 5
+
+
+def test_the_zeros_of_an_address_without_a_limit_say_nothing():
+    limited = QuotaState(
+        limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
+    )
+    rows = [*broker(1, AT), *gauge("rate", AT, [2, 2, 1] + [0] * 5, kind="ip", ip="10.0.0.1")]
+    done = day(rows, looks=[look(START, limited), look(AT[2], FREE)])
+    assert column(done, "rate_units") == [2_000_000, 2_000_000, 1_000_000]
+
+
+# ---- without `up` -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("step", "late"), [(30_000, 700), (30_000, 14_000), (10_000, 9_000)])
+def test_series_with_times_of_their_own_are_one_scrape(step, late):
+    at = times(30, step=step)
+    rows = [
+        *gauge("broker_id", at, 1),
+        *rate(at, range(100, 130)),
+        *rate([ts + late for ts in at], range(200, 230), user="bob"),
+        *rate([ts + late // 2 for ts in at], 5, kind="fetch"),
+    ]
+    done = day(rows, pace=cadence(step))
+    assert column(done, "ts_ms", user="bob") == at
+    assert column(done, "rate_units", user="bob") == list(range(200, 230))
+    assert column(done, "rate_units", user="alice", quota_type="produce") == list(range(100, 130))
+    assert done.counts["snapped"] == 60
+    assert not {"thinned", "filled", "maybe_late"} & set(done.counts)
+
+
+def test_series_that_come_more_than_half_a_step_apart_are_no_zeros_of_each_other():
+    late = [ts + 20_000 for ts in AT]
+    rows = [*gauge("broker_id", AT, 1), *rate(AT, 100), *rate(late, 200, user="bob")]
+    done = day(rows)
+    assert column(done, "rate_units", user="alice") == [100] * 8
+    assert column(done, "rate_units", user="bob") == [200] * 8
+    assert (
+        done.counts["maybe_late"] == 1
+    )  # the last of bob; all others are one scrape with the next of alice
+    assert "filled" not in done.counts
+
+
+def test_a_bucket_that_stays_away_is_idle_also_without_up():
+    rows = [*gauge("broker_id", AT, 1), *rate(AT[:3], 100), *rate(AT, 1, user="bob")]
+    assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] * 5
+
+
+def test_scrapes_closer_than_the_step_are_not_gathered_into_one():
+    at = times(12, step=10_000)
+    rows = [*gauge("broker_id", at, 1), *rate(at, range(12))]
+    assert column(day(rows, pace=cadence(60_000)), "rate_units") == list(range(12))
+
+
+def test_with_up_a_single_moment_of_silence_is_zero():
+    rows = [*broker(1, AT), *rate([*AT[:3], *AT[4:]], 100), *rate(AT, 1, user="bob")]
+    assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] + [100] * 4
+
+
+# ---- a step that the readings contradict --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(60_000, 10_000), (10_000, 60_000), (30_000, 60_000), (15_000, 10_000)]
+)
+def test_a_step_that_the_readings_contradict_is_told(step, told):
+    at = times(40, step=step)
+    done = day([*broker(1, at), *broker(2, at), *rate(at, 5)], pace=cadence(told))
+    gap = min(5 * told, 300_000) // 1000
+    (sentence,) = done.doubts
+    assert sentence.startswith(f"brokers 1, 2 were read every {step // 1000} s, and ")
+    assert f"means every {told // 1000} s with gaps of up to {gap} s: " in sentence
+
+
+def test_failed_scrapes_outages_and_few_readings_contradict_no_step():
+    at = times(60)
+    flapping = [*gauge("up", at, [1, 0] * 30), *gauge("broker_id", at, 1)]
+    away = [*broker(2, at[:25]), *broker(2, at[50:])]
+    few = broker(3, times(20, step=4 * STEP))
+    assert day([*flapping, *away, *few]).doubts == ()
+
+
+@pytest.mark.parametrize("scrape", [2_000, 3_000, 5_000, 9_000])
+def test_scrapes_that_are_thinned_are_read_as_often_as_is_meant(scrape):
+    at = times(200, step=scrape)
+    assert day([*broker(1, at), *rate(at, 5)], pace=cadence(scrape)).doubts == ()

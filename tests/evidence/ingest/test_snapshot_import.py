@@ -1,0 +1,216 @@
+"""Looks at limits: documents into the lake without loss and out again; what may not be whole is refused."""
+
+import json
+from datetime import date
+
+import pytest
+
+from reconciler.errors import ConfigError, TelemetryError
+from reconciler.evidence.ingest import apply_log, snapshot_import
+from reconciler.evidence.ingest.assembly.day_tables import start_of
+from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
+from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import state_document
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
+from tests.evidence.store import rows
+from tests.fakes.clock import FakeClock
+
+NOON = "2026-01-02T12:00:00Z"
+NOON_MS = 1_767_355_200_000
+ODD = QuotaState(
+    limits={
+        entity(user='"<default>"\n'): limits_of({Key.PRODUCER_BYTE_RATE: 1.5, Key.REQUEST_PERCENTAGE: 1e300}),
+        entity(user=DEFAULT, client_id="app"): limits_of({Key.CONSUMER_BYTE_RATE: float("inf")}),
+        entity(ip="::1"): limits_of({Key.CONNECTION_CREATION_RATE: 7.0}),
+    },
+    foreign_values={entity(ip="::1"): (("made_up_rate", 3.0),)},
+    foreign_entities=(((("client-id-prefix", "a"), ("user", None)), (("producer_byte_rate", 5.0),)),),
+)  # fmt: skip
+
+
+def lake():
+    return Lake(object_store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+
+
+def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
+    return dump(state_document(state, cluster_id=cluster_id, taken_at=taken_at))
+
+
+def test_a_look_comes_out_of_the_lake_as_it_went_in():
+    where = lake()
+    taken = snapshot_import.read(document(), source="a.json")
+    assert snapshot_import.keep(where, [taken]) == 1
+    (look,) = snapshot_import.limit_snapshots(where, "c")
+    assert (look.observed_ms, look.snapshot_id) == (NOON_MS, taken.snapshot_id)
+    assert look.state == ODD
+    assert snapshot_import.limit_snapshots(where, "another") == ()
+
+
+def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
+    where = lake()
+    snapshot_import.keep(where, [snapshot_import.read(document(), source="a.json")])
+    found = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
+    told = {
+        (row["entity_json"], row["quota_key"]): tuple(
+            row[name] for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
+        )
+        for row in found
+    }  # fmt: skip
+    assert told == {
+        ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): ("named", "absent", "absent", 2, "finite"),
+        ('[["user","\\"<default>\\"\\n"]]', "request_percentage"): ("named", "absent", "absent", None, "unlimited"),
+        ('[["user",null],["client-id","app"]]', "consumer_byte_rate"): ("default", "named", "absent", None, "unlimited"),
+        ('[["ip","::1"]]', "connection_creation_rate"): ("absent", "absent", "named", 7_000_000, "finite"),
+        ('[["ip","::1"]]', "made_up_rate"): ("absent", "absent", "named", None, "invalid"),
+        ('[["client-id-prefix","a"],["user",null]]', "producer_byte_rate"): ("foreign", "foreign", "foreign", 5, "finite"),
+    }  # fmt: skip
+
+
+def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
+    where = lake()
+    first = snapshot_import.read(document(), source="a")
+    later = snapshot_import.read(
+        document(QuotaState(), taken_at="2026-01-02T13:00:00Z"), source="b"
+    )
+    assert snapshot_import.keep(where, [first, first]) == 1
+    assert snapshot_import.keep(where, [first]) == 0
+    assert snapshot_import.keep(where, [first, later]) == 1
+    assert [one.generation for one in where.manifests(SNAPSHOT)] == [2]
+    assert [one.state for one in snapshot_import.limit_snapshots(where, "c")] == [ODD, QuotaState()]
+
+
+def test_all_limits_gone_is_a_look_and_not_no_look():
+    where = lake()
+    snapshot_import.keep(where, [snapshot_import.read(document(QuotaState()), source="a")])
+    assert [one.state for one in snapshot_import.limit_snapshots(where, "c")] == [QuotaState()]
+
+
+def test_a_look_whose_entries_are_not_all_there_is_none():
+    where = lake()
+    snapshot_import.keep(where, [snapshot_import.read(document(), source="a")])
+    (manifest,) = where.manifests(QUOTA_ENTRY)
+    where.commit(manifest.unit, where.read([manifest]).slice(1), manifest)
+    assert snapshot_import.limit_snapshots(where, "c") == ()
+
+
+def test_equal_looks_share_one_state():
+    where = lake()
+    plain = QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    moments = ("2026-01-02T12:00:00Z", "2026-01-02T13:00:00Z", "2026-01-04T13:00:00Z")
+    snapshot_import.keep(
+        where, [snapshot_import.read(document(plain, taken_at=one), source="a") for one in moments]
+    )
+    one, two, three = snapshot_import.limit_snapshots(where, "c")
+    assert one.state is two.state is three.state
+
+
+def limited(value):
+    return QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+
+
+def daily(numbers):
+    """A look at noon of each of these days of January, with another limit each."""
+    return [
+        SnapshotDocument(
+            cluster_id="c", observed_ms=NOON_MS + (number - 2) * DAY_MS, state=limited(number)
+        )
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("looked", "since", "expected"),
+    [
+        (range(2, 10), 7, [6, 7, 8, 9]),
+        ([2, 3, 20, 21], 20, [3, 20, 21]),  # the one before lies more than a week back
+        ([20, 21], 5, [20, 21]),
+        ([3, 4], 20, [4]),
+        ([], 5, []),
+    ],
+)
+def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expected):
+    where = lake()
+    taken = daily(looked)
+    snapshot_import.keep(where, taken)
+    day = date(2026, 1, since)
+    found = snapshot_import.limit_snapshots(where, "c", day)
+    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily(expected)]
+    every = snapshot_import.limit_snapshots(where, "c")
+    for number in range(3):
+        span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
+        assert LimitDigests(found).of(*span) == LimitDigests(every).of(*span)
+
+
+def test_looks_of_long_ago_are_not_even_opened(tmp_path):
+    where = Lake(rows.Watched(tmp_path), clock=FakeClock())
+    snapshot_import.keep(where, daily(range(2, 29)))
+    where.store.found = []
+    snapshot_import.limit_snapshots(where, "c", date(2026, 1, 27))
+    days = {path.split("/")[-2] for path in where.store.found if path.endswith(".parquet")}
+    assert days == {"2026-01-26", "2026-01-27", "2026-01-28"}
+    assert not any("2026-01-1" in path for path in where.store.found)
+
+
+def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before_it_holds():
+    where = lake()
+    snapshot_import.keep(where, daily([2, 3, 5]))
+    day = date(2026, 1, 3)
+    (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
+    where.commit(manifest.unit, where.read((), table=QUOTA_ENTRY), manifest)
+    found = snapshot_import.limit_snapshots(where, "c", date(2026, 1, 4))
+    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily([2, 5])]
+
+
+@pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
+def test_a_document_that_does_not_say_when_is_refused(taken_at):
+    with pytest.raises(TelemetryError):
+        snapshot_import.read(document(taken_at=taken_at), source="a.json")
+
+
+def test_half_a_document_is_refused():
+    with pytest.raises(ConfigError, match=r"a\.json"):
+        snapshot_import.read(document()[:-40], source="a.json")
+
+
+# ---- what we applied ----------------------------------------------------------------------------
+
+ENTRY = {
+    "v": 1, "time": NOON, "who": "ci", "commit": "abc", "clusterId": "c", "digest": "d",
+    "entity": [["user", "u"]], "key": "producer_byte_rate", "before": None, "after": 5, "cause": "declared",
+    "document": "team/u", "outcome": "APPLIED", "seen": "SEEN", "found": 5, "words": "",
+}  # fmt: skip
+
+
+def entries(*changes):
+    return [json.loads(json.dumps(ENTRY | change)) for change in changes]
+
+
+def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
+    where = lake()
+    several = entries(
+        {}, {"before": 5, "after": None}, {"clusterId": "other"}, {"after": "Infinity", "key": "k"}
+    )
+    assert apply_log.keep(where, ["c"], several, source="log") == (2, 1)
+    assert apply_log.keep(where, ["c"], several, source="log") == (0, 1)
+    kept = where.read(where.manifests(APPLY_LOG)).to_pylist()
+    assert [(one["quota_key"], one["action"], one["after"]) for one in kept] == [
+        ("k", "create", float("inf")),
+        ("producer_byte_rate", "remove", None),
+    ]
+    assert kept[0]["applied_at_ms"] == NOON_MS
+    assert (kept[0]["entity_json"], kept[0]["writer"]) == ('[["user","u"]]', "ci")
+
+
+@pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])
+def test_an_entry_that_lacks_something_is_an_error_with_its_place(missing):
+    (entry,) = entries({})
+    del entry[missing]
+    with pytest.raises(TelemetryError, match="log, entry 1"):
+        apply_log.keep(lake(), ["c"], [entry], source="log")

@@ -1,0 +1,36 @@
+"""docs/telemetry.md: its tables are those of the program, and its examples are read by it."""
+
+import re
+
+import yaml
+
+from reconciler.evidence.ingest.dialects.cluster_sources import source_of
+from reconciler.evidence.ingest.dialects.label_names import DECODERS
+from reconciler.evidence.ingest.point_rows import REPLICA_LABELS
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.manifest.project.cluster import from_spec
+from tests.evidence.ingest import telemetry_docs
+
+TEXT = telemetry_docs.DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_the_tables_of_the_document_are_those_of_the_program() -> None:
+    assert telemetry_docs.replaced(TEXT) == TEXT, (
+        "python -m tests.evidence.ingest.telemetry_docs --write"
+    )
+
+
+def test_there_is_advice_for_every_word() -> None:
+    assert set(telemetry_docs.ADVICE) == set(SeriesOutcome)
+
+
+def test_every_decoder_and_replica_label_is_told() -> None:
+    assert [one for one in (*DECODERS, *REPLICA_LABELS) if f"`{one}`" not in TEXT] == []
+
+
+def test_the_example_of_a_cluster_is_read() -> None:
+    (block,) = re.findall(r"```yaml\nkind: QuotaCluster\n.*?```", TEXT, re.DOTALL)
+    found = source_of(from_spec("orders", yaml.safe_load(block[8:-3])["spec"]))
+    assert found.cadence.step_ms == 10_000
+    assert found.broker_rule is not None
+    assert found.broker_rule.of({"pod": "kafka-3"}) == "3"

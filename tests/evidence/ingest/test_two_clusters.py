@@ -1,0 +1,94 @@
+"""Several clusters in one Prometheus: each gets its own, and what fits two goes to neither, counted."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest import file_import
+from reconciler.evidence.ingest.arrivals import ClusterArrivals
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.file_import import FileImportRequest
+from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.ingest.server_import import (
+    FetchWindow,
+    ServerImportOptions,
+    fetched,
+)
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.usage.tables import POINT
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus
+
+T = 1_699_999_000_000
+SPAN = FetchWindow(from_ms=T, to_ms=T + 1000, follows=True)
+
+
+def source(name: str, text: str) -> ClusterSource:
+    return ClusterSource(
+        cluster=name,
+        cluster_id=name.upper(),
+        matchers=label_matchers.parsed(text),
+        scrape_ms=15_000,
+    )
+
+
+def arrive(one: ClusterSource, *neighbours: ClusterSource) -> tuple[ClusterArrivals, Lake]:
+    clock = FakeClock()
+    lake = Lake(object_store.opened(f"memory://{one.cluster}", create=True), clock=clock)
+
+    async def whole() -> ClusterArrivals:
+        async with FakePrometheus() as server:
+            for cluster in ("a", "ab", "b"):
+                server.put(
+                    "kafka_server_client_quota_request_time",
+                    [(T, "1")],
+                    cluster=cluster,
+                    instance=cluster,
+                )
+            everybody = [replace(other, prometheus=server.url) for other in (one, *neighbours)]
+            asking = ServerImportOptions(dialects=parser.shipped(), neighbours=tuple(everybody))
+            return await fetched(lake, everybody[0], SPAN, asking, clock=clock)
+
+    return asyncio.run(whole()), lake
+
+
+def test_what_fits_two_clusters_goes_to_neither() -> None:
+    arrived, lake = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
+    assert arrived.counts[SeriesOutcome.TWO_CLUSTERS] == 1
+    assert arrived.failures == []
+    rows = lake.read(lake.manifests(POINT, ["A"]))
+    assert rows["instance"].to_pylist() == ["a"]
+
+
+def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> None:
+    with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
+        arrive(source("a", 'cluster="a"'), source("b", ""))
+
+
+def in_a_file(tmp_path: Path, *lines: str) -> Lake:
+    path = tmp_path / "saved.prom"
+    path.write_text("\n".join([*lines, "# EOF\n"]))
+    lake = Lake(object_store.opened("memory://files", create=True), clock=FakeClock())
+    files = FileImportRequest(paths=(path,), dialects=parser.shipped())
+    file_import.read(lake, [source("a", "")], files, clock=FakeClock())
+    return lake
+
+
+USE = 'kafka_server_client_quota_request_time{{job="{}",instance="b1"}} 1 {}'
+
+
+def test_other_jobs_that_are_scraped_are_no_other_clusters(tmp_path: Path) -> None:
+    lake = in_a_file(
+        tmp_path, USE.format("kafka", T // 1000), f'up{{job="node",instance="n1"}} 1 {T // 1000}'
+    )
+    assert sum(one.files[0].rows for one in lake.manifests(POINT, ["A"])) == 2
+
+
+def test_quotas_of_two_jobs_in_a_file_may_be_of_two_clusters(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError, match="job is kafka, kafka-2"):
+        in_a_file(tmp_path, USE.format("kafka", T // 1000), USE.format("kafka-2", T // 1000))

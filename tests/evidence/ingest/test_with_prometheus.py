@@ -1,0 +1,270 @@
+"""The reader against a real Prometheus whose blocks promtool made: what is fetched is what was recorded, sample by sample."""
+
+import asyncio
+import contextlib
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest import range_fetcher
+from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import (
+    ClusterMatcher,
+    ClusterSource,
+)
+from reconciler.evidence.ingest.point_rows import PointCollector
+from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
+from reconciler.evidence.ingest.readers import openmetrics, saved_responses
+from reconciler.evidence.ingest.readers.prometheus import (
+    PrometheusClient,
+    PrometheusLimits,
+    ResponseTooLarge,
+)
+from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
+from tests.evidence.ingest.kafka_names import jmx, sanitized
+from tests.fakes.clock import FakeClock
+from tests.servers import prometheus
+
+pytestmark = pytest.mark.integration
+
+DAY = 86_400_000
+T = 1_700_006_400_000  # midnight of a day
+HOUR = 3_600_000
+STEP = 15_000
+BYTES = "kafka_server_client_quota_byte_rate"
+CLIENTS = ("plain", 'x",user="admin', "ü\n*?\\", "a|b.*")
+MINE = label_matchers.parsed('cluster="orders"')
+
+
+def recorded() -> dict[tuple[str, ...], list[tuple[int, str]]]:
+    """Name, cluster and labels -> samples: two hours and a bit, one gap, NaN, strangers of another cluster."""
+    found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for cluster in ("orders", "payments"):
+        for broker in ("1", "2"):
+            own = ("cluster", cluster, "instance", f"b{broker}:7071")
+            times = [T + int(broker) * 137 + at * STEP for at in range(520) if not 100 <= at < 140]
+            found["up", *own] = [(at, "1") for at in times]
+            found["kafka_server_app_info", *own, "broker_id", broker] = [(at, "1") for at in times]
+            for number, client in enumerate(CLIENTS):
+                tags = ("user", sanitized("al ice*"), "client_id", jmx(client), "type", "produce")
+                found[BYTES, *own, *tags] = [
+                    (at, "NaN" if (at // STEP) % 50 == 0 else str(float(at % 1000 + number))) for at in times
+                ]  # fmt: skip
+    return found
+
+
+def as_openmetrics(series: dict[tuple[str, ...], list[tuple[int, str]]]) -> str:
+    lines = []
+    for (name, *pairs), points in sorted(series.items()):
+        escaped = (
+            one.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            for one in pairs[1::2]
+        )
+        labels = ",".join(
+            f'{label}="{value}"' for label, value in zip(pairs[::2], escaped, strict=True)
+        )
+        lines += [f"{name}{{{labels}}} {value} {at / 1000}" for at, value in points]
+    return "\n".join([*lines, "# EOF\n"])
+
+
+class Stored(prometheus.Server):
+    """A Prometheus over blocks that are already there, kept for a hundred years."""
+
+    def __init__(self, blocks: Path, *flags: str) -> None:
+        def command(scratch: Path, port: int) -> list[str]:
+            file = scratch / "prometheus.yml"
+            file.write_text("{}")
+            return [
+                str(prometheus.folder(prometheus.PROMETHEUS) / "prometheus"), f"--config.file={file}",
+                f"--storage.tsdb.path={blocks}", "--storage.tsdb.retention.time=100y",
+                f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", *flags,
+            ]  # fmt: skip
+
+        super().__init__("prometheus", command)
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tsdb")
+    source = folder / "recorded.txt"
+    source.write_text(as_openmetrics(recorded()), encoding="utf-8")
+    prometheus.promtool(
+        "tsdb", "create-blocks-from", "openmetrics", str(source), str(folder / "data")
+    )
+    (
+        folder / "data" / "wal"
+    ).mkdir()  # without it `promtool tsdb dump` refuses what no server has opened yet
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stored(blocks: Path) -> Iterator[Stored]:
+    with Stored(blocks / "data") as server:
+        yield server
+
+
+def told(samples: object) -> list[str]:
+    """Samples as texts, so that NaN equals itself."""
+    assert isinstance(samples, list)
+    return sorted(map(repr, samples))
+
+
+def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[str]:
+    return told(
+        [
+            (tuple(sorted(zip(pairs[::2], pairs[1::2], strict=True))), at, float(value))
+            for (found, *pairs), points in recorded().items()
+            if found == name and pairs[1] == cluster
+            for at, value in points
+            if from_ms <= at < to_ms
+        ]
+    )
+
+
+def fetch(
+    url: str, from_ms: int, to_ms: int, *, names: tuple[str, ...] = (BYTES,), window_ms: int = HOUR, bounds: PrometheusLimits | None = None
+) -> tuple[list[FetchedChunk], OutcomeCounts]:  # fmt: skip
+    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+        async with PrometheusClient(
+            url, clock=FakeClock(), bounds=bounds or PrometheusLimits()
+        ) as client:
+            wanted = [SeriesSelector(metric=name, matchers=MINE) for name in names]
+            reading = range_fetcher.chunks(client, wanted, from_ms, to_ms, window_ms=window_ms)
+            async with contextlib.aclosing(reading):
+                return [one async for one in reading], client.counts
+
+    return asyncio.run(whole())
+
+
+def samples(chunks: list[FetchedChunk]) -> list[str]:
+    return told(
+        [
+            (tuple(sorted(one.labels.items())), at, value)
+            for chunk in chunks
+            for one in chunk.series
+            for at, value in one.points
+        ]
+    )
+
+
+def test_every_sample_of_the_cluster_is_fetched_as_it_was_recorded(stored: Stored) -> None:
+    chunks, counts = fetch(stored.url, T, T + 3 * HOUR)
+    assert samples(chunks) == expected("orders", T, T + 3 * HOUR)
+    assert dict(counts) == {}
+
+
+def test_spans_that_meet_have_each_sample_once(stored: Stored) -> None:
+    """One starts and one ends exactly on a sample."""
+    middle = T + 137 + 40 * STEP
+    first, _ = fetch(stored.url, T, middle)
+    second, _ = fetch(stored.url, middle, T + HOUR)
+    assert samples([*first, *second]) == expected("orders", T, T + HOUR)
+    assert samples(second) == expected("orders", middle, T + HOUR)
+
+
+def test_a_server_with_a_low_limit_is_asked_in_parts(blocks: Path) -> None:
+    with Stored(blocks / "data", "--query.max-samples=300") as server:
+        chunks, counts = fetch(server.url, T, T + HOUR)
+    assert samples(chunks) == expected("orders", T, T + HOUR)
+    assert counts[SeriesOutcome.SPLITS] > 3
+
+
+def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
+    """Names with every special character go through regular expressions and come back."""
+    with Stored(blocks / "data", "--query.max-samples=6") as server:
+        chunks, counts = fetch(server.url, T, T + 120_000)
+    assert samples(chunks) == expected("orders", T, T + 120_000)
+    assert counts[SeriesOutcome.SPLITS] > 3
+
+
+def test_an_answer_larger_than_we_read_is_asked_in_parts(stored: Stored) -> None:
+    chunks, counts = fetch(stored.url, T, T + HOUR, bounds=PrometheusLimits(answer_bytes=20_000))
+    assert samples(chunks) == expected("orders", T, T + HOUR)
+    assert counts[SeriesOutcome.SPLITS] > 0
+
+
+def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: Stored) -> None:
+    async def whole() -> range_fetcher.DiscoveredSeries:
+        async with PrometheusClient(stored.url, clock=FakeClock()) as client:
+            return await range_fetcher.discovered(client, parser.shipped(), MINE, T, T + HOUR)
+
+    found = asyncio.run(whole())
+    dialect = parser.shipped().detected(found.labels)
+    assert dialect.name == "kquota"
+    source = ClusterSource(cluster="orders", cluster_id="ORDERS", matchers=MINE)
+    taken = PointCollector(ClusterMatcher([source]), dialect, read_ms=T + DAY)
+    chunks, _ = fetch(stored.url, T, T + HOUR, names=tuple(found.labels))
+    for chunk in chunks:
+        for series in chunk.series:
+            taken.add(series)
+    table = taken.tables()["ORDERS"]
+    assert set(table["client_id"].to_pylist()) == {"", *CLIENTS}
+    assert set(table["user"].to_pylist()) == {"", "al ice*"}
+    assert {(row["instance"], row["value"]) for row in table.to_pylist() if row["measure"] == "broker_id"} == {
+        ("b1:7071", 1.0), ("b2:7071", 2.0),
+    }  # fmt: skip
+    assert taken.counts[SeriesOutcome.POINTS] == taken.counts[SeriesOutcome.SERIES] * 200
+
+
+def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stored) -> None:
+    async def whole() -> None:
+        async with PrometheusClient(stored.url, clock=FakeClock()) as client:
+            await client.raw("{bad", T, T + HOUR)
+
+    with pytest.raises(TelemetryError, match="parse error") as refused:
+        asyncio.run(whole())
+    assert refused.value.status == 400
+    assert not isinstance(refused.value, ResponseTooLarge)
+
+
+def test_a_range_query_repeats_the_dead_and_the_file_says_so(
+    stored: Stored, tmp_path: Path
+) -> None:
+    """The gap of ten minutes: look-back fills five of them with values that nobody measured."""
+    query = f'{BYTES}{{cluster="orders",instance="b1:7071"}}'
+    answer = stored.get(
+        "/api/v1/query_range",
+        query=query,
+        start=str(T // 1000),
+        end=str((T + HOUR) // 1000),
+        step="60",
+    )
+    saved = tmp_path / "range.json"
+    saved.write_text(json.dumps(answer))
+    counts = OutcomeCounts()
+    made_up = [
+        at for one in saved_responses.read(saved, counts) for at, value in one.points
+        if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
+    ]  # fmt: skip
+    assert made_up
+    assert counts[SeriesOutcome.RESAMPLED] >= 4
+    with pytest.raises(AssertionError, match="exceeded maximum resolution"):
+        stored.get(
+            "/api/v1/query_range",
+            query=query,
+            start=str(T // 1000),
+            end=str((T + HOUR) // 1000),
+            step="0.1",
+        )
+
+
+def test_what_promtool_dumps_is_what_went_in(blocks: Path, tmp_path: Path) -> None:
+    """Also a check of our reader of OpenMetrics against the file that Prometheus itself took."""
+    dump = tmp_path / "dump.txt"
+    dump.write_text(prometheus.promtool("tsdb", "dump", str(blocks / "data")), encoding="utf-8")
+
+    def read(path: Path) -> list[str]:
+        counts = OutcomeCounts()
+        found = [
+            (one.name, tuple(sorted(one.labels.items())), at, value)
+            for one in openmetrics.read(path, counts)
+            for at, value in one.points
+        ]
+        assert not counts.partial, counts.lines()
+        return told(found)
+
+    assert read(dump) == read(blocks / "recorded.txt")

@@ -1,0 +1,230 @@
+"""Documents of recommendations: what is there keeps all it says, each pair keeps its owner, and everything loads and plans again."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.spark.jobs import recommendation
+from reconciler.errors import ManifestErrors, UsageError
+from reconciler.evidence.output.recommended_documents import (
+    DeclaredDocuments,
+    documents,
+)
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.source_document import find_document
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import bucket_of
+from tests.cli.conftest import Run
+from tests.cli.consoles import Screen
+from tests.cli.recommended import EVIDENCE, manifest, project, quota, row
+
+ALICE = '[["user", "alice"]]'
+FETCH = QuotaType.FETCH
+NOTHING = DeclaredDocuments(cluster="prod")
+
+
+def declared(screen: Screen | None = None) -> DeclaredDocuments:
+    """What the project here says of prod."""
+    targets = recommendation._targets(None)
+    return recommendation.declared((screen or Screen()).console, targets["prod"])
+
+
+def by_name(text: str) -> dict[str, Declaration]:
+    """The documents of a text."""
+    loaded = load_files([("new", text)], clusters=["prod"]).checked()
+    return {one.document: one for one in loaded.of("prod")}
+
+
+def planned(kquota: Run) -> dict[tuple[str, str], float]:
+    """What the project's manifests ask of an empty cluster."""
+    ran = kquota("plan", "--offline", "--no-inventory", "--format", "json")
+    assert ran.code == 0, ran.err
+    changes = json.loads(ran.out)["changes"]
+    return {(json.dumps(one["entity"]), one["key"]): one["after"] for one in changes}
+
+
+def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
+    kquota: Run, folder: Path
+) -> None:
+    project(folder)
+    manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000, requestPercentage: 50"))
+    stranger = 'b"o\nb: {x}'
+    other = [row(bucket_of(stranger, "app"), kind) for kind in (QuotaType.PRODUCE, FETCH)]
+    text = documents([row(), *other], declared(), EVIDENCE)
+    assert text.count("kind: ClientQuota") == 2
+    assert "replaces the document default/alices in quotas/a.yaml:2" in text
+    for word in (
+        "tier silver", "rules: cut", "2025-10-10", "look look", "3 days are missing", "unseen week",
+    ):  # fmt: skip
+        assert word in text
+    manifest(folder, "a.yaml", text)
+    assert kquota("validate").code == 0
+    told = planned(kquota)
+    assert len(told) == 4
+    assert told[ALICE, "producer_byte_rate"] == 5000
+    assert told[ALICE, "request_percentage"] == 50
+    both = json.dumps([["user", stranger], ["client-id", "app"]])
+    assert told[both, "consumer_byte_rate"] == 5000
+
+
+def test_the_comment_says_what_was_needed_where_that_is_known() -> None:
+    for needed, told in (
+        (1200, "(tier silver; needed ≈ 1.17 KiB/s; rules"),
+        (None, "(tier silver; rules"),
+    ):
+        changed = dataclasses.replace(row(), needed_units=needed)
+        assert told in documents([changed], NOTHING, EVIDENCE)
+
+
+def test_no_change_makes_no_document() -> None:
+    assert documents([], NOTHING, EVIDENCE) == ""
+
+
+def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> None:
+    metadata = (
+        "  namespace: payments\n"
+        "  labels: {kafka-quotas.io/tier: gold, team: payments}\n"
+        '  annotations:\n    approved-by: "bea: yes\\nreally"\n    true-story: "true"\n'
+    )
+    project(folder)
+    text = quota(
+        "alices", "producerByteRate: 10000, consumerByteRate: 20Ki",
+        metadata=metadata, spec="  deletionPolicy: Retain\n  suspend: true\n",
+    )  # fmt: skip
+    manifest(folder, "a.yaml", "# ours\n", text)
+    known = declared()
+    made = documents([row()], known, EVIDENCE)
+    assert "replaces the suspended document payments/alices in quotas/a.yaml:3" in made
+    (one,) = by_name(made).values()
+    assert one.document == "payments/alices"
+    assert one.labels == (("kafka-quotas.io/tier", "gold"), ("team", "payments"))
+    assert one.limits == (5000.0, 20480.0, None, None, None)
+    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, True)
+    again = find_document(made, "prod", one)
+    assert again is not None
+    assert again.annotations == {"approved-by": "bea: yes\nreally", "true-story": "true"}
+
+
+def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> None:
+    grants = (
+        "  tenants:\n    - namespaces: [default]\n      entities: [{user: {prefix: al}}]\n"
+        "      paths: [quotas]\n"
+    )
+    project(folder, grants=grants)
+    text = quota("alices", "producerByteRate: 10000", spec="  deletionPolicy: Delete\n")
+    manifest(folder, "a.yaml", text)
+    screen = Screen()
+    known = declared(screen)
+    assert "is not granted" in screen.words
+    (one,) = by_name(documents([row()], known, EVIDENCE)).values()
+    assert one.deletion_policy is DeletionPolicy.DELETE
+
+
+def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Path) -> None:
+    project(folder)
+    manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
+    manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
+    rows = [row(), row(kind=FETCH, target=7_000), row(kind=QuotaType.REQUEST, target=3_000_000)]
+    for wanted in (rows, rows[:1], rows[1:2]):
+        made = documents(wanted, declared(), EVIDENCE)
+        by_file = {"writes": "a.yaml", "reads": "b.yaml"}
+        for one in made.split("---\n")[1:]:
+            (name,) = (name for name in by_file if f"\n  name: {name}\n" in one)
+            manifest(folder, by_file[name], "---\n", one)
+        told = planned(kquota)
+        assert told[ALICE, "producer_byte_rate"] == (5000 if rows[0] in wanted else 10_000)
+        assert told[ALICE, "consumer_byte_rate"] == (7000 if rows[1] in wanted else 10_000)
+        assert told.get((ALICE, "request_percentage")) == (3 if rows[2] in wanted else None)
+        assert made.count("kind: ClientQuota") == min(2, len(wanted))
+        manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
+        manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
+
+
+def test_an_active_document_is_preferred_to_a_suspended_one_but_not_to_the_one_that_declares(
+    folder: Path,
+) -> None:
+    project(folder)
+    manifest(folder, "a.yaml", quota("asleep", "producerByteRate: 1, consumerByteRate: 2", spec="  suspend: true\n"))  # fmt: skip
+    manifest(folder, "b.yaml", quota("awake", "producerByteRate: 10000"))
+    rows = [row(), row(kind=FETCH), row(kind=QuotaType.REQUEST, target=3_000_000)]
+    made = by_name(documents(rows, declared(), EVIDENCE))
+    assert made["default/awake"].limits == (5000.0, None, 3.0, None, None)
+    assert made["default/asleep"].limits == (1.0, 5000.0, None, None, None)
+
+
+def test_a_new_document_takes_no_name_that_another_has_suspended_ones_included(
+    kquota: Run, folder: Path
+) -> None:
+    project(folder)
+    bob = quota("user.bob", "producerByteRate: 10000", spec="  suspend: true\n")
+    manifest(folder, "a.yaml", bob)
+    made = documents([row(bucket_of("bob"))], declared(), EVIDENCE)
+    assert list(by_name(made)) == ["default/user.bob-2"]
+    manifest(folder, "b.yaml", made)
+    assert planned(kquota) == {('[["user", "bob"]]', "producer_byte_rate"): 5000}
+
+
+def test_the_name_of_a_new_document_does_not_depend_on_who_else_changes() -> None:
+    both = [row(bucket_of("A b")), row(bucket_of("a-B"))]
+    together = by_name(documents(both, NOTHING, EVIDENCE))
+    (alone,) = by_name(documents(both[1:], NOTHING, EVIDENCE)).values()
+    assert together[alone.document].entity == alone.entity
+
+
+@pytest.mark.parametrize("name", ["a\nkind: x", "a\u2028---\u2028b", "\x85# a", 'a"}\n---\nb', "\x1b[31m"])  # fmt: skip
+def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
+    text = documents([row(bucket_of(name, name))], NOTHING, EVIDENCE)
+    (one,) = by_name(text).values()
+    assert one.entity[:2] == (name, name)
+    assert text.count("\n---") == 0
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_a_project_without_manifests_declares_nothing_yet(kquota: Run, folder: Path) -> None:
+    project(folder, manifests="")
+    screen = Screen()
+    known = declared(screen)
+    assert known == NOTHING
+    assert "prod: the project names no manifests, so nothing is declared yet" in screen.words
+    made = documents([row()], known, EVIDENCE)
+    assert "a new document" in made
+    project(folder)
+    manifest(folder, "prod.yaml", made)
+    assert planned(kquota) == {(ALICE, "producer_byte_rate"): 5000}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_paths_that_are_all_empty_declare_nothing_yet_and_are_told(
+    folder: Path, *, there: bool
+) -> None:
+    project(folder)
+    if there:
+        (folder / "quotas").mkdir()
+    screen = Screen()
+    assert declared(screen) == NOTHING
+    assert "no manifest is at quotas" in screen.words
+
+
+def test_one_path_of_two_that_is_empty_is_a_mistake(folder: Path) -> None:
+    project(folder, manifests="manifests: [quotas, qoutas]")
+    manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000"))
+    with pytest.raises(ManifestErrors) as caught:
+        _ = declared()
+    assert "path 'qoutas' matches no file" in str(caught.value.problems)
+
+
+def test_two_owners_of_one_pair_are_an_error_as_for_a_plan(folder: Path) -> None:
+    project(folder)
+    manifest(folder, "a.yaml", *(quota(name, "producerByteRate: 1") for name in "ab"))
+    with pytest.raises(ManifestErrors):
+        _ = declared()
+
+
+def test_a_declaration_that_its_file_does_not_hold_is_an_error() -> None:
+    (one,) = load_files([("a", quota("alices", "producerByteRate: 1"))]).of("prod")
+    with pytest.raises(UsageError, match="holds no document default/alices"):
+        _ = documents([row()], DeclaredDocuments(cluster="prod", declarations=(one,)), EVIDENCE)

@@ -1,0 +1,64 @@
+"""Reports over fleets for people: every part is there, foreign names stay names, counts say what is left out."""
+
+import json
+import math
+
+from reconciler.evidence.render.fleet_report import (
+    fleet_document,
+    fleet_markdown,
+    fleet_text,
+)
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.render.json_documents.codec import dump
+from reconciler.usage.reports.fleet import (
+    ClusterTotals,
+    ConflictRow,
+    EffectiveRow,
+    FleetReport,
+    LimitChangeRow,
+    PlannedRow,
+    UnusedLimitRow,
+)
+from reconciler.usage.tables import entity_text, named_text
+
+ALICE = entity_text(entity(user="alice|<b>\x1b[31m", client_id=DEFAULT))
+KEY = "producer_byte_rate"
+REPORT = FleetReport(
+    about="plan",
+    clusters=(ClusterTotals(cluster_id="c1", look_ms=1_793_491_200_000, counts={"removals": 3, "in_sync": 0}, violations=("3 removals are more than the 1 that are allowed",)),),
+    effective=(EffectiveRow(cluster_id="c1", user="a", client_id="", ip="", quota_key=KEY, value=math.nan, quota_units=None, level=3, source_entity=ALICE),
+               EffectiveRow(cluster_id="c1", user="b", client_id="", ip="", quota_key=KEY, value=None, quota_units=None, level=None, source_entity="")),
+    dead=(UnusedLimitRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, reason="never_seen", last_effective_ms=None),),
+    planned=(PlannedRow(cluster_id="c1", entity_json=ALICE, level=2, quota_key=KEY, action="update", cause="Spec", before=1048576.0, after=2.0, document="team/one", path="a.yaml", line=3),),
+    conflicts=(ConflictRow(cluster_id="c1", entity_json=ALICE, quota_key=KEY, value=10.0, document="team/two", path="b.yaml", line=9),),
+    changed=(LimitChangeRow(cluster_id="c1", entity_json=named_text([("client-id-prefix", "p")]), quota_key="tenant_rate", from_ms=1_793_491_200_000, from_after_ms=0, to_ms=None, before=None, after=7.0, cause="first-seen", commit="", writer=""),),
+    left_out={"plan_row": 41},
+    notes=("c2 was never looked at",),
+)  # fmt: skip
+
+
+def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
+    text = fleet_text(REPORT)
+    assert text.splitlines()[0].startswith("1 cluster: 42 changes, 1 claim in conflict")
+    assert text.splitlines()[0].endswith("1 violation of guards")
+    for part in ("c2 was never looked at", "removals 3", "b.yaml:9", "1048576 (1 MiB/s)", "never_seen",
+                 "tenant_rate", "unlimited", "and 41 more rows, in the lake", "client-id-prefix"):  # fmt: skip
+        assert part in text
+    assert "in_sync" not in text
+    assert "\x1b" not in text
+
+
+def test_markdown_cannot_be_forged_by_names() -> None:
+    text = fleet_markdown(REPORT)
+    assert "<b>" not in text.replace("`", "") or "\\<b" in text or "&lt;b" in text
+    row = next(line for line in text.splitlines() if "update" in line)
+    assert row.replace("\\|", "").count("|") == 9
+
+
+def test_a_document_has_the_columns_of_the_tables_and_values_that_json_cannot_say_as_text() -> None:
+    document = json.loads(dump(fleet_document(REPORT)))
+    assert (document["kind"], document["format"]) == ("kquota-fleet", 1)
+    assert document["effective"][0]["value"] == "NaN"
+    assert document["planned"][0]["after"] == 2
+    assert document["left_out"] == {"plan_row": 41}
+    assert REPORT.is_refused

@@ -1,0 +1,112 @@
+"""Words for recorded use."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.evidence.render.units import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_text,
+    share_text,
+    source_text,
+    units_text,
+)
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.tags import bucket_of
+
+
+@pytest.mark.parametrize(
+    ("length_ms", "text"),
+    [
+        (None, "-"), (0, "0 s"), (999, "999 ms"), (1_000, "1 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min"),
+        (2 * DAY_MS + 5_000, "2 d"), (1_000 * DAY_MS, "1,000 d"),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str) -> None:
+    assert length_text(length_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("found_ms", "allowed_ms", "texts"),
+    [
+        (60_900, 60_000, ("1 min 900 ms", "1 min")),
+        (2 * DAY_MS + 5_000, 2 * DAY_MS, ("2 d 5 s", "2 d")),
+        (7_501_000, 7_500_000, ("2 h 5 min 1 s", "2 h 5 min")),
+        (61_000, 60_000, ("1 min 1 s", "1 min")),
+        (60_000, 60_000, ("1 min", "1 min")),
+        (5, None, ("5 ms", "-")),
+    ],
+)
+def test_two_lengths_that_differ_never_read_the_same(found_ms, allowed_ms, texts) -> None:
+    assert (
+        length_text(found_ms, unlike=allowed_ms),
+        length_text(allowed_ms, unlike=found_ms),
+    ) == texts
+
+
+@given(st.integers(0, 10**10), st.integers(0, 10**10))
+def test_lengths_told_beside_each_other_are_equal_only_if_they_are(one: int, other: int) -> None:
+    same = length_text(one, unlike=other) == length_text(other, unlike=one)
+    assert same == (one == other)
+
+
+@given(st.integers(min_value=0, max_value=10**13))
+def test_no_length_of_time_is_without_words(length_ms: int) -> None:
+    assert length_text(length_ms)
+
+
+def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
+    assert per_day_text(14 * 60_000, 14 * DAY_MS) == "1 min a day"
+    assert per_day_text(1, 14 * DAY_MS) == "1 ms a day"
+    assert per_day_text(5, 0) == "-"
+
+
+def test_a_little_is_never_shown_as_nothing() -> None:
+    assert [share_text(ppm) for ppm in (None, 0, 1, 100, 12_500, 125_000, 1_000_000)] == [
+        "-", "0 %", "< 0.01 %", "0.01 %", "1.2 %", "12 %", "100 %",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ppm", "text"),
+    [
+        (996_000, "99.6 %"), (997_999, "99.7 %"), (999_999, "99.9 %"), (990_000, "99 %"), (989_999, "98 %"),
+        (1_004_000, "100.4 %"), (1_015_000, "101 %"), (2_400_000, "240 %"), (99_999, "9.9 %"), (1_999, "0.19 %"), (-50_000, "-5 %"),
+    ],
+)  # fmt: skip
+def test_a_share_is_rounded_down_so_that_only_the_whole_is_the_whole(ppm: int, text: str) -> None:
+    assert share_text(ppm) == text
+
+
+@given(st.integers(0, 10**7))
+def test_a_share_never_says_more_than_is_there(ppm: int) -> None:
+    if ppm >= 100:
+        assert float(share_text(ppm).removesuffix(" %")) * 10_000 <= ppm + 1e-6
+
+
+def test_names_that_imitate_others_are_quoted() -> None:
+    assert (
+        bucket_text(bucket_of("alice", 'x",user="admin'))
+        == 'user=alice,client-id="x\\",user=\\"admin"'
+    )
+    assert bucket_text(bucket_of("<default>")) == 'user="<default>"'
+    assert bucket_text(bucket_of("alice", ""), any_name=True) == "user=alice"
+    assert bucket_text(bucket_of()) == "clients without a client id"
+    assert bucket_text(bucket_of(ip="10.0.0.1")) == "ip=10.0.0.1"
+
+
+def test_the_source_of_a_limit_is_told_as_an_entity() -> None:
+    assert source_text('[["user","alice"],["client-id",null]]') == "user=alice,client-id=<default>"
+    assert source_text("") == "no limit"
+
+
+def test_units_are_told_in_kafkas_own_measure() -> None:
+    assert units_text(QuotaType.PRODUCE, 10 * 2**20) == "10 MiB/s"
+    assert units_text(QuotaType.REQUEST, 50_500_000) == "50.5 %"
+    assert units_text(QuotaType.IP, None) == "no limit"
+
+
+def test_moments_are_told_in_utc() -> None:
+    assert moment_text(0) == "1970-01-01 00:00 UTC"

@@ -1,0 +1,212 @@
+"""The plan of a fleet on Spark has the rows of the core, over generated clusters in one job."""
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from pyspark.errors import SparkRuntimeException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.fleet import plan as native
+from reconciler.evidence.spark.fleet import plan_totals
+from reconciler.evidence.spark.fleet.plan_inputs import (
+    ORDERS,
+    ClusterPlanInput,
+    PlanFrames,
+    order_row,
+    sides,
+)
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.policy import Cause, DriftMode, Rules
+from reconciler.quota.results.rows import plan_rows
+from reconciler.quota.state import Limits, QuotaState
+from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY, entity_text, named_text
+from tests.quota.strategies import NOW, World
+from tests.spark import plan_cases, plans, quota_cases
+from tests.spark.quota_cases import DAY
+
+pytestmark = pytest.mark.integration
+
+CASES = 400
+
+
+def sides_of(spark: SparkSession, worlds: dict[str, World]) -> PlanFrames:
+    live = spark.createDataFrame(
+        [row for name, one in worlds.items() for row in quota_cases.entry_rows(name, one.live)],
+        struct(QUOTA_ENTRY),
+    )
+    fleet = {
+        name: ClusterPlanInput(desired=one.desired, owned=one.owned, rules=one.rules, day=DAY)
+        for name, one in worlds.items()
+    }
+    return sides(spark, live, fleet, now=NOW)
+
+
+def planned(given: PlanFrames) -> tuple[DataFrame, DataFrame]:
+    different = native.differences(given).persist()
+    found = native.described(native.laid_out(different, given).persist(), given)
+    table = native.verdicts(found, [row[0] for row in native.patterns(found).collect()])
+    return different, native.decided(found, table)
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[str, World]:
+    draw = random.Random(6)
+    return {f"c{n}": plan_cases.world(draw, f"c{n}") for n in range(CASES)}
+
+
+def test_the_rows_are_those_of_the_core(spark: SparkSession, worlds: dict[str, World]) -> None:
+    given = sides_of(spark, worlds)
+    different, found = planned(given)
+    rows = native.rows(found)
+    assert rows.schema == struct(PLAN_ROW)
+    plans.of(rows).assert_native()
+    expected, causes, doubted = [], Counter(), []
+    for name, one in worlds.items():
+        plan = compare(
+            desired=one.desired, owned=one.owned, live=one.live, rules=one.rules, now=NOW
+        )
+        for row in plan_rows(plan):
+            causes[row.cause] += 1
+            expected.append(
+                (row.cluster_id, named_text(row.entity), row.level, row.key, row.action, row.cause, row.before,
+                 row.after, row.document, row.path, row.line, DAY)
+            )  # fmt: skip
+        doubted += [
+            (name, entity_text(conflict.entity), str(conflict.key), claim.limits[list(Key).index(conflict.key)],
+             claim.document, claim.path, claim.line_of(conflict.key), DAY)
+            for conflict in plan.conflicts
+            for claim in conflict.claims
+        ]  # fmt: skip
+    assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
+    assert len(causes) >= 9, causes
+    claims = native.conflicts(different, given)
+    assert claims.schema == struct(PLAN_CONFLICT)
+    assert sorted(map(repr, map(tuple, claims.collect()))) == sorted(map(repr, doubted))
+    assert doubted
+
+
+def test_the_sums_of_each_cluster_are_those_of_the_core(
+    spark: SparkSession, worlds: dict[str, World]
+) -> None:
+    given = sides_of(spark, worlds)
+    different, found = planned(given)
+    sums = plan_totals.totals(given, different, found)
+    counts = plan_totals.verdict_counts(found)
+    plans.of(sums).assert_native()
+    plans.of(counts).assert_native()
+    expected, verdicts = {}, Counter()
+    for name, one in worlds.items():
+        plan = compare(
+            desired=one.desired, owned=one.owned, live=one.live, rules=one.rules, now=NOW
+        )
+        changes = [
+            c for c in plan.changes if c.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
+        ]
+        expected[name] = (
+            plan.documents, plan.desired_pairs, plan.owned_pairs, plan.in_sync, len(plan.conflicts),
+            sum(c.removes for c in changes), sum(DEFAULT in c.entity for c in changes),
+        )  # fmt: skip
+        for change in plan.changes:
+            verdicts[name, "change", str(change.cause), change.action, False] += 1
+        for finding in plan.findings:
+            verdicts[name, "finding", str(finding.cause), str(finding.action), finding.ignored] += 1
+    assert {row[0]: tuple(row)[1:] for row in sums.collect()} == expected
+    assert {tuple(row)[:5]: row["pairs"] for row in counts.collect()} == verdicts
+
+
+def test_two_looks_at_one_pair_end_the_job(spark: SparkSession) -> None:
+    draw = random.Random(1)
+    worlds = {"twice": plan_cases.world(draw, "twice")}
+    assert worlds["twice"].live.limits
+    given = sides_of(spark, worlds)
+    doubled = replace(given, live=given.live.unionAll(given.live))
+    with pytest.raises(SparkRuntimeException, match=native.TWICE):
+        native.differences(doubled).collect()
+
+
+def test_a_cluster_without_rules_ends_the_job_instead_of_vanishing(spark: SparkSession) -> None:
+    worlds = {f"c{n}": plan_cases.world(random.Random(n), f"c{n}") for n in range(2)}
+    given = sides_of(spark, worlds)
+    short = replace(given, orders=given.orders.where("cluster_id = 'c0'"))
+    with pytest.raises(SparkRuntimeException, match="no rules for c1"):
+        native.described(native.laid_out(native.differences(short), short), short).collect()
+
+
+def test_pairs_are_grouped_once_and_nothing_is_joined_before(
+    spark: SparkSession, worlds: dict[str, World]
+) -> None:
+    given = sides_of(spark, worlds)
+    found = native.differences(given)
+    plans.of(found).assert_native()
+    assert len(re.findall(r"Exchange hashpartitioning", plans.of(found).text)) == 1
+    assert len(re.findall(r"\bSort(MergeJoin|Aggregate)?\b", plans.of(found).text)) == 0
+
+
+def test_a_million_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
+    """Three sides of 360,000 pairs, made by one rule in both engines; every row and every column is compared."""
+    many = 360_000
+    n = fn.col("id")
+    numbers = spark.range(0, many, 1, 2).withColumn(
+        "entity_json", fn.concat(fn.lit('[["user","u'), n.cast("string"), fn.lit('"]]'))
+    )
+    value = (n % 5 + 2000).cast("double")
+    common = {
+        "cluster_id": fn.lit("big"), "quota_key": fn.lit("producer_byte_rate"), "day": fn.lit(DAY),
+        "user_kind": fn.lit("named"), "client_kind": fn.lit("absent"), "ip_kind": fn.lit("absent"),
+    }  # fmt: skip
+    whole = numbers.withColumns(common)
+    no, none, empty = fn.lit(1) == 0, fn.lit(None).cast("double"), fn.lit("")
+    document = fn.concat(fn.lit("t/d"), (n % 1000).cast("string"))
+    nulls = dict.fromkeys(
+        ("intent_value", "intent_at_s", "override_value", "override_until_s", "override_before", "override_declared"), none
+    )  # fmt: skip
+    truths = dict.fromkeys(("orphaned", "intended", "overridden", "override_ends_with_document"), no)  # fmt: skip
+    texts = dict.fromkeys(("deletion_policy", "intent_document", "intent_deletion_policy"), empty)
+    given = PlanFrames(
+        live=whole.where("id % 101 != 0").withColumn("value", value + (n % 97 == 0).cast("double")),
+        desired=whole.where("id % 89 != 0").withColumns(
+            {"value": value + (n % 83 == 0).cast("double"), "document": document, "path": fn.lit("p"),
+             "line": n.cast("int"), "deletion_policy": empty, "halted": no}
+        ),
+        documents=spark.range(1000).select(
+            fn.lit("big").alias("cluster_id"), fn.concat(fn.lit("t/d"), n.cast("string")).alias("document"), no.alias("frozen")
+        ),
+        owned=whole.where("id % 79 != 0").withColumns(
+            {"applied": value, "document": document, **nulls, **truths, **texts}
+        ),
+        orders=spark.createDataFrame(
+            [order_row("big", Rules(drift=DriftMode.CORRECT), DAY, now=NOW)], ORDERS
+        ),
+    )  # fmt: skip
+    _, found = planned(given)
+    subjects = [entity(user=f"u{at}") for at in range(many)]
+    documents = [f"t/d{at}" for at in range(1000)]
+    owners = [Owner(document=name) for name in documents]
+    column = limits_column
+    records = {one: OwnershipRecord(column(2000.0 + at % 5), (owners[at % 1000], None, None, None, None)) for at, one in enumerate(subjects) if at % 79}  # fmt: skip
+    claims = [Declaration(document=documents[at % 1000], entity=one, limits=column(2000.0 + at % 5 + (at % 83 == 0)), path="p", line=at) for at, one in enumerate(subjects) if at % 89]  # fmt: skip
+    live = {one: column(2000.0 + at % 5 + (at % 97 == 0)) for at, one in enumerate(subjects) if at % 101}  # fmt: skip
+    plan = compare(
+        desired=merge(claims), owned=OwnershipRecords(cluster_id="big", records=records), live=QuotaState(limits=live),
+        rules=Rules(drift=DriftMode.CORRECT), now=NOW,
+    )  # fmt: skip
+    expected = {
+        (r.cluster_id, named_text(r.entity), r.level, r.key, r.action, r.cause, r.before, r.after, r.document, r.path, r.line, DAY)
+        for r in plan_rows(plan)
+    }  # fmt: skip
+    rows = native.rows(found).collect()
+    assert len(rows) == len(expected) > 10_000
+    assert {tuple(row) for row in rows} == expected
+
+
+def limits_column(value: float) -> Limits:
+    return (value, None, None, None, None)

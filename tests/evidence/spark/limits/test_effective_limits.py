@@ -1,0 +1,116 @@
+"""Resolving on Spark gives the rows of the core: for clients and for tags, over generated clusters in one job each."""
+
+import random
+
+import pytest
+from pyspark.errors import SparkRuntimeException
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.evidence.spark.limits import effective_limits as native
+from reconciler.evidence.spark.limits import precedence_levels
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.samples import (
+    KEY_OF,
+    TYPE_OF,
+    QuotaType,
+    ValueState,
+    limit_state,
+    limit_units,
+)
+from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, entity_text
+from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
+from tests.spark import plans, quota_cases
+from tests.spark.quota_cases import DAY, entry_rows
+
+pytestmark = pytest.mark.integration
+
+CLIENTS = "cluster_id string, user string, client_id string, ip string, day date"
+BUCKETS = "cluster_id string, quota_type string, group_kind string, user string, client_id string, ip string"
+CASES = 240
+
+
+def units(key: Key, value: float | None) -> int | None:
+    if value is None or limit_state(TYPE_OF[key], value) is not ValueState.FINITE:
+        return None
+    return limit_units(TYPE_OF[key], value)
+
+
+def worlds() -> dict[str, tuple[QuotaState, list[Principal]]]:
+    draw = random.Random(41)
+    return {f"c{n}": (quota_cases.states(draw), quota_cases.clients(draw)) for n in range(CASES)}
+
+
+def entries_of(spark: SparkSession, states: dict[str, QuotaState]) -> DataFrame:
+    rows = [row for cluster, state in states.items() for row in entry_rows(cluster, state)]
+    return spark.createDataFrame(rows, struct(QUOTA_ENTRY))
+
+
+def clients_of(spark: SparkSession, found: dict[str, list[Principal]]) -> DataFrame:
+    rows = [
+        (cluster, one.user or "", one.client_id or "", one.ip or "", DAY)
+        for cluster, several in found.items()
+        for one in several
+    ]
+    return spark.createDataFrame(rows, CLIENTS)
+
+
+def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: SparkSession) -> None:
+    cases = worlds()
+    entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
+    clients = clients_of(spark, {cluster: found for cluster, (_, found) in cases.items()})
+    rows = native.principals(clients, entries)
+    assert rows.schema == struct(EFFECTIVE_QUOTA)
+    plans.of(rows).assert_native()
+    expected = [
+        (cluster, one.user or "", one.client_id or "", one.ip or "", str(got.key), got.value,
+         units(got.key, got.value), got.level or None, entity_text(got.source), DAY)
+        for cluster, (state, found) in cases.items()
+        for one in found
+        for got in resolve(state, one).effective
+    ]  # fmt: skip
+    assert sorted(map(repr, map(tuple, rows.collect()))) == sorted(map(repr, expected))
+    assert len({row[7] for row in expected}) == 11  # all ten levels and none
+
+
+def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkSession) -> None:
+    cases = worlds()
+    entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
+    asked: dict[tuple[str, QuotaType, Bucket], None] = {}
+    for cluster, (_, found) in cases.items():
+        for one in found:
+            for user, client_id in (
+                (one.user, one.client_id), (one.user, None), (None, one.client_id), (None, None)
+            ):  # fmt: skip
+                for kind in QuotaType:
+                    ip = one.ip or "10.9.9.9" if kind is QuotaType.IP else ""
+                    asked[cluster, kind, bucket_of(user or "", client_id or "", ip)] = None
+    buckets = spark.createDataFrame(
+        [(c, str(k), str(b.kind), b.user, b.client_id, b.ip) for c, k, b in asked], BUCKETS
+    )
+    rows = native.tags(buckets, entries)
+    plans.of(rows).assert_native()
+    expected = []
+    for cluster, kind, bucket in asked:
+        key = KEY_OF[kind]
+        got = limit_of(book(cases[cluster][0], key), bucket)
+        expected.append(
+            (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip,
+             got[1] if got else None, units(key, got[1]) if got else None, entity_text(got[0] if got else None))
+        )  # fmt: skip
+    wanted = rows.select(*native.BUCKET, "value", "quota_units", "source_entity")
+    assert sorted(map(repr, map(tuple, wanted.collect()))) == sorted(map(repr, expected))
+    assert sum(row[6] is not None for row in expected) > 200
+
+
+def test_two_values_for_one_pair_end_the_job_and_never_multiply_rows(spark: SparkSession) -> None:
+    state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: 1.0})})
+    entries = entries_of(spark, {"c": state})
+    clients = clients_of(spark, {"c": [Principal(user="alice")]})
+    with pytest.raises(
+        SparkRuntimeException, match=f"{precedence_levels.TWICE}: c .*alice.*producer_byte_rate"
+    ):
+        native.principals(clients, entries.unionAll(entries)).collect()

@@ -1,0 +1,278 @@
+"""Sessions: who decides their settings, what is said when there can be none, and that nothing of them stays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
+from tests.servers.processes import Child
+from tests.spark import lakes
+
+TREE = Path(__file__).parents[4]
+DEADLINE = 120.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"master": "local", "remote": "sc://x"}, "not both"),
+        ({"remote": "x:15002"}, "not the address of a Spark Connect server"),
+        ({"memory": "much"}, "not an amount of memory"),
+        ({"remote": "sc://x", "memory": "1g"}, "set where it is started"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        session.SessionSettings(**settings)
+    assert caught.value.key in {"remote", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1), ("local[3]", 3), ("local[3,2]", 3), ("local[*]", os.cpu_count()),
+        ("local-cluster[2,1,768]", None), ("spark://h:7077", None), ("yarn", None), ("k8s://https://h", None),
+    ],
+)  # fmt: skip
+def test_only_masters_of_this_process_are_local(master: str, cores: int | None) -> None:
+    assert masters.local_cores(master) == cores
+
+
+def fake_java(folder: Path, version: str, code: int = 0) -> Path:
+    home = folder / "jdk"
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text(
+        f"#!/bin/sh\necho '    java.specification.version = {version}' >&2\n"
+        f"echo '    java.vm.version = {version}.0.1+7' >&2\nexit {code}\n"
+    )
+    program.chmod(0o755)
+    return home
+
+
+def test_java_that_is_too_old_missing_or_broken_is_said_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11")))
+    with pytest.raises(ConfigError, match=r"needs Java 17, and .*/java is Java 11") as caught:
+        jvm.java_version()
+    assert "--remote" in caught.value.hint
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "ancient", "1.8")))
+    with pytest.raises(ConfigError, match="is Java 8"):
+        jvm.java_version()
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "broken", "17", code=3)))
+    with pytest.raises(ConfigError, match="cannot be run"):
+        jvm.java_version()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="there is none on the PATH"):
+        jvm.java_version()
+
+
+def test_java_that_is_new_enough_is_told_by_the_version_of_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
+    assert jvm.java_version() == "21.0.1+7"
+
+
+def test_an_archive_belongs_to_one_place_its_jars_and_one_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("a", "b"):
+        (tmp_path / name / "jars").mkdir(parents=True)
+        jar = tmp_path / name / "jars" / "x.jar"
+        jar.write_bytes(b"x")
+        os.utime(jar, ns=(1, 1))
+    first = class_archive.path_of(tmp_path / "a", "17.0.1")
+    assert first == class_archive.path_of(tmp_path / "a", "17.0.1")
+    assert first.parent == tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
+    others = {
+        class_archive.path_of(tmp_path / "b", "17.0.1"),
+        class_archive.path_of(tmp_path / "a", "17.0.2"),
+    }
+    (tmp_path / "a" / "jars" / "x.jar").write_bytes(b"xy")
+    others.add(class_archive.path_of(tmp_path / "a", "17.0.1"))
+    assert first not in others
+    assert len(others) == 3
+
+
+def test_no_archive_is_no_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))  # without a spark-submit
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert class_archive.ready("17.0.1", said.append, "file:///none") is None
+    assert len(said) == 1
+    assert not list((tmp_path / "cache").rglob("*.jsa"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    assert class_archive.ready("17.0.1", said.append, "file:///none") is None
+    assert len(said) == 1
+
+
+@pytest.mark.integration
+def test_a_local_session_is_tuned_loopback_and_starts_from_the_archive(spark: object) -> None:
+    conf = spark.conf  # type: ignore[attr-defined]  # of a session
+    assert conf.get("spark.sql.shuffle.partitions") == "2"
+    assert conf.get("spark.driver.host") == "127.0.0.1"
+    assert conf.get("spark.sql.session.timeZone") == "UTC"
+    process = jvm.current().proc
+    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    assert str(class_archive.path_of(class_archive.spark_home(), jvm.java_version())) in maps
+    words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    assert "-Xmx1g" in words
+    assert "-XX:ReservedCodeCacheSize=240m" in words
+
+
+class Conf:
+    """What a session is set to, as either kind of session tells it."""
+
+    def __init__(self, value: str) -> None:
+        self.conf = self
+        self.value = value
+
+    def get(self, name: str) -> str:
+        assert name == "spark.sql.ansi.enabled"
+        return self.value
+
+
+def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
+    session.needs_ansi(Conf("true"))  # type: ignore[arg-type]  # only its settings are asked
+    with pytest.raises(ConfigError, match=r"spark\.sql\.ansi\.enabled is off") as caught:
+        session.needs_ansi(Conf("false"))  # type: ignore[arg-type]
+    assert "--conf spark.sql.ansi.enabled=true" in caught.value.hint
+
+
+@pytest.mark.integration
+def test_no_job_starts_where_spark_was_set_to_wrap(tmp_path: Path) -> None:
+    lakes.lake(tmp_path)
+    done = job("rollup", "--lake", str(tmp_path), *LOCAL, SPARK_ANSI_SQL_MODE="false")
+    assert (done.returncode, done.stdout) == (ConfigError.exit_code, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert told[0].startswith("error: spark.sql.ansi.enabled is off")
+    assert len(told) == 2, done.stderr
+
+
+def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler.spark", *words],
+        cwd=TREE, env={**os.environ, **environment}, capture_output=True, text=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+
+
+LOCAL = ("--master", "local[2]", "--memory", "800m", "--brief")
+
+
+@pytest.mark.integration
+def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_no_chatter(tmp_path: Path) -> None:
+    lake = lakes.lake(tmp_path)
+    rows = lakes.samples("b", lakes.day(0))
+    lakes.commit(lake, "b", lakes.day(0), rows)
+    done = job("rollup", "--lake", str(tmp_path), *LOCAL)
+    assert done.returncode == 0, done.stderr
+    tables = json.loads(done.stdout)["tables"]
+    assert [(one["table"], one["units"]) for one in tables] == [
+        ("usage_5m", 1),
+        ("usage_hist_d", 1),
+    ]
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("[") for line in lines), done.stderr
+    assert any("writing usage_5m: 1 of 1" in line for line in lines)
+
+
+@pytest.mark.integration
+def test_a_stale_archive_is_ignored_without_a_word(tmp_path: Path) -> None:
+    lakes.lake(tmp_path / "lake")
+    cache = tmp_path / "cache" / "kafka-quota-reconciler" / "spark"
+    cache.mkdir(parents=True)
+    path = cache / class_archive.path_of(class_archive.spark_home(), jvm.java_version()).name
+    path.write_bytes(b"no archive at all" * 1000)
+    done = job(
+        "rollup", "--lake", str(tmp_path / "lake"), *LOCAL, XDG_CACHE_HOME=str(tmp_path / "cache")
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert all(line.startswith("[") for line in done.stderr.splitlines()), done.stderr
+
+
+@pytest.mark.integration
+def test_an_error_of_spark_is_one_line_without_java(tmp_path: Path) -> None:
+    lake = lakes.lake(tmp_path)
+    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
+    victim = next(tmp_path.rglob("*.parquet"))
+    victim.write_bytes(b"PAR1" + b"\0" * 200)
+    done = job("rollup", "--lake", str(tmp_path), *LOCAL)
+    assert (done.returncode, done.stdout) == (1, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert told[0].startswith("error: rollup: [")
+    assert str(victim) in told[0]
+    assert told[1].startswith("hint: units are committed whole")
+    assert len(told) == 2, done.stderr
+
+
+LOST = """
+import dataclasses, os, signal, sys
+from reconciler.spark import job, jvm, running, session
+
+@dataclasses.dataclass(frozen=True)
+class Nothing: pass
+
+def run(spark, lake, settings, progress):
+    os.kill(jvm.current().proc.pid, signal.SIGKILL)
+    return spark.range(5).count()
+
+try:
+    running.run(job.Job(name="lost", summary="", settings=Nothing, run=run), sys.argv[1],
+                session.Settings(master="local[2]", memory="600m", brief=True), Nothing())
+except Exception as error:
+    print(type(error).__name__, error, error.hint)
+"""
+
+
+@pytest.mark.integration
+def test_a_jvm_that_dies_is_said_with_what_may_help(tmp_path: Path) -> None:
+    lakes.lake(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LOST, str(tmp_path)],
+        cwd=TREE, env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True, timeout=DEADLINE, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("SparkError lost: the JVM of Spark ended while it worked")
+    assert "--memory 4g" in done.stdout
+
+
+SLOW = """
+import sys
+from reconciler.spark import jvm, session
+with session.opened(session.Settings(master="local[2]", memory="600m", brief=True)) as spark:
+    print(jvm.current().proc.pid, flush=True)
+    spark.range(10**15).selectExpr("sum(hash(id))").collect()
+"""
+
+
+@pytest.mark.integration
+def test_ctrl_c_ends_the_job_and_the_jvm(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    child = Child(
+        [sys.executable, "-c", SLOW], log=log, pipes=True, environment={"PYTHONPATH": str(TREE)}
+    )
+    try:
+        assert child.process.stdout is not None
+        pid = int(child.process.stdout.readline())
+        child.signal(signal.SIGINT)
+        child.process.wait(timeout=60)
+    finally:
+        child.process.kill()
+        child.process.stdout.close()
+        child.process.stdin.close()
+    assert "KeyboardInterrupt" in log.read_text()
+    end = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{pid}").exists()

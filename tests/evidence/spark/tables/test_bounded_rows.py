@@ -1,0 +1,35 @@
+"""What reaches the driver is bounded, and nothing else in the package gathers rows."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import reconciler.spark
+from reconciler.errors import SparkError
+from reconciler.evidence.spark.tables import bounded_rows
+
+PACKAGE = Path(reconciler.spark.__file__).parent
+GATHERS = re.compile(r"\.(?:collect|toPandas|toArrow|toLocalIterator|take|head|tail)\(")
+ALLOWED = {"bounded.py", "warm.py"}
+
+
+def test_nothing_but_bounded_gathers_rows_on_the_driver() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name not in ALLOWED
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if GATHERS.search(line)
+    ]
+    assert not found, found
+
+
+@pytest.mark.integration
+def test_rows_up_to_the_bound_are_given_and_one_more_is_an_error(spark: SparkSession) -> None:
+    assert [row.id for row in bounded_rows.rows(spark.range(3), 3, "numbers")] == [0, 1, 2]
+    assert bounded_rows.arrow(spark.range(3), 3, "numbers").num_rows == 3
+    for gather in (bounded_rows.rows, bounded_rows.arrow):
+        with pytest.raises(SparkError, match="more than 2 numbers, too many for one report"):
+            gather(spark.range(3), 2, "numbers")

@@ -1,0 +1,79 @@
+"""The schema of every table, and that a transform's rows must keep to theirs."""
+
+import datetime as dt
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.tables import schemas
+from reconciler.usage import tables
+
+pytestmark = pytest.mark.integration
+
+
+def hist_rows(spark: SparkSession, bucket: str = "5L", weight: str = "7L"):
+    return spark.sql(
+        "SELECT 'c' cluster_id, 'produce' quota_type, 'user' group_kind, 'ann' user, '' client_id, '' ip,"
+        f" '1' broker_id, 'more' other, {bucket} bucket, {weight} n_dt_ms, DATE'2026-11-01' day"
+    )
+
+
+@pytest.mark.parametrize("table", tables.TABLES.values(), ids=lambda one: one.name)
+def test_a_schema_has_the_columns_of_its_table_in_order_with_their_nullability(
+    table: tables.Table,
+) -> None:
+    schema = schemas.struct(table)
+    assert tuple(schema.names) == table.names
+    assert [one.nullable for one in schema.fields] == [one.null for one in table.columns]
+
+
+def test_rows_are_put_in_order_cast_and_stripped_of_other_columns(spark: SparkSession) -> None:
+    found = schemas.conforming(hist_rows(spark), tables.USAGE_HIST_D)
+    assert found.schema == schemas.struct(tables.USAGE_HIST_D)
+    assert found.collect()[0]["day"] == dt.date(2026, 11, 1)
+
+
+def test_nullable_columns_become_present_ones_and_a_null_fails_the_job_by_name(
+    spark: SparkSession,
+) -> None:
+    maybe = hist_rows(spark, weight="IF(rand() < 2, 7L, NULL)")
+    found = schemas.conforming(maybe, tables.USAGE_HIST_D)
+    assert found.schema == schemas.struct(tables.USAGE_HIST_D)
+    assert found.collect()[0]["n_dt_ms"] == 7
+    null = hist_rows(spark, weight="IF(rand() < 2, NULL, 7L)")
+    with pytest.raises(PySparkException, match=r"usage_hist_d\.n_dt_ms is null"):
+        schemas.conforming(null, tables.USAGE_HIST_D).collect()
+
+
+def test_a_missing_column_and_one_of_another_type_are_both_named(spark: SparkSession) -> None:
+    wrong = hist_rows(spark, weight="'7'").drop("broker_id")
+    with pytest.raises(
+        TypeError,
+        match=r"broker_id must be string, not missing; n_dt_ms must be bigint, not string",
+    ):
+        schemas.conforming(wrong, tables.USAGE_HIST_D)
+
+
+def test_a_number_too_large_for_its_column_fails_and_does_not_wrap(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        schemas.conforming(hist_rows(spark, bucket="3000000000L"), tables.USAGE_HIST_D).collect()
+
+
+def test_an_absent_value_needs_no_type(spark: SparkSession) -> None:
+    empty = (
+        spark.range(1)
+        .select(
+            *(
+                (fn.lit(None) if one.null else fn.lit(0).cast(schemas.TYPES[one.kind]))
+                if one.kind not in (tables.ColumnKind.DAY, tables.ColumnKind.TEXTS)
+                else fn.lit(dt.date(2026, 1, 1))
+                for one in tables.BROKER_SAMPLE.columns
+            )
+        )
+        .toDF(*tables.BROKER_SAMPLE.names)
+    )
+    assert schemas.conforming(empty, tables.BROKER_SAMPLE).schema == schemas.struct(
+        tables.BROKER_SAMPLE
+    )

@@ -1,0 +1,256 @@
+"""Budgets, coincident load and fair shares on Spark: the rows of the core."""
+
+import datetime as dt
+import random
+
+import pytest
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.limits.effective_limits import BUCKET
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import broker_load as spark_load
+from reconciler.evidence.spark.usage.limit_usage import SERIES
+from reconciler.usage.reports.broker_load import (
+    BudgetBasis,
+    LoadMoment,
+    load,
+    load_ppm,
+)
+from reconciler.usage.reports.capacity import BucketUse, committed_ppm, shares
+from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import arrivals, rows
+
+pytestmark = pytest.mark.integration
+
+DAY = dt.date(2026, 11, 1)
+GAP = 60_000
+CASES = 220
+NAMES = ("a", "b", "c")
+
+
+class World:
+    """Random brokers, one cluster each, with three users who produce and fetch."""
+
+    def __init__(self) -> None:
+        draw = random.Random(11)
+        self.samples: dict[tuple[str, str, str], list[Sample]] = {}
+        self.limits: dict[tuple[str, str, str], int] = {}
+        self.brokers: dict[str, list[tuple[int, int, int | None, int | None, int | None]]] = {}
+        self.capacities: dict[str, tuple[int | None, int, int | None]] = {}
+        for case in map(str, range(CASES)):
+            scale = draw.choice((3, 1_000, 10**8, 10**12))
+            times = [at * 10_000 for at in range(1, draw.randrange(3, 40)) if draw.random() < 0.95]
+            for kind in ("produce", "fetch"):
+                for name in NAMES[: draw.randrange(1, 4)]:
+                    self.samples[case, kind, name] = [
+                        Sample(ts, 10_000, draw.randrange(scale), 0, Censored.NO) for ts in times
+                    ]
+                    if draw.random() < 0.7:
+                        self.limits[case, kind, name] = draw.randrange(1, scale)
+            measured = draw.random() < 0.7
+            self.brokers[case] = [
+                (ts, 10_000, draw.choice((None, draw.randrange(3 * scale))), draw.randrange(scale) if measured else None,
+                 draw.choice((None, draw.randrange(scale))))
+                for ts in times
+                if draw.random() < 0.9
+            ]  # fmt: skip
+            self.capacities[case] = (
+                draw.choice((None, scale, 4 * scale)), draw.choice((800_000, 1_000_000)), draw.choice((None, 3)),
+            )  # fmt: skip
+
+    def moments(self, case: str, kind: str) -> list[LoadMoment]:
+        found: dict[int, list[int]] = {}
+        for name in NAMES:
+            samples = self.samples.get((case, kind, name), [])
+            series = arrivals(samples, GAP)
+            limit = self.limits.get((case, kind, name))
+            served = [one.units for one in series] if limit is None else [one.served for one in rows(QuotaType(kind), series, limit)]  # fmt: skip
+            for one, units in zip(samples, served, strict=True):
+                at = found.setdefault(one.ts_ms, [0, 0])
+                at[0] += units
+                at[1] += one.rate_units
+        brokers = {one[0]: one for one in self.brokers[case]}
+        return [
+            self._moment(kind, found.get(ts, [0, 0]), brokers.get(ts))
+            for ts in sorted(found.keys() | brokers.keys())
+        ]
+
+    def _moment(
+        self, kind: str, used: list[int], broker: tuple[int | None, ...] | None
+    ) -> LoadMoment:
+        given, replication, brought = (None, None, None) if broker is None else broker[2:]
+        if kind == "produce":
+            return LoadMoment(10_000, *used, brought, replication)
+        return LoadMoment(10_000, *used, given, replication, brought)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(scope="module")
+def frames(spark, world):
+    samples = [
+        (case, kind, "user", name, "", "", "1", *one[:4], str(one.censored), DAY)
+        for (case, kind, name), series in world.samples.items()
+        for one in series
+    ]
+    limits = [
+        (case, kind, "user", name, "", "", limit)
+        for (case, kind, name), limit in world.limits.items()
+    ]
+    brokers = [
+        (case, "1", ts, span, brought, given, replication, replication, None, DAY)
+        for case, found in world.brokers.items()
+        for ts, span, given, replication, brought in found
+    ]
+    capacities = [
+        (case, way, *one) for case, one in world.capacities.items() for way in ("ingress", "egress")
+    ]
+    strings = ", ".join(f"{name} string" for name in BUCKET)
+    frame = spark.createDataFrame(samples, struct(USAGE_SAMPLE))
+    limited = spark.createDataFrame(limits, f"{strings}, limit_units bigint")
+    at = spark_load.moments(
+        frame, limited, spark.createDataFrame(brokers, struct(BROKER_SAMPLE)), fn.lit(GAP)
+    )
+    budgeted = spark_load.budgeted(at, spark.createDataFrame(capacities, spark_load.CAPACITIES))
+    return frame, limited, budgeted.cache()
+
+
+def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> None:
+    frame, limited, budgeted = frames
+    found = spark_load.capacity(budgeted, limited, frame.select(*SERIES), DAY).collect()
+    assert len(found) == 2 * CASES
+    bases = set()
+    for row in found:
+        kind = "produce" if row.direction == "ingress" else "fetch"
+        capacity, headroom, factor = world.capacities[row.cluster_id]
+        expected = load(
+            world.moments(row.cluster_id, kind),
+            capacity,
+            headroom_ppm=headroom,
+            replication_factor=factor,
+            outward=kind == "fetch",
+        )
+        told = (
+            row.budget_units,
+            row.coincident_ppm,
+            row.overload_ms,
+            row.unattributed_ppm,
+            row.covered_ms,
+            row.basis,
+        )
+        assert told == (
+            expected.budget_units, expected.coincident_ppm, expected.overload_ms, expected.unattributed_ppm,
+            expected.covered_ms, expected.basis,
+        ), row  # fmt: skip
+        limits = [
+            limit
+            for (case, of, _), limit in world.limits.items()
+            if (case, of) == (row.cluster_id, kind)
+        ]
+        promised = (
+            None if expected.budget_units is None else committed_ppm(limits, expected.budget_units)
+        )
+        assert row.committed_ppm == promised, row
+        bases.add(row.basis)
+    assert bases == set(BudgetBasis)
+
+
+def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spark, frames) -> None:
+    _, _, budgeted = frames
+    rates = {"a": 900, "b": 500, "c": 10}
+    five = [
+        (
+            "x",
+            "produce",
+            "user",
+            name,
+            "",
+            "",
+            "1",
+            begin,
+            30,
+            300_000,
+            rate * 300,
+            rate,
+            0,
+            0,
+            0,
+            DAY,
+        )
+        for begin in (0, 300_000)
+        for name, rate in rates.items()
+    ]
+    at = spark.createDataFrame(
+        [("x", "1", "ingress", 1_000, 10_000, 0, 0, 0, 0, 600, "measured"), ("x", "1", "ingress", 300_000, 10_000, 0, 0, 0, 0, 5_000, "measured")],
+        budgeted.schema,
+    )  # fmt: skip
+    strings = ", ".join(f"{name} string" for name in BUCKET)
+    limits = spark.createDataFrame(
+        [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)], f"{strings}, limit_units bigint"
+    )  # fmt: skip
+    rows = spark.createDataFrame(five, struct(USAGE_5M))
+    intervals = spark_load.hot(rows, spark_load.beyond(rows, at, 300_000), 10)
+    found = spark_load.noisy(intervals, limits, DAY).collect()
+    weights = {"a": 200, "b": 100, "c": 1}
+    core = shares(
+        [
+            BucketUse(bucket=bucket_of(name), rate=rate, weight=weights[name])
+            for name, rate in rates.items()
+        ],
+        600,
+    )
+    assert {(one.bucket_ms, one.user, one.fair_units, one.excess_units) for one in found} == {
+        (0, one.bucket.user, one.fair, one.excess) for one in core if one.excess
+    }
+    assert sum(one.excess_units for one in found) == sum(rates.values()) - 600
+
+
+def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark, frames) -> None:
+    _, _, budgeted = frames
+    # A is far beyond its budget in four intervals, B only a little in two.
+    used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
+    five = [
+        (case, "produce", "user", "u", "", "", "1", n * 300_000, 30, 300_000, rate * 300, rate, 0, 0, 0, DAY)
+        for (case, n), rate in used.items()
+    ]  # fmt: skip
+    at = spark.createDataFrame(
+        [(case, "1", "ingress", n * 300_000 + 1, 10_000, 0, 0, 0, 0, 600, "measured") for case, n in used],
+        budgeted.schema,
+    )  # fmt: skip
+    rows = spark.createDataFrame(five, struct(USAGE_5M))
+    over = spark_load.beyond(rows, at, 300_000)
+    found = spark_load.hot(rows, over, 2).collect()
+    assert sorted((one.cluster_id, one.bucket_ms) for one in found) == [
+        ("a", 600_000), ("a", 900_000), ("b", 0), ("b", 300_000),
+    ]  # fmt: skip
+    assert [tuple(one) for one in spark_load.left_out(over, 2).collect()] == [("a", 2)]
+
+
+def test_loads_and_promises_beyond_64_bits_are_cut_where_the_core_cuts_them(spark) -> None:
+    """A quotient of decimals wraps without an error: the cut rate over a budget of a byte is 10^19 millionths."""
+    most = 2**63 - 1
+    served = [0, 1, 999, MAX_UNITS * 30, MAX_UNITS * 900, 10**18, most]
+    spans, budgets = [1, 999, 10_000, 900_000], [None, 0, 1, 7, 10**6, MAX_UNITS - 1, 10**15, most]
+    cases = [(a, dt_ms, b) for a in served for dt_ms in spans for b in budgets]
+    # At the border of a thousand budgets, and just beside it.
+    cases += [
+        (b * dt_ms + n, dt_ms, b) for b in (1, 7, 10**6) for dt_ms in spans for n in (-1, 0, 1)
+    ]
+    frame = spark.createDataFrame(cases, "served bigint, dt int, b bigint")
+    told = frame.select(
+        "*", spark_load.load_ppm(fn.col("served"), fn.col("dt"), fn.col("b")).alias("load")
+    )
+    for row in told.collect():
+        moment = LoadMoment(row.dt, row.served, 0, None, None)
+        assert row.load == (None if row.b is None else load_ppm(moment, row.b)), row
+    sums = [(limits * (MAX_UNITS - 1), b) for limits in (0, 1, 2, 10**6) for b in budgets]
+    promised = spark.createDataFrame([(str(a), b) for a, b in sums], "a string, b bigint").select(
+        "*", spark_load.committed_ppm(fn.col("a").cast("decimal(38,0)"), fn.col("b")).alias("ppm")
+    )
+    for row in promised.collect():
+        assert row.ppm == (None if row.b is None else committed_ppm([int(row.a)], row.b)), row

@@ -1,0 +1,132 @@
+"""Use against limits on Spark: the rows of the core."""
+
+import datetime as dt
+import random
+
+import pytest
+
+from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import limit_usage
+from reconciler.usage.histogram import histogram
+from reconciler.usage.reports.profiles import UsageState, profile, state_of
+from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.series import censored_ms
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import arrivals
+
+pytestmark = pytest.mark.integration
+
+DAY = dt.date(2026, 11, 1)
+BUCKET = ("produce", "pair", "u", "c", "")
+SPAN = 300_000
+
+
+def fleet() -> dict[str, list[Sample]]:
+    """Series by cluster id, one bucket each: silent, full of ties, throttled without a word, cut."""
+    draw = random.Random(7)
+    found: dict[str, list[Sample]] = {}
+    for case in range(240):
+        scale = draw.choice((1, 30, 10**6, 10**13))
+        throttle = draw.choice(((None,), (0,), (0, None, 7)))
+        found[str(case)] = [
+            Sample(
+                at * 10_000, 10_000, draw.randrange(scale + 1), draw.choice(throttle), draw.choice(list(Censored))
+            )
+            for at in range(1, draw.randrange(2, 80))
+        ]  # fmt: skip
+    return found
+
+
+def limit_of(case: str) -> int | None:
+    return None if int(case) % 4 == 0 else 10 ** (int(case) % 13) + 5
+
+
+@pytest.fixture(scope="module")
+def frames(spark):
+    series = fleet()
+    fives, hists = [], []
+    for case, samples in series.items():
+        groups: dict[int, list[Sample]] = {}
+        for one in samples:
+            groups.setdefault(one.ts_ms // SPAN * SPAN, []).append(one)
+        for begin, part in groups.items():
+            known = [one for one in part if one.throttle_ms is not None]
+            fives.append(
+                (
+                    case, *BUCKET, "1", begin, len(part), sum(one.dt_ms for one in part),
+                    sum(one.units for one in arrivals(part, 60_000)), max(one.rate_units for one in part),
+                    sum(bool(one.throttle_ms) for one in part),
+                    sum(one.dt_ms for one in known if one.throttle_ms) if known else None, censored_ms(part), DAY,
+                )
+            )  # fmt: skip
+        hists += [
+            (case, *BUCKET, "1", index, weight, DAY) for index, weight in histogram(samples).items()
+        ]
+    limits = [
+        (case, *BUCKET, limit_of(case), "[]") for case in series if limit_of(case) is not None
+    ]
+    schema = "cluster_id string, quota_type string, group_kind string, user string, client_id string, ip string, limit_units bigint, source_entity string"
+    return (
+        series,
+        spark.createDataFrame(fives, struct(USAGE_5M)),
+        spark.createDataFrame(hists, struct(USAGE_HIST_D)),
+        spark.createDataFrame(limits, schema),
+    )
+
+
+def test_every_row_is_the_profile_that_the_core_makes_of_the_samples(frames) -> None:
+    series, five, hist, limits = frames
+    rows = {one.cluster_id: one for one in limit_usage.use(five, hist, limits, DAY).collect()}
+    assert len(rows) == len(series)
+    for case, samples in series.items():
+        found, row, limit = profile(samples), rows[case], limit_of(case)
+        assert row.limit_units == limit
+        assert (
+            row.covered_ms, row.p50_units, row.p95_units, row.p99_units, row.max_rate_units, row.throttled_ms, row.censored_ms,
+        ) == (
+            found.covered_ms, found.p50_units, found.p95_units, found.p99_units, found.max_rate_units, found.throttled_ms,
+            found.censored_ms,
+        ), case  # fmt: skip
+        assert row.state == state_of(found, limit), case
+        assert row.source_entity == ("[]" if limit is not None else "")
+
+
+def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
+    spark, frames
+) -> None:
+    _, five, hist, limits = frames
+    seen = limit_usage.use(five, hist, limits, DAY)
+    schema = limits.schema
+    declared = spark.createDataFrame(
+        [("1", *BUCKET, 5, "[]"), ("1", "produce", "user", "x", "", "", 5, "[1]"), ("1", "fetch", "user", "x", "", "", 5, "[2]")],
+        schema,
+    )  # fmt: skip
+    measured = spark.createDataFrame([("1", "produce")], "cluster_id string, quota_type string")
+    found = {
+        one.source_entity: one.state
+        for one in limit_usage.unused(seen, declared, measured, DAY).collect()
+    }
+    assert found == {"[1]": UsageState.UNUSED, "[2]": UsageState.NO_DATA}
+
+
+def test_curves_are_means_over_time_and_the_largest_rate_of_each_span(spark, frames) -> None:
+    series, five, _, _ = frames
+    case = max(series, key=lambda one: len(series[one]))
+    chosen = spark.createDataFrame(
+        [(case, *BUCKET, "1")], ", ".join(f"{name} string" for name in limit_usage.SERIES)
+    )
+    rows = {one.begin_ms: one for one in limit_usage.curves(five, chosen, 2 * SPAN).collect()}
+    spans: dict[int, list[Sample]] = {}
+    for one in series[case]:
+        spans.setdefault(one.ts_ms // (2 * SPAN) * (2 * SPAN), []).append(one)
+    assert rows.keys() == spans.keys()
+    for begin, part in spans.items():
+        units = sum(one.units for one in arrivals(part, 60_000))
+        assert rows[begin].mean_units == units * 1000 // sum(one.dt_ms for one in part)
+        assert rows[begin].max_rate_units == max(one.rate_units for one in part)
+
+
+def test_a_bucket_keeps_its_name(frames) -> None:
+    assert bucket_of("u", "c").kind == BUCKET[1]
+    assert BUCKET[0] == QuotaType.PRODUCE

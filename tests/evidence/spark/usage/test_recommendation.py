@@ -1,0 +1,206 @@
+"""T11, sizing: every column of every recommendation is that of the core, over generated buckets of every model."""
+
+import dataclasses
+import datetime as dt
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.usage import recommendation, throttle_windows
+from reconciler.evidence.spark.usage.recommendation import (
+    BUMPED,
+    PINNED,
+    SizingParameters,
+)
+from reconciler.usage.recommendation.limit_sizes import (
+    BATCH,
+    GOLD,
+    SILVER,
+    Advice,
+    Recommendation,
+    SizingCase,
+    SizingRule,
+    Tier,
+)
+from reconciler.usage.recommendation.limit_sizes import recommend as of_core
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.tables import RECOMMENDATION
+from reconciler.usage.tags import Bucket, bucket_of
+from tests.spark import cases, plans
+
+pytestmark = pytest.mark.integration
+
+CASES = 210
+FROM, TO = cases.BEGIN, cases.BEGIN + 24 * DAY_MS
+GAP = 5 * 3_600_000
+TIERS = {
+    "gold": GOLD,
+    "silver": SILVER,
+    "batch": BATCH,
+    "gold:fetch": dataclasses.replace(GOLD, floor=5_000, ceiling=70_000),
+    "none": Tier(name="none", share_ppm=1, max_delay_ms=0),
+}
+COMPARED = (
+    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "source_entity", "tier",
+    "advice", "current_units", "target_units", "needed_units", "lower_units", "upper_units",
+    "worst_week_units", "peak_units", "train_share_ppm", "train_max_delay_ms", "test_share_ppm",
+    "test_max_delay_ms", "confidence_ppm", "censored_ppm", "rules", "evidence_ms", "samples", "brokers", "day",
+)  # fmt: skip
+"""What is compared, column by column and exactly: all of ``recommendation``."""
+
+
+@dataclass(frozen=True)
+class Sized:
+    cluster_id: str
+    bucket: Bucket
+    tier: str
+    case: SizingCase
+
+
+def _series(draw: random.Random, scale: int) -> tuple[Sample, ...]:
+    """Five weeks at hours, so that a case stays small; ends and begins anywhere, before and after the window, too."""
+    hour = 3_600_000
+    begin = FROM + draw.choice((-3, 0, 0, 0, 2, 11, 18)) * DAY_MS
+    times, ts = [], begin
+    while ts < TO + 2 * DAY_MS:
+        apart = draw.choice((hour, hour, hour, hour, 2 * hour, 999, GAP, GAP + 1))
+        ts += apart
+        times.append((ts, hour if apart > GAP else apart))
+    calm = draw.random() < 0.7
+    return cases.series(
+        draw, times=times[: draw.choice((3, 90, 600, 600, 600))], scale=scale,
+        censoring=(Censored.NO,) * 8 + (Censored.UNKNOWN,) if calm else tuple(Censored),
+    )  # fmt: skip
+
+
+def _sized(number: int) -> Sized:
+    draw = random.Random(number)
+    kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))
+    scale = draw.choice((2, 60, 100_000, 10**9, 10**9, 10**10))
+    series = {str(n): _series(draw, scale) for n in range(draw.randrange(4))}
+    if draw.random() < 0.1:
+        series["9"] = tuple(Sample(FROM + n * 3_600_000 + 5, 3_600_000, 0) for n in range(500))
+    if draw.random() < 0.05:
+        series["8"] = tuple(
+            Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7) for n in range(240)
+        )
+    case = SizingCase(
+        kind=kind, series=series, from_ms=FROM, to_ms=TO, max_gap_ms=GAP,
+        current=draw.choice((None, None, scale, 3 * scale, max(1, scale // 3), MAX_UNITS - 1)),
+        budget=draw.choice((None, None, None, scale // 2 + 1, 10 * scale)),
+        pinned=draw.random() < 0.1, bumped=draw.random() < 0.2,
+    )  # fmt: skip
+    bucket = (
+        bucket_of(ip="10.0.0.1")
+        if kind is QuotaType.IP
+        else bucket_of("alice", draw.choice(("", "app")))
+    )
+    return Sized(
+        cluster_id=str(number), bucket=bucket, case=case,
+        tier=draw.choice(("gold", "gold", "silver", "batch", "none")),
+    )  # fmt: skip
+
+
+def _plain(one: Sized, found: Recommendation) -> tuple[object, ...]:
+    case, train, test = one.case, found.train, found.test
+    brokers = [each for each in case.series.values() if any(FROM <= s.ts_ms < TO for s in each)]
+    return (
+        one.cluster_id, str(case.kind), str(one.bucket.kind), one.bucket.user, one.bucket.client_id,
+        one.bucket.ip, "somebody", one.tier, str(found.advice), found.current, found.target, found.needed,
+        found.lower, found.upper, found.worst_week, found.peak, train and train.share_ppm,
+        train and train.max_delay_ms, test and test.share_ppm, test and test.max_delay_ms,
+        found.confidence_ppm, found.censored_ppm, [str(rule) for rule in found.rules], found.evidence_ms,
+        found.samples, len(brokers), dt.datetime.fromtimestamp((TO - 1) / 1000, dt.UTC).date(),
+    )  # fmt: skip
+
+
+def _tier(one: Sized) -> Tier:
+    return TIERS.get(f"{one.tier}:{one.case.kind}") or TIERS[one.tier]
+
+
+def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFrame]:
+    """Samples and cases, the latter kept."""
+    samples = spark.createDataFrame(
+        [
+            row
+            for one in sized
+            for broker, series in one.case.series.items()
+            for row in cases.sample_rows(one.cluster_id, one.case.kind, one.bucket, broker, series)
+        ],
+        cases.SAMPLE_SCHEMA,
+    ).repartition(2)
+    of_cases = spark.createDataFrame(
+        [
+            (
+                one.cluster_id, str(one.case.kind), 0, str(one.bucket.kind), one.bucket.user,
+                one.bucket.client_id, one.bucket.ip, "somebody", one.tier, one.case.current, one.case.budget,
+                [PINNED] * one.case.pinned + [BUMPED] * one.case.bumped, one.case.max_gap_ms,
+            )
+            for one in sized
+        ],
+        recommendation.CASES,
+    ).persist()  # fmt: skip
+    return samples, of_cases
+
+
+def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
+    sized = [_sized(number) for number in range(CASES)]
+    samples, of_cases = _frames(spark, sized)
+    sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
+    found = recommendation.recommendations(samples, of_cases, sizing).collect()
+    spark.catalog.clearCache()
+    expected = [_plain(one, of_core(one.case, _tier(one))) for one in sized]
+    told = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
+    assert set(COMPARED) == set(RECOMMENDATION.names)
+    assert set(told["advice"]) == set(Advice)
+    assert {rule for rules in told["rules"] for rule in rules} == set(SizingRule)
+    assert set(told["quota_type"]) == set(QuotaType)
+    key = COMPARED.index("cluster_id")
+    rows = sorted(
+        (tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[key]
+    )
+    assert rows == sorted(expected, key=lambda row: str(row[key]))
+
+
+@pytest.mark.parametrize("rate", [5, MAX_UNITS + 1], ids=["twice", "out of range"])
+def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
+    spark: SparkSession, rate: int
+) -> None:
+    one = dataclasses.replace(_sized(0), tier="gold")
+    hours = [Sample(FROM + n * 3_600_000, 3_600_000, 5) for n in range(1, 24 * 24)]
+    strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)
+    case = dataclasses.replace(one.case, series={"1": [*hours, strange]})
+    samples, asked = _frames(spark, [dataclasses.replace(one, case=case)])
+    found = recommendation.recommendations(
+        samples, asked, SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
+    )
+    words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
+    with pytest.raises(Exception, match=words):
+        found.collect()
+
+
+def test_rounds_of_candidates_stand_on_one_exchange_and_one_sort_without_python(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one = _sized(3)
+    rows = [
+        (*row, 0, 0, GAP)
+        for row in cases.sample_rows("3", QuotaType.PRODUCE, one.bucket, "1", _series(random.Random(1), 99))
+    ]  # fmt: skip
+    frame = spark.createDataFrame(
+        rows, f"{cases.SAMPLE_SCHEMA}, n int, span int, max_gap_ms bigint"
+    )
+    frame.write.parquet(str(tmp_path / "samples"))
+    read = spark.read.schema(frame.schema).parquet(str(tmp_path / "samples"))
+    series = ("cluster_id", "quota_type", "n", "span", "broker_id")
+    limits = {f"q{at}": fn.lit(at + 1).cast("bigint") for at in range(25)}
+    plan = plans.of(throttle_windows.trials(read, series, limits, fn.col("max_gap_ms")))
+    plan.assert_native()
+    plan.assert_one_window_pass()
+    assert plan.columns_read() == {
+        "cluster_id", "quota_type", "n", "span", "broker_id", "max_gap_ms", "ts_ms", "dt_ms", "rate_units",
+    }  # fmt: skip

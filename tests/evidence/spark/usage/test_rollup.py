@@ -1,0 +1,289 @@
+"""Rollups on Spark are those of the core; increments are a rebuild; who is killed or late changes nothing."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from reconciler.errors import LakeConflict, LakeError
+from reconciler.evidence.spark.jobs import rollup as job
+from reconciler.evidence.spark.runtime import job_runner
+from reconciler.evidence.spark.runtime.job import silent
+from reconciler.evidence.spark.tables import reader, unit_writer
+from reconciler.evidence.spark.usage import rollup
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
+from tests.spark import lakes, plans
+
+pytestmark = pytest.mark.integration
+
+CLUSTERS = ("lkc 1/ü", "b")
+
+
+def filled(folder: Path, days: int = 3) -> tuple[Lake, list[lakes.Row]]:
+    lake = lakes.lake(folder)
+    rows: list[lakes.Row] = []
+    for cluster, number in itertools.product(CLUSTERS, range(days)):
+        made = lakes.samples(cluster, lakes.day(number))
+        lakes.commit(lake, cluster, lakes.day(number), made)
+        rows += made
+    return lake, rows
+
+
+def run(spark: SparkSession, lake: Lake, **settings: object) -> dict[str, job.TableRollup]:
+    done = job.run(spark, lake, job.RollupSettings(**settings), silent)
+    return {one.table: one for one in done.tables}
+
+
+def assert_is(lake: Lake, rows: list[lakes.Row]) -> None:
+    wanted = lakes.expected(rows)
+    for table in (USAGE_5M, USAGE_HIST_D):
+        assert lakes.rows_of(lake, table) == wanted[table.name], table.name
+
+
+def test_rollups_are_those_of_the_core_and_only_changed_days_are_made_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, rows = filled(tmp_path)
+    first = run(spark, lake)
+    assert {name: (one.units, one.unchanged) for name, one in first.items()} == {
+        "usage_5m": (6, 0),
+        "usage_hist_d": (6, 0),
+    }
+    assert_is(lake, rows)
+    again = run(spark, lake)
+    assert all((one.units, one.unchanged) == (0, 6) for one in again.values())
+    # A late sample of the second day, and a cluster's day that lost its last sample.
+    late = lakes.samples("b", lakes.day(1), seed=2)
+    lakes.commit(lake, "b", lakes.day(1), late)
+    lakes.commit(lake, CLUSTERS[0], lakes.day(2), [])
+    changed = run(spark, lake)
+    assert all((one.units, one.unchanged) == (2, 4) for one in changed.values())
+    rows = [
+        row
+        for row in rows
+        if (row["cluster_id"], row["day"]) not in {("b", lakes.day(1)), (CLUSTERS[0], lakes.day(2))}
+    ] + late
+    assert_is(lake, rows)
+    empty = lake.manifest(Unit(table=USAGE_5M, cluster_id=CLUSTERS[0], day=lakes.day(2)))
+    assert empty is not None
+    assert (empty.generation, empty.files) == (2, ())
+
+
+def test_a_rebuild_equals_the_increments(spark: SparkSession, tmp_path: Path) -> None:
+    lake, rows = filled(tmp_path / "grown", days=1)
+    run(spark, lake)
+    for number in (1, 2):
+        made = lakes.samples("b", lakes.day(number))
+        rows += made
+        lakes.commit(lake, "b", lakes.day(number), made)
+        run(spark, lake, from_day=lakes.day(number), cluster=("b",))
+    assert_is(lake, rows)
+    rebuilt = run(spark, lake, rebuild=True)
+    assert all((one.units, one.unchanged) == (4, 0) for one in rebuilt.values())
+    assert_is(lake, rows)
+
+
+def test_one_new_day_of_thirty_reads_no_more_than_two_days_of_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = lakes.lake(tmp_path)
+    for number in range(30):
+        lakes.commit(lake, "b", lakes.day(number), lakes.samples("b", lakes.day(number), each=20))
+    run(spark, lake, to_day=lakes.day(28))
+    with plans.rows_read(spark) as count:
+        done = run(spark, lake)
+        read = count()
+    assert all((one.units, one.unchanged) == (1, 29) for one in done.values())
+    each = lake.manifests(USAGE_SAMPLE)[0].rows
+    assert each <= read <= 2 * each
+
+
+class Dies(Exception):
+    """Instead of `kill -9`, at a place that we choose."""
+
+
+class Mortal(Lake):
+    """Dies at the given commit."""
+
+    def __init__(self, lake: Lake, *, at: int) -> None:
+        super().__init__(lake.store, clock=lakes.FakeClock(), run_id="mortal")
+        self.left = at
+
+    def commit_files(self, *args: object, **more: object) -> Manifest:
+        if self.left == 0:
+            raise Dies
+        self.left -= 1
+        return super().commit_files(*args, **more)  # type: ignore[arg-type]  # handed on as they are
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_job_that_dies_leaves_each_unit_as_it_was_or_whole(
+    spark: SparkSession, tmp_path: Path, at: int
+) -> None:
+    lake, rows = filled(tmp_path)
+    run(spark, lake)
+    for cluster, number in itertools.product(CLUSTERS, range(3)):
+        lakes.commit(
+            lake, cluster, lakes.day(number), lakes.samples(cluster, lakes.day(number), seed=9)
+        )
+    with pytest.raises(Dies):
+        run(spark, Mortal(lake, at=at))
+    old = lakes.expected(rows)["usage_5m"]
+    fresh = [
+        row for cluster, number in itertools.product(CLUSTERS, range(3))
+        for row in lakes.samples(cluster, lakes.day(number), seed=9)
+    ]  # fmt: skip
+    new = lakes.expected(fresh)["usage_5m"]
+    seen = lake.manifests(USAGE_5M)
+    assert sum(one.generation == 2 for one in seen) == at
+    for one in seen:
+        wanted = new if one.generation == 2 else old
+        unit = [
+            row
+            for row in wanted
+            if (row["cluster_id"], row["day"]) == (one.unit.cluster_id, one.unit.day)
+        ]
+        assert lake.read([one]).to_pylist() == unit
+    run(spark, lake)
+    assert_is(lake, fresh)
+
+
+class Overtaken(Lake):
+    """Another writer commits the unit just before us, the first times."""
+
+    def __init__(self, lake: Lake, *, times: int, inputs: dict[str, str] | None = None) -> None:
+        super().__init__(lake.store, clock=lakes.FakeClock(), run_id="overtaken")
+        self.times = times
+        self.inputs = inputs
+
+    def commit_files(
+        self, unit: Unit, files: object, after: Manifest | None, **more: object
+    ) -> Manifest:  # type: ignore[override]  # handed on as they are
+        if self.times:
+            self.times -= 1
+            other = {"usage_sample": "other"} if self.inputs is None else more["inputs"]
+            super().commit_files(unit, (), after, inputs=other)  # type: ignore[arg-type]  # see above
+        return super().commit_files(unit, files, after, **more)  # type: ignore[arg-type]  # see above
+
+
+def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, rows = filled(tmp_path, days=1)
+    done = run(spark, Overtaken(lake, times=2))
+    assert (done["usage_5m"].units, done["usage_5m"].again) == (2, 2)
+    assert_is(lake, rows)
+    shutil.rmtree(tmp_path / "usage_5m")
+    done = run(spark, Overtaken(lake, times=1, inputs={}))
+    assert (done["usage_5m"].units, done["usage_5m"].again) == (1, 1)
+    lost = [one for one in lake.manifests(USAGE_5M) if not one.files]
+    assert len(lost) == 1
+    # What the loser wrote for the unit is gone already.
+    named = {file.path for one in lake.manifests(USAGE_5M) for file in one.files}
+    assert {path for path, _ in lake.store.paths("usage_5m") if path.endswith(".parquet")} == named
+
+
+def test_who_is_always_late_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path, days=1)
+    with pytest.raises(LakeConflict, match="others were quicker 5 times with usage_5m"):
+        run(spark, Overtaken(lake, times=1000))
+
+
+def test_an_empty_lake_gives_empty_frames_and_nothing_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = lakes.lake(tmp_path)
+    frame = reader.frame(spark, lake, USAGE_SAMPLE)
+    assert (frame.columns, frame.count()) == (list(USAGE_SAMPLE.names), 0)
+    assert rollup.usage_5m(frame).count() == 0
+    assert all(one.units == 0 for one in run(spark, lake).values())
+
+
+def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, rows = filled(tmp_path)
+    stray = next((tmp_path / "usage_sample").rglob("*.parquet"))
+    shutil.copy(stray, stray.with_name("stray.parquet"))
+    frame = reader.frame(
+        spark, lake, USAGE_SAMPLE, ["b"], from_day=lakes.day(1), to_day=lakes.day(1)
+    )
+    wanted = [row for row in rows if (row["cluster_id"], row["day"]) == ("b", lakes.day(1))]
+    assert sorted(row.asDict()["ts_ms"] for row in frame.collect()) == sorted(
+        row["ts_ms"] for row in wanted
+    )
+    assert plans.files_read(frame) == {
+        lake.store.uri(file.path)
+        for one in lake.manifests(USAGE_SAMPLE, ["b"], lakes.day(1), lakes.day(1))
+        for file in one.files
+    }
+
+
+def test_a_nullable_column_that_came_later_is_null_in_older_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = lakes.lake(tmp_path)
+    rows = lakes.samples("b", lakes.day(0))
+    newer = lakes.commit(lake, "b", lakes.day(0), rows)
+    unit = Unit(table=USAGE_SAMPLE, cluster_id="b", day=lakes.day(1))
+    older = [{**row, "day": lakes.day(1), "ts_ms": row["ts_ms"] + lakes.DAY_MS} for row in rows]
+    table = pa.Table.from_pylist(older, schema=arrow_tables.schema(USAGE_SAMPLE)).drop_columns(
+        "throttle_ms"
+    )
+    (tmp_path / "older").mkdir()
+    pq.write_table(table, tmp_path / "older" / "x.parquet")
+    lake.commit_files(unit, [lake.measure_file("older/x.parquet")], None)
+    frame = reader.frame(spark, lake, USAGE_SAMPLE)
+    assert tuple(frame.columns) == USAGE_SAMPLE.names
+    assert frame.count() == 2 * newer.rows
+    assert frame.where(f"day = DATE'{lakes.day(1)}' AND throttle_ms IS NULL").count() == len(older)
+    run(spark, lake)
+    assert_is(lake, [*rows, *({**row, "throttle_ms": None} for row in older)])
+
+
+def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, _ = filled(tmp_path, days=1)
+    victim = next((tmp_path / "usage_sample").rglob("*.parquet"))
+    victim.write_bytes(victim.read_bytes()[:-100])
+    with pytest.raises((PySparkException, Py4JError)) as caught:
+        reader.frame(spark, lake, USAGE_SAMPLE).count()
+    told = job_runner.spark_error(caught.value, "rollup").message
+    assert told.startswith("rollup: [FAILED_READ_FILE")
+    assert str(victim) in told
+    assert "is not a Parquet file" in told
+
+
+def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, _ = filled(tmp_path, days=2)
+    frame = rollup.usage_5m(reader.frame(spark, lake, USAGE_SAMPLE))
+    one = unit_writer.NextGeneration(
+        unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None
+    )
+    with pytest.raises(LakeError, match="where none belong"):
+        unit_writer.committed(lake, frame, [one])
+    assert lake.manifests(USAGE_5M) == ()
+
+
+def test_rollups_are_native_with_one_exchange_and_read_only_what_they_need(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, _ = filled(tmp_path, days=1)
+    samples = reader.frame(spark, lake, USAGE_SAMPLE)
+    for frame in (rollup.usage_5m(samples), rollup.usage_hist_d(samples)):
+        plan = plans.of(frame)
+        plan.assert_native()
+        assert plan.count("Exchange") == 1
+    assert "throttle_ms" not in plans.of(rollup.usage_hist_d(samples)).columns_read()

@@ -1,0 +1,201 @@
+"""T11, what-if: every column of every row is that of the core, over generated fleets and over a million samples."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.evidence.spark.usage import impact_query as question
+from reconciler.evidence.spark.usage import simulation
+from reconciler.quota.entity import ABSENT, Entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.query import impact_query
+from reconciler.usage.impact.result_rows import ImpactRow
+from reconciler.usage.impact.what_if import judged
+from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.tags import Bucket, bucket_of
+from tests.spark import cases, plans
+from tests.usage import whatif_cases
+from tests.usage.whatif_cases import CADENCE
+
+pytestmark = pytest.mark.integration
+
+CASES = 240
+DAY = dt.date(2026, 11, 21)
+COMPARED = (
+    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "any_name", "broker_id",
+    "before_units", "after_units", "source_entity", "answer", "verdict", "bound", "model",
+    "before_throttled_ms", "before_max_delay_ms", "observed_throttled_ms", "after_throttled_ms",
+    "after_max_delay_ms", "after_over_timeout_ms", "delayed_units", "unfinished", "covered_ms",
+    "censored_ms", "why", "day",
+)  # fmt: skip
+"""What is compared, column by column and exactly: all of ``impact_row``."""
+
+
+def plain(row: ImpactRow) -> tuple[object, ...]:
+    """The columns of a row of the core."""
+    bucket = row.bucket
+    of_bucket = {
+        "group_kind": str(bucket.kind), "user": bucket.user, "client_id": bucket.client_id,
+        "ip": bucket.ip, "day": DAY,
+    }  # fmt: skip
+    return tuple(of_bucket[name] if name in of_bucket else getattr(row, name) for name in COMPARED)
+
+
+def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
+    return spark.createDataFrame(
+        [
+            row
+            for one in fleets
+            for kind, buckets in one.series.items()
+            for bucket, brokers in buckets.items()
+            for broker, samples in brokers.items()
+            for row in cases.sample_rows(one.cluster_id, kind, bucket, broker, samples)
+        ],
+        cases.SAMPLE_SCHEMA,
+    )
+
+
+def facts_of(spark: SparkSession, fleets: list[whatif_cases.Case], samples: DataFrame) -> DataFrame:
+    found = question.bucket_facts(samples)
+    rows = []
+    for one in fleets:
+        rows += question.cluster_facts(
+            one.cluster_id, CADENCE, measured=one.measured,
+            states={question.BEFORE: one.before, question.AFTER: one.after}, recorded=one.recorded,
+        )  # fmt: skip
+    return found.unionByName(spark.createDataFrame(rows, question.FACTS))
+
+
+def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
+    found: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    for kind, buckets in one.series.items():
+        for bucket, brokers in buckets.items():
+            for broker, samples in brokers.items():
+                if samples:
+                    found.setdefault(kind, {}).setdefault(broker, set()).add(bucket)
+    return found
+
+
+def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
+    asks = impact_query(
+        one.cluster_id,
+        one.before,
+        one.after,
+        seen_of(one),
+        measured=one.measured,
+        recorded=one.recorded,
+    )
+    return [plain(row) for row in judged(asks, one.series, CADENCE)]
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["64 bits", "38 digits"])
+def test_every_column_of_240_generated_fleets_is_that_of_the_core(
+    spark: SparkSession, wide: bool
+) -> None:
+    fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
+    samples = frame_of(spark, fleets).repartition(2).persist()
+    questions = question.questions(facts_of(spark, fleets, samples)).persist()
+    found = simulation.impacts(samples, questions, DAY, wide=wide)
+    rows = sorted(tuple(row[name] for name in COMPARED) for row in found.collect())
+    expected = sorted((row for one in fleets for row in of_core(one)), key=lambda row: row[:8])
+    told = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
+    questions.unpersist()
+    samples.unpersist()
+    assert set(COMPARED) == set(IMPACT_ROW.names)
+    assert len(expected) > 1000
+    assert told["quota_type"] == set(QuotaType)
+    assert len(told["answer"]) == 4
+    assert len(told["verdict"]) == 6
+    assert len(told["bound"]) == 3
+    assert sorted(rows, key=lambda row: row[:8]) == expected
+
+
+MILLION_SERIES, MILLION_EACH = 40, 27_000
+
+
+def test_a_million_samples_give_the_rows_of_the_core(spark: SparkSession) -> None:
+    """1,080,000 samples: two tenants merged into one bucket on each of 20 brokers, and one looser limit each."""
+    frame, one = million(spark)
+    assert frame.count() >= 1_000_000
+    questions = question.questions(facts_of(spark, [one], frame)).persist()
+    found = simulation.impacts(frame, questions, DAY).collect()
+    questions.unpersist()
+    rows = sorted((tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[:8])
+    expected = sorted(of_core(one), key=lambda row: row[:8])
+    assert len(expected) >= 20
+    assert rows == expected
+
+
+def million(spark: SparkSession) -> tuple[DataFrame, whatif_cases.Case]:
+    """The frame and the same as a case of the core, made by one formula in both."""
+    app, job = bucket_of("alice", "app"), bucket_of("alice", "job")
+    entities = [Entity(("alice", name, ABSENT)) for name in ("app", "job")]
+    rate = Key.PRODUCER_BYTE_RATE
+    before = QuotaState().with_values([(entity, rate, 60_000.0) for entity in entities])
+    gone: list[tuple[Entity, Key, float | None]] = [(entity, rate, None) for entity in entities]
+    after = before.with_values([*gone, (Entity(("alice", ABSENT, ABSENT)), rate, 99_999.0)])
+    series: dict[Bucket, dict[str, list[Sample]]] = {app: {}, job: {}}
+    for number in range(MILLION_SERIES):
+        bucket, broker = (app, job)[number % 2], str(number // 2)
+        series[bucket][broker] = [
+            Sample(_ts(n), 30_000, (n * 7919 + number * 104_729) % 100_003, 0, Censored.NO)
+            for n in range(MILLION_EACH)
+        ]
+    case = whatif_cases.Case(
+        cluster_id="million", before=before, after=after, seen={},
+        measured=frozenset({QuotaType.PRODUCE}), series={QuotaType.PRODUCE: series},
+    )  # fmt: skip
+    number, n = fn.col("number"), fn.col("n")
+    numbers = spark.range(MILLION_SERIES * MILLION_EACH).select(
+        (fn.col("id") % MILLION_SERIES).alias("number"),
+        fn.floor(fn.col("id") / MILLION_SERIES).alias("n"),
+    )
+    frame = numbers.select(
+        fn.lit("million").alias("cluster_id"),
+        fn.lit("produce").alias("quota_type"),
+        fn.lit("pair").alias("group_kind"),
+        fn.lit("alice").alias("user"),
+        fn.when(number % 2 == 0, "app").otherwise("job").alias("client_id"),
+        fn.lit("").alias("ip"),
+        fn.floor(number / 2).cast("string").alias("broker_id"),
+        (fn.lit(_ts(0)) + n * 30_000 + fn.when(n >= 9000, 200_000).otherwise(0)).alias("ts_ms"),
+        fn.lit(30_000).alias("dt_ms"),
+        ((n * 7919 + number * 104_729) % 100_003).alias("rate_units"),
+        fn.lit(0).cast("bigint").alias("throttle_ms"),
+        fn.lit("no").alias("censored"),
+    )
+    return frame.persist(), case
+
+
+def _ts(n: int) -> int:
+    """Thirty seconds apart, with one gap that ends a session."""
+    return 1_760_000_000_000 + n * 30_000 + (200_000 if n >= 9000 else 0)
+
+
+def test_windows_stand_on_one_exchange_and_one_sort_and_no_python_sees_a_sample(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    fleets = [whatif_cases.case(number, length=8) for number in range(6)]
+    samples = frame_of(spark, fleets)
+    samples.write.parquet(str(tmp_path / "samples"))
+    read = spark.read.schema(samples.schema).parquet(str(tmp_path / "samples"))
+    rows = question.questions(facts_of(spark, fleets, read)).collect()
+    asks = spark.createDataFrame(rows, question.ROWS)
+    parts = simulation.parts_of(asks)
+    for half in (simulation.apart, simulation.together):
+        plan = plans.of(half(read, parts, 1000, wide=False, broadcast=True))
+        plan.assert_native()
+        plan.assert_one_window_pass()
+        assert plan.columns_read() <= {
+            "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id",
+            "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored",
+        }  # fmt: skip
+        assert "day" not in plan.columns_read()
+    whole = plans.of(simulation.impacts(read, asks, DAY))
+    assert not any(name in whole.text for name in ("BatchEvalPython", "ArrowEvalPython"))
+    assert not any(name in whole.text for name in plans.PRODUCTS)

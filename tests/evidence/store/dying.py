@@ -1,0 +1,89 @@
+"""A program that does one piece of work on copies of a folder, and is killed one step later in each copy.
+
+`python -m tests.evidence.store.dying WORK FOLDER` copies `FOLDER/before` to `FOLDER/0`, `FOLDER/1`, …; a child does the work in
+each and dies of SIGKILL before its nth call of the operating system that changes a disk. It ends with the first copy
+in which the work came to its end, and prints how many there were.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from reconciler.evidence.store import publisher
+from reconciler.evidence.store.lake import UnitContent
+from reconciler.usage.samples import cadence
+from reconciler.usage.tables import USAGE_SAMPLE
+from tests.evidence.store import rows
+
+CALLS = ("open", "fsync", "link", "mkdir", "unlink", "replace", "rename", "rmdir")
+MOST = 400
+
+
+def update(folder: Path) -> None:
+    """A second generation."""
+    lake = rows.lake_in(folder)
+    lake.update(rows.unit(USAGE_SAMPLE), lambda _: UnitContent(rows=rows.usage(rates=(7, 7))))
+
+
+def expire(folder: Path) -> None:
+    """Everything is past its time."""
+    rows.lake_in(folder).expire(rows.at(10_000))
+
+
+def publish_again(folder: Path) -> None:
+    """One more day."""
+    lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "evidence").store
+    publisher.publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
+    )
+
+
+WORKS: dict[str, Callable[[Path], None]] = {
+    "update": update,
+    "expire": expire,
+    "publish": publish_again,
+}
+
+
+def die_before(number: int) -> None:
+    """From now on the process lives for so many calls."""
+    left = number
+
+    def dying(act: Callable[..., object]) -> Callable[..., object]:
+        def run(*given: object, **named: object) -> object:
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return act(*given, **named)
+
+        return run
+
+    for name in CALLS:
+        setattr(os, name, dying(getattr(os, name)))
+
+
+def main() -> None:
+    """Runs the copies; each child imports nothing, and its parent never opens a store."""
+    work, folder = WORKS[sys.argv[1]], Path(sys.argv[2])
+    for number in range(MOST):
+        copy = shutil.copytree(folder / "before", folder / str(number))
+        child = os.fork()
+        if child == 0:
+            die_before(number)
+            work(copy)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code == 0:
+            print(number + 1)  # noqa: T201 - what the test reads
+            return
+        if code != -signal.SIGKILL:
+            raise SystemExit(f"the work failed in copy {number}")
+    raise SystemExit("the work did not end")
+
+
+if __name__ == "__main__":
+    main()

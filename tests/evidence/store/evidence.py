@@ -1,0 +1,198 @@
+"""Evidence made for tests: samples of some users on some brokers, committed to a lake and published to a folder."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from reconciler.evidence.store.files import arrow_tables, object_store
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.latest_pointer import LatestPointer
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.publisher import publish
+from reconciler.usage.samples import DAY_MS, cadence
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+    named_text,
+)
+from tests.fakes.clock import FakeClock
+
+STEP_MS = 30_000
+BROKERS = ("1", "2", "3")
+
+Rate = Callable[[int], int]
+"""Bytes/s of the n-th sample of a day."""
+
+
+def busy(peak: int, *, calm: int = 10) -> Rate:
+    """``peak`` in the first hour of each day, else ``calm``."""
+    return lambda number: peak if number < 3_600_000 // STEP_MS else calm
+
+
+def published(
+    folder: Path,
+    cluster_id: str,
+    use: Mapping[str, Rate],
+    *,
+    end_ms: int,
+    days: int = 2,
+    brokers: Sequence[str] = BROKERS,
+    limits: Mapping[str, float] | None = None,
+    quota_type: str = "produce",
+    censored: str = "no",
+    clients: Sequence[str] = (),
+) -> LatestPointer:
+    """Publishes what users did until a moment; whole days before it.
+
+    Args:
+        folder: Where evidence goes.
+        cluster_id: Whose it is.
+        use: User -> rate; alike on every broker.
+        end_ms: End of the window.
+        days: How many days it has.
+        brokers: Ids.
+        limits: ``producer_byte_rate`` of users in force at the end; ``None`` = nobody looked.
+        quota_type: What was measured.
+        censored: Of every sample.
+        clients: Client ids that alone had a limit the day before, as another look saw.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        lake = Lake(object_store.opened(place), clock=FakeClock(), run_id="test")
+        last = end_ms // DAY_MS - 1
+        for day in range(last - days + 1, last + 1):
+            _commit(lake, USAGE_SAMPLE, cluster_id, day, _samples(cluster_id, day, use, brokers, quota_type, censored))  # fmt: skip
+            _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
+        if limits is not None:
+            named = {named_text([("user", user)]): limit for user, limit in limits.items()}
+            _commit_look(lake, cluster_id, last, named)
+        if clients:
+            one = {named_text([("client-id", client)]): 1.0 for client in clients}
+            _commit_look(lake, cluster_id, last - 1, one)
+        return publish(
+            lake,
+            cluster_id,
+            object_store.opened(str(folder), create=True),
+            (last - days + 1) * DAY_MS,
+            (last + 1) * DAY_MS,
+            pace=cadence(STEP_MS),
+            now_ms=end_ms,
+        )
+
+
+def _day(number: int) -> date:
+    return datetime.fromtimestamp(number * DAY_MS / 1000, UTC).date()
+
+
+def _commit(lake: Lake, table: Table, cluster_id: str, day: int, rows: pa.Table) -> None:
+    _ = lake.commit(Unit(table=table, cluster_id=cluster_id, day=_day(day)), rows, None)
+
+
+def _commit_look(lake: Lake, cluster_id: str, day: int, limits: Mapping[str, float]) -> None:
+    _commit(lake, SNAPSHOT, cluster_id, day, _look(cluster_id, day, len(limits)))
+    _commit(lake, QUOTA_ENTRY, cluster_id, day, _entries(cluster_id, day, limits))
+
+
+def _table(table: Table, columns: Mapping[str, object], size: int) -> pa.Table:
+    """Columns of lists, or of one value for all rows."""
+    schema = arrow_tables.schema(table)
+    return pa.table(
+        {
+            name: pa.array(one if isinstance(one, list) else [one] * size, schema.field(name).type)
+            for name, one in columns.items()
+        },
+        schema=schema,
+    )
+
+
+def _samples(  # noqa: PLR0917 - private
+    cluster_id: str,
+    day: int,
+    use: Mapping[str, Rate],
+    brokers: Sequence[str],
+    quota_type: str,
+    censored: str,
+) -> pa.Table:
+    count = DAY_MS // STEP_MS
+    pairs = [(user, broker) for user in use for broker in brokers]
+    moments = [day * DAY_MS + number * STEP_MS for number in range(count)]
+    return _table(
+        USAGE_SAMPLE,
+        {
+            "cluster_id": cluster_id,
+            "quota_type": quota_type,
+            "group_kind": "user",
+            "user": [user for user, _ in pairs for _ in moments],
+            "client_id": "",
+            "ip": "",
+            "broker_id": [broker for _, broker in pairs for _ in moments],
+            "ts_ms": moments * len(pairs),
+            "dt_ms": STEP_MS,
+            "rate_units": [use[user](number) for user, _ in pairs for number in range(count)],
+            "throttle_ms": 0,
+            "censored": censored,
+            "day": _day(day),
+        },
+        len(pairs) * count,
+    )  # fmt: skip
+
+
+def _up(cluster_id: str, day: int, brokers: Sequence[str]) -> pa.Table:
+    moments = [day * DAY_MS + number * STEP_MS for number in range(DAY_MS // STEP_MS)]
+    return _table(
+        TARGET_UP,
+        {
+            "cluster_id": cluster_id,
+            "broker_id": [broker for broker in brokers for _ in moments],
+            "ts_ms": moments * len(brokers),
+            "dt_ms": STEP_MS,
+            "up": True,
+            "day": _day(day),
+        },
+        len(moments) * len(brokers),
+    )
+
+
+def _look(cluster_id: str, day: int, entries: int) -> pa.Table:
+    return _table(
+        SNAPSHOT,
+        {
+            "cluster_id": cluster_id,
+            "snapshot_id": f"s{day}",
+            "observed_at_ms": [day * DAY_MS + 1000],
+            "complete": True,
+            "entries": entries,
+            "day": _day(day),
+        },
+        1,
+    )
+
+
+def _entries(cluster_id: str, day: int, limits: Mapping[str, float]) -> pa.Table:
+    return _table(
+        QUOTA_ENTRY,
+        {
+            "cluster_id": cluster_id,
+            "snapshot_id": f"s{day}",
+            "observed_at_ms": day * DAY_MS + 1000,
+            "user_kind": "named",
+            "client_kind": "absent",
+            "ip_kind": "absent",
+            "user": "",
+            "client_id": "",
+            "ip": "",
+            "entity_json": list(limits),
+            "quota_key": "producer_byte_rate",
+            "value": list(limits.values()),
+            "quota_units": [int(one) for one in limits.values()],
+            "value_state": "finite",
+            "source": "test",
+            "day": _day(day),
+        },
+        len(limits),
+    )

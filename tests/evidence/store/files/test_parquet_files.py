@@ -1,0 +1,174 @@
+import hashlib
+import random
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.usage.tables import DEAD_QUOTA, POINT, TARGET_UP, USAGE_SAMPLE
+from tests.evidence.store import rows
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+def read(content: bytes, **wanted: object) -> pa.Table:
+    return parquet_files.read(USAGE_SAMPLE, content, path="some/file", **wanted)  # type: ignore[arg-type]
+
+
+@given(st.lists(NAMES, min_size=1, max_size=8, unique=True), st.randoms(use_true_random=False))
+def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
+    users: list[str], chance: random.Random
+) -> None:
+    whole = rows.usage(users=users, brokers=("1", "10", "2"))
+    order = list(range(whole.num_rows))
+    chance.shuffle(order)
+    content = parquet_files.write_parquet(USAGE_SAMPLE, whole)
+    assert parquet_files.write_parquet(USAGE_SAMPLE, whole.take(order)) == content
+    found = read(content).to_pylist()
+    keys = [tuple(row[name] for name in USAGE_SAMPLE.key) for row in found]
+    # Arrow compares texts by their bytes; so do Spark and Parquet's statistics.
+    assert keys == sorted(
+        keys, key=lambda key: [str(one).encode() if isinstance(one, str) else one for one in key]
+    )
+    assert len(found) == whole.num_rows
+
+
+def test_rows_of_equal_keys_are_ordered_by_the_rest() -> None:
+    one = rows.usage(rates=(5, 6, 7))
+    same = one.set_column(7, "ts_ms", pa.array([1, 1, 1]))
+    assert parquet_files.write_parquet(USAGE_SAMPLE, same) == parquet_files.write_parquet(
+        USAGE_SAMPLE, same.take([2, 0, 1])
+    )
+
+
+def test_numbers_that_are_not_a_number_survive() -> None:
+    values = [float("nan"), float("inf"), -0.0]
+    table = rows.table_of(
+        POINT,
+        [
+            {
+                "cluster_id": "c", "instance": "i", "replica": "", "measure": "rate", "quota_type": "produce",
+                "user": "", "client_id": "", "ip": "", "ts_ms": at, "value": value, "day": rows.day(0),
+            }
+            for at, value in enumerate(values)
+        ],
+    )  # fmt: skip
+    found = parquet_files.read(POINT, parquet_files.write_parquet(POINT, table), path="x")
+    assert [repr(one) for one in found.column("value").to_pylist()] == ["nan", "inf", "-0.0"]
+
+
+def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its_order() -> None:
+    many = pa.concat_tables([rows.usage(users=[f"u{n}" for n in range(700)], rates=range(100))])
+    content = parquet_files.write_parquet(USAGE_SAMPLE, many)
+    found = pq.ParquetFile(pa.BufferReader(content))
+    assert [found.metadata.row_group(at).num_rows for at in range(2)] == [65_536, 4_464]
+    column = found.metadata.row_group(0).column(USAGE_SAMPLE.names.index("user"))
+    assert (column.compression, column.has_dictionary_page) == ("ZSTD", True)
+    assert column.statistics.min == "u0"
+    names = [
+        USAGE_SAMPLE.names[one.column_index] for one in found.metadata.row_group(0).sorting_columns
+    ]
+    assert tuple(names) == USAGE_SAMPLE.key
+    assert found.schema_arrow.equals(arrow_tables.schema(USAGE_SAMPLE), check_metadata=True)
+
+
+def test_columns_and_rows_are_chosen() -> None:
+    content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
+    where = (pc.field("user") == "b") & (pc.field("rate_units") > 10)
+    found = read(content, columns=["rate_units", "user"], where=where)
+    assert found.to_pylist() == [{"rate_units": 20, "user": "b"}, {"rate_units": 30, "user": "b"}]
+    with pytest.raises(LakeError, match="has no column 'nothing'"):
+        read(content, columns=["nothing"])
+
+
+def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
+    many = rows.usage(users=[f"u{n:03d}" for n in range(700)], rates=range(100))
+    content = bytearray(parquet_files.write_parquet(USAGE_SAMPLE, many))
+    group = pq.read_metadata(pa.BufferReader(bytes(content))).row_group(0)
+    begin = group.column(0).dictionary_page_offset
+    end = group.column(group.num_columns - 1).data_page_offset
+    content[begin:end] = b"\xff" * (end - begin)
+    found = read(bytes(content), where=pc.field("user") == "u699")
+    assert found.num_rows == 100
+    with pytest.raises(LakeDamaged, match="is no whole Parquet file"):
+        read(bytes(content))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -1, -200])
+def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
+    content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())[:cut]
+    for act in (lambda: read(content), lambda: parquet_files.count(content, "some/file")):
+        with pytest.raises(LakeDamaged, match="some/file: is no whole Parquet file") as caught:
+            act()
+        assert caught.value.hint.startswith("run ingest")
+
+
+def test_a_flipped_bit_anywhere_in_the_pages_is_found() -> None:
+    content = parquet_files.write_parquet(TARGET_UP, rows.up(moments=500))
+    good = parquet_files.read(TARGET_UP, content, path="x")
+    group = pq.read_metadata(pa.BufferReader(content)).row_group(0)
+    end = sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+    for place in range(10, end, 97):
+        flipped = bytearray(content)
+        flipped[place] ^= 1
+        try:
+            found = parquet_files.read(TARGET_UP, bytes(flipped), path="x")
+        except LakeDamaged:
+            continue
+        assert found.equals(good)  # a bit that means nothing to readers
+
+
+def test_size_and_digest_are_compared() -> None:
+    content = b"content"
+    digest = hashlib.sha256(content).hexdigest()
+    parquet_files.check_same(content, size=7, sha256=digest, path="x")
+    with pytest.raises(LakeDamaged, match="x: has 7 bytes where 9 were committed"):
+        parquet_files.check_same(content, size=9, sha256=digest, path="x")
+    with pytest.raises(LakeDamaged, match="x: has other bytes"):
+        parquet_files.check_same(b"Content", size=7, sha256=digest, path="x")
+
+
+def test_a_file_of_the_version_before_is_read_and_filtered_with_nulls() -> None:
+    table = rows.table_of(
+        DEAD_QUOTA,
+        [
+            {
+                "cluster_id": "c", "entity_json": "[]", "quota_key": "k", "value": 1.0, "reason": "shadowed",
+                "last_effective_ms": 5, "day": rows.day(0),
+            }
+        ],
+    )  # fmt: skip
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.drop_columns(["last_effective_ms"]), sink)
+    old = bytes(sink.getvalue())
+    assert parquet_files.read(DEAD_QUOTA, old, path="x").column(
+        "last_effective_ms"
+    ).to_pylist() == [None]
+    where = pc.field("last_effective_ms").is_null()
+    assert parquet_files.read(DEAD_QUOTA, old, path="x", row_filter=where).num_rows == 1
+
+
+def test_a_null_that_may_not_be_is_found_on_reading() -> None:
+    sink = pa.BufferOutputStream()
+    broken = rows.up().set_column(1, "broker_id", pa.array(["1", None, "1"]))
+    pq.write_table(broken, sink)
+    with pytest.raises(
+        LakeDamaged, match="x: the column 'broker_id' of target_up has values that are null"
+    ):
+        parquet_files.read(TARGET_UP, bytes(sink.getvalue()), path="x")
+
+
+def test_a_file_says_whether_it_can_be_published_as_it_is() -> None:
+    content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())
+    assert parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(1)), "x")
+    assert not parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(0, 90)), "x")
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.usage(), sink)
+    assert not parquet_files.is_as_written(
+        USAGE_SAMPLE, bytes(sink.getvalue()), ("ts_ms", rows.at(1)), "x"
+    )

@@ -1,0 +1,167 @@
+"""Rows of the tables of the lake, stores that count or fail, and a clock: what its tests share."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from reconciler.errors import LakeError
+from reconciler.evidence.store.files import arrow_tables, object_store
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+    named_text,
+)
+from tests.fakes.clock import FakeClock
+
+CLUSTER = "lkc-Ab_1"
+FIRST = date(2025, 3, 1)
+FIRST_MS = int(datetime(2025, 3, 1, tzinfo=UTC).timestamp()) * 1000
+
+
+def day(number: int) -> date:
+    """A day of the tests; 0 is the first."""
+    return date.fromordinal(FIRST.toordinal() + number)
+
+
+def at(number: int, seconds: float = 0) -> int:
+    """A moment of such a day in milliseconds."""
+    return FIRST_MS + number * DAY_MS + int(seconds * 1000)
+
+
+def unit(table: Table, number: int = 0, cluster_id: str = CLUSTER) -> Unit:
+    return Unit(table=table, cluster_id=cluster_id, day=day(number))
+
+
+def table_of(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(one) for one in rows], schema=arrow_tables.schema(table))
+
+
+def usage(
+    number: int = 0,
+    *,
+    users: Sequence[str] = ("alice",),
+    brokers: Sequence[str] = ("1",),
+    quota_type: str = "produce",
+    rates: Sequence[int] = (10, 20, 30),
+    step: int = 30,
+    cluster_id: str = CLUSTER,
+) -> pa.Table:
+    """Samples of users on brokers, one per rate."""
+    return table_of(
+        USAGE_SAMPLE,
+        [
+            {
+                "cluster_id": cluster_id, "quota_type": quota_type, "group_kind": "user", "user": user,
+                "client_id": "", "ip": "", "broker_id": broker, "ts_ms": at(number, step * (place + 1)),
+                "dt_ms": step * 1000, "rate_units": rate, "throttle_ms": None, "censored": "no",
+                "day": day(number),
+            }
+            for user in users
+            for broker in brokers
+            for place, rate in enumerate(rates)
+        ],
+    )  # fmt: skip
+
+
+def up(
+    number: int = 0, *, brokers: Sequence[str] = ("1",), moments: int = 3, step: int = 30
+) -> pa.Table:
+    """A broker that answered at these moments."""
+    return table_of(
+        TARGET_UP,
+        [
+            {
+                "cluster_id": CLUSTER, "broker_id": broker, "ts_ms": at(number, step * (place + 1)),
+                "dt_ms": step * 1000, "up": True, "day": day(number),
+            }
+            for broker in brokers
+            for place in range(moments)
+        ],
+    )  # fmt: skip
+
+
+Limit = tuple[Sequence[tuple[str, str | None]], str, float]
+
+
+def entries(number: int, snapshot_id: str, limits: Sequence[Limit]) -> pa.Table:
+    """Rows of one look at the limits."""
+    return table_of(
+        QUOTA_ENTRY,
+        [
+            {
+                "cluster_id": CLUSTER, "snapshot_id": snapshot_id, "observed_at_ms": at(number),
+                "user_kind": "named", "client_kind": "absent", "ip_kind": "absent", "user": "", "client_id": "",
+                "ip": "", "entity_json": named_text(named), "quota_key": key, "value": value,
+                "quota_units": None, "value_state": "finite", "source": "test", "day": day(number),
+            }
+            for named, key, value in limits
+        ],
+    )  # fmt: skip
+
+
+def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.Table:
+    """``(id, seconds of the day, entries, complete)`` of some looks."""
+    return table_of(
+        SNAPSHOT,
+        [
+            {
+                "cluster_id": CLUSTER, "snapshot_id": name, "observed_at_ms": at(number, seconds),
+                "complete": complete, "entries": count, "day": day(number),
+            }
+            for name, seconds, count, complete in looks
+        ],
+    )  # fmt: skip
+
+
+class Watched(FileStore):
+    """A store in a folder that notes what is written and read, and refuses what it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        inner = object_store.opened(str(folder), create=True)
+        super().__init__(inner._at, inner._objects)
+        self.put_paths: list[str] = []
+        self.ranges: list[tuple[str, int]] = []
+        self.found: list[str] = []
+        self.listings = 0
+        self.refuses = ""
+        self._noting = threading.Lock()
+
+    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+        self._check(path)
+        with self._noting:
+            self.found.append(path)
+        return super().find(path, most=most)
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        self._check(path)
+        with self._noting:
+            self.ranges.append((path, end - start))
+        return super().get_range(path, start, end)
+
+    def put(self, path: str, content: bytes, *, create: bool = False) -> None:
+        self.put_paths.append(path)
+        super().put(path, content, create=create)
+
+    def stored(self, prefix: str = "") -> tuple[object_store.StoredFile, ...]:
+        self.listings += 1
+        return super().stored(prefix)
+
+    def _check(self, path: str) -> None:
+        if self.refuses and self.refuses in path:
+            raise LakeError("may not be used", path=path)
+
+
+def lake_in(folder: Path | str, run_id: str = "test") -> Lake:
+    """A lake whose waiting takes no time."""
+    opened = object_store.opened(str(folder), create=True)
+    return Lake(opened, clock=FakeClock(), run_id=run_id, pause=lambda _: None)

@@ -1,0 +1,259 @@
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import LakeError
+from reconciler.evidence.store.expiry import KEEP_DAYS, TableExpiry, expired
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_5M, USAGE_SAMPLE, Table
+from tests.evidence.store import rows
+
+NOW = rows.at(100)
+OLD = 3 * DAY_MS
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return rows.lake_in(tmp_path)
+
+
+def committed(lake: Lake, unit: Unit, generations: int = 1) -> Manifest:
+    made = lake.manifest(unit)
+    number = (unit.day - rows.FIRST).days
+    for at in range(generations):
+        content = rows.usage(number, rates=(at,)) if unit.table is USAGE_SAMPLE else rows.up(number)
+        made = lake.commit(unit, content, made)
+    assert made is not None
+    return made
+
+
+def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
+    """Makes files as old as that."""
+    assert lake.store.folder is not None
+    when = (NOW - older_ms) / 1000
+    for path in lake.store.folder.rglob("*"):
+        if path.is_file() and only in path.name:
+            os.utime(path, (when, when))
+
+
+def test_every_table_is_kept_for_as_long_as_it_is_said() -> None:
+    assert set(KEEP_DAYS) == set(TABLES)
+    assert {name: KEEP_DAYS[name] for name in ("point", "usage_sample", "target_up", "broker_sample")} == {
+        "point": 30, "usage_sample": 30, "target_up": 30, "broker_sample": 30,
+    }  # fmt: skip
+    assert KEEP_DAYS["usage_5m"] == 396
+    long = ("usage_hist_d", "snapshot", "quota_entry", "apply_log", "quota_change")
+    assert {KEEP_DAYS[name] for name in long} == {762}
+    assert KEEP_DAYS["impact_row"] == 30
+
+
+@pytest.mark.parametrize("table", [USAGE_SAMPLE, TARGET_UP])
+def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> None:
+    for number in (68, 69, 70, 99):
+        committed(lake, rows.unit(table, number))
+    age(lake, OLD)
+    done = lake.expire(NOW)
+    assert [one.unit.day for one in lake.manifests(table)] == [rows.day(70), rows.day(99)]
+    assert [(one.table, one.units, one.files) for one in done.tables] == [(table.name, 2, 2)]
+    assert len(lake.store.paths()) == 4
+    assert lake.expire(NOW).tables == ()
+
+
+def test_what_a_manifest_names_stays_and_the_newest_two_generations_with_it(lake: Lake) -> None:
+    unit = rows.unit(USAGE_SAMPLE, 99)
+    newest = committed(lake, unit, 5)
+    age(lake, OLD)
+    done = lake.expire(NOW)
+    assert done.total == TableExpiry(
+        table="", units=0, generations=3, files=3, size=done.total.size
+    )
+    assert done.total.size > 1000
+    assert [path[-15:] for path, _ in lake.store.paths(unit.manifests)] == [
+        "0000000004.json", "0000000005.json",
+    ]  # fmt: skip
+    assert len(lake.store.paths(unit.folder)) == 2
+    assert lake.read([newest]).num_rows == 1
+
+
+def test_a_generation_that_was_superseded_today_stays_for_those_who_read_it(lake: Lake) -> None:
+    unit = rows.unit(USAGE_SAMPLE, 99)
+    first = committed(lake, unit)
+    age(lake, OLD)
+    committed(lake, unit, 3)
+    age(lake, 1000, only="0000000004")
+    age(lake, 2000, only="0000000003")
+    age(lake, 3000, only="0000000002")
+    assert lake.expire(NOW).tables == ()
+    assert lake.read([first]).num_rows == 1
+    age(lake, OLD, only="0000000002")
+    assert lake.expire(NOW).total.generations == 1
+    assert lake.manifest(unit) is not None
+
+
+def test_files_that_nobody_names_go_after_a_day_and_not_before(lake: Lake) -> None:
+    unit = rows.unit(USAGE_SAMPLE, 99)
+    committed(lake, unit)
+    for path in (
+        f"{unit.folder}/orphan.parquet",
+        f"{unit.manifests}/.0000000002.json.aa.new",
+        "usage_sample/x",
+    ):
+        lake.store.put(path, b"left over")
+    lake.store.put("usage_sample_copy/x", b"not ours")
+    lake.store.put("elsewhere/x", b"not ours")
+    age(lake, OLD)
+    lake.store.put(f"{unit.folder}/young.parquet", b"being written")
+    age(lake, 1000, only="young")
+    assert lake.expire(NOW).total.files == 3
+    assert [path for path, _ in lake.store.paths() if "_units" not in path and "run" not in path] == [
+        "elsewhere/x", f"{unit.folder}/{_name(lake, unit)}", f"{unit.folder}/young.parquet", "usage_sample_copy/x",
+    ]  # fmt: skip
+
+
+def _name(lake: Lake, unit: Unit) -> str:
+    made = lake.manifest(unit)
+    assert made is not None
+    return made.files[0].path.rpartition("/")[2]
+
+
+def test_a_dry_run_counts_the_same_and_removes_nothing(lake: Lake) -> None:
+    committed(lake, rows.unit(USAGE_SAMPLE, 10), 2)
+    committed(lake, rows.unit(USAGE_SAMPLE, 99), 4)
+    age(lake, OLD)
+    before = lake.store.paths()
+    dry = lake.expire(NOW, dry_run=True)
+    assert lake.store.paths() == before
+    done = lake.expire(NOW)
+    assert dry.tables == done.tables
+    assert (dry.dry_run, done.dry_run) == (True, False)
+    assert done.total.units == 1
+
+
+def test_other_numbers_of_days_can_be_asked_for(lake: Lake) -> None:
+    committed(lake, rows.unit(USAGE_SAMPLE, 95))
+    committed(lake, rows.unit(TARGET_UP, 10))
+    age(lake, OLD)
+    assert lake.expire(NOW, {"usage_sample": 4}).total.units == 1
+    assert [one.unit.table.name for one in lake.manifests(TARGET_UP)] == ["target_up"]
+    for wrong in ({"nothing": 3}, {USAGE_5M.name: 0}):
+        with pytest.raises(LakeError, match="cannot be kept for"):
+            lake.expire(NOW, wrong)
+
+
+def spoiled(lake: Lake, made: Manifest) -> None:
+    content = json.loads(lake.store.get(made.path)) | {"schema_version": 9}
+    lake.store.put(made.path, json.dumps(content).encode())
+
+
+def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lake) -> None:
+    spoiled(lake, committed(lake, rows.unit(USAGE_SAMPLE, 99), 4))
+    age(lake, OLD)
+    before = lake.store.paths()
+    done = lake.expire(NOW)
+    assert list(done.failures) == ["usage_sample"]
+    assert "schema version 9" in str(done.failures["usage_sample"])
+    assert (done.tables, lake.store.paths()) == ((), before)
+
+
+@pytest.mark.parametrize(("bad", "good"), [(TARGET_UP, USAGE_SAMPLE), (USAGE_SAMPLE, TARGET_UP)])
+def test_a_table_that_cannot_be_read_does_not_keep_the_others(
+    lake: Lake, bad: Table, good: Table
+) -> None:
+    for table in (bad, good):
+        committed(lake, rows.unit(table, 10))
+    spoiled(lake, committed(lake, rows.unit(bad, 99)))
+    age(lake, OLD)
+    dry = lake.expire(NOW, dry_run=True)
+    done = lake.expire(NOW)
+    for one in (dry, done):
+        assert list(one.failures) == [bad.name]
+        assert [(at.table, at.units, at.files) for at in one.tables] == [(good.name, 1, 1)]
+    assert lake.manifests(good) == ()
+    assert len(lake.store.paths(bad.name)) == 4
+
+
+class Stuck(rows.Watched):
+    """Files cannot be removed, manifests can."""
+
+    def delete(self, paths) -> None:  # type: ignore[no-untyped-def, override]
+        named = list(paths)
+        if any("_units" not in path for path in named):
+            raise LakeError("may not be used", path=named[0])
+        super().delete(named)
+
+
+def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
+    lake = Lake(Stuck(tmp_path), clock=rows.FakeClock(), run_id="x")
+    committed(lake, rows.unit(USAGE_SAMPLE, 10))
+    age(lake, OLD)
+    done = lake.expire(NOW)
+    assert list(done.failures) == ["usage_sample"]
+    assert [(one.table, one.units, one.files) for one in done.tables] == [("usage_sample", 1, 0)]
+    assert done.total.size > 0
+    assert lake.manifests(USAGE_SAMPLE) == ()
+
+
+class Together(rows.Watched):
+    """Two manifests have to be asked for at the same time, or the first waits in vain."""
+
+    both = threading.Barrier(2)
+
+    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+        if "_units" in path:
+            self.both.wait(10)
+        return super().find(path, most=most)
+
+
+def test_manifests_are_read_at_the_same_time(tmp_path: Path) -> None:
+    lake = rows.lake_in(tmp_path)
+    for number in (98, 99):
+        committed(lake, rows.unit(USAGE_SAMPLE, number))
+    assert expired(Together(tmp_path), NOW).failures == {}
+
+
+class Overtaken(rows.Watched):
+    """Somebody commits while expiry is at work."""
+
+    lake: Lake
+    unit: Unit
+
+    def delete(self, paths) -> None:  # type: ignore[no-untyped-def, override]
+        named = list(paths)
+        if named and "_units" in named[0] and self.unit is not None:
+            unit, self.unit = self.unit, None  # type: ignore[assignment]
+            orphan = f"{unit.folder}/orphan.parquet"
+            self.lake.commit_files(unit, [self.lake.measure_file(orphan)], self.lake.manifest(unit))
+        super().delete(named)
+
+
+def test_a_file_that_is_committed_while_expiry_is_at_work_stays(tmp_path: Path) -> None:
+    store = Overtaken(tmp_path)
+    lake = Lake(store, clock=rows.FakeClock(), run_id="x")
+    store.unit = None  # type: ignore[assignment]
+    committed(lake, rows.unit(USAGE_SAMPLE, 10))
+    unit = rows.unit(USAGE_SAMPLE, 99)
+    committed(lake, unit)
+    store.put(
+        f"{unit.folder}/orphan.parquet", store.get(lake.manifests(USAGE_SAMPLE)[1].files[0].path)
+    )
+    age(lake, OLD)
+    store.lake, store.unit = lake, unit
+    assert lake.expire(NOW).total.units == 1
+    found = lake.manifest(unit)
+    assert found is not None
+    assert found.generation == 2
+    assert lake.read([found]).num_rows == 1
+
+
+def test_a_lake_in_memory_expires_too() -> None:
+    lake = rows.lake_in("memory://")
+    committed(lake, rows.unit(USAGE_SAMPLE, 1), 3)
+    later = time.time_ns() // 1_000_000 + 2 * DAY_MS
+    assert lake.expire(later, {"usage_sample": 1}).total.units == 1
+    assert lake.store.paths() == []

@@ -1,0 +1,99 @@
+"""Whoever is killed, at any step, leaves the old state or the new one, and the next run goes on."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from reconciler.evidence.store import published_evidence, publisher
+from reconciler.evidence.store.lake import UnitContent
+from reconciler.usage.samples import DAY_MS, QuotaType, cadence
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from tests.evidence.store import dying, rows
+
+ROOT = Path(__file__).parents[3]
+UNIT = rows.unit(USAGE_SAMPLE)
+
+
+def copies(work: str, folder: Path) -> Iterator[Path]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.evidence.store.dying", work, str(folder)],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    count = int(done.stdout)
+    assert count > 5
+    return (folder / str(number) for number in range(count))
+
+
+def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_path: Path) -> None:
+    before = rows.lake_in(tmp_path / "before")
+    before.commit(UNIT, rows.usage(), None)
+    seen = []
+    for folder in copies("update", tmp_path):
+        lake = rows.lake_in(folder)
+        found = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
+        assert found in ([10, 20, 30], [7, 7])
+        seen.append(found)
+        now = int(time.time_ns() // 1_000_000) + 2 * DAY_MS
+        lake.expire(now, {})
+        again = lake.update(UNIT, lambda _: UnitContent(rows=rows.usage(rates=(8,))))
+        assert lake.read([again]).num_rows == 1
+        lake.expire(now, {})
+        named = {
+            file.path for path in lake.store.paths(UNIT.manifests) for file in _files(lake, path[0])
+        }
+        assert {path for path, _ in lake.store.paths(UNIT.folder)} == named
+        assert not list(folder.rglob("*.new"))
+    assert (seen[0], seen[-1]) == ([10, 20, 30], [7, 7])
+
+
+def _files(lake, path: str):  # type: ignore[no-untyped-def]
+    found = lake._read(path)
+    return found.files
+
+
+def test_expiry_that_is_killed_never_brings_an_old_state_back(tmp_path: Path) -> None:
+    before = rows.lake_in(tmp_path / "before")
+    made = before.commit(UNIT, rows.usage(), None)
+    for rate in (1, 2):
+        made = before.commit(UNIT, rows.usage(rates=(rate,)), made)
+    seen = []
+    for folder in copies("expire", tmp_path):
+        lake = rows.lake_in(folder)
+        found = lake.manifest(UNIT)
+        assert found in (made, None)
+        seen.append(found)
+        if found:
+            assert lake.read([found]).column("rate_units").to_pylist() == [2]
+        lake.expire(rows.at(10_000))
+        assert lake.store.paths() == []
+    assert (seen[0], seen[-1]) == (made, None)
+
+
+def test_a_publication_that_is_killed_leaves_the_old_evidence_or_the_new_one(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "before"
+    lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "evidence").store
+    for number in range(3):
+        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
+        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+    publisher.publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=cadence(30_000), now_ms=rows.at(2)
+    )
+    seen = []
+    for copy in copies("publish", tmp_path):
+        store = rows.lake_in(copy / "evidence").store
+        found = published_evidence.opened(store, rows.CLUSTER, rows.at(3), 2 * DAY_MS)
+        assert found.note.stale == ""
+        bucket = bucket_of("alice")
+        samples = found.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]
+        days = (found.note.to_ms - found.note.from_ms) // DAY_MS
+        assert len(samples) == 3 * days
+        seen.append(days)
+        dying.publish_again(copy)
+        again = published_evidence.opened(store, rows.CLUSTER, rows.at(3), 2 * DAY_MS)
+        assert again.note.to_ms == rows.at(3)
+    assert (seen[0], seen[-1]) == (2, 3)

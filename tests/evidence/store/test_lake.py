@@ -1,0 +1,360 @@
+import json
+import multiprocessing
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
+from reconciler.evidence.store.files import arrow_tables, parquet_files
+from reconciler.evidence.store.lake import TRIES, Lake, UnitContent
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from tests.evidence.store import rows
+from tests.fakes.clock import FakeClock
+
+UNIT = rows.unit(USAGE_SAMPLE)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return rows.lake_in(tmp_path)
+
+
+def rewrite(lake: Lake, path: str, **fields: object) -> None:
+    lake.store.put(path, json.dumps(json.loads(lake.store.get(path)) | fields).encode())
+
+
+def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
+    assert lake.manifest(UNIT) is None
+    first = lake.commit(
+        UNIT, rows.usage(), None, counts={"gaps": 1}, inputs={"point": "1"}, partial=["cut"]
+    )
+    assert (first.generation, first.rows, first.run_id, first.created_ms) == (
+        1,
+        3,
+        "test",
+        1_700_000_000_000,
+    )
+    assert lake.manifest(UNIT) == first
+    assert lake.read([first]).equals(rows.usage())
+    second = lake.commit(UNIT, rows.usage(rates=(1,)), first)
+    assert (second.generation, second.counts, second.partial) == (2, {}, ())
+    assert lake.manifest(UNIT) == second
+    assert lake.read([second]).column("rate_units").to_pylist() == [1]
+    assert lake.read([first]).num_rows == 3  # whoever began with it can end with it
+
+
+def test_a_unit_without_rows_is_a_unit(lake: Lake) -> None:
+    made = lake.commit(UNIT, rows.usage(rates=()), None)
+    assert made.files == ()
+    assert lake.manifests(USAGE_SAMPLE) == (made,)
+    assert lake.read([made]).schema.equals(arrow_tables.schema(USAGE_SAMPLE))
+
+
+def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> None:
+    first = lake.commit(UNIT, rows.usage(), None)
+    before = lake.store.paths()
+    for after in (None, first):
+        if after is first:
+            lake.commit(UNIT, rows.usage(), first)
+            before = lake.store.paths()
+        with pytest.raises(
+            LakeConflict, match="somebody else committed usage_sample of lkc-Ab_1 on 2025-03-01"
+        ):
+            lake.commit(UNIT, rows.usage(rates=(9,)), after)
+        assert lake.store.paths() == before
+
+
+def test_a_generation_that_expired_cannot_be_created_anew(lake: Lake) -> None:
+    made = [lake.commit(UNIT, rows.usage(), None)]
+    for _ in range(3):
+        made.append(lake.commit(UNIT, rows.usage(), made[-1]))
+    lake.store.delete([made[0].path, made[1].path])
+    with pytest.raises(LakeConflict):
+        lake.commit(UNIT, rows.usage(), made[0])
+    assert lake.manifest(UNIT) == made[-1]
+
+
+def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:
+    with pytest.raises(LakeError, match="have cluster_id = other"):
+        lake.commit(UNIT, rows.usage(cluster_id="other"), None)
+    with pytest.raises(LakeError, match="have day = 2025-03-02"):
+        lake.commit(UNIT, rows.usage(1), None)
+    with pytest.raises(LakeError, match="is missing"):
+        lake.commit(UNIT, rows.usage().drop_columns(["rate_units"]), None)
+    assert lake.store.paths() == []
+
+
+def test_update_reads_makes_and_commits(lake: Lake) -> None:
+    def one_more(before: Manifest | None) -> UnitContent:
+        rates = lake.read([before]).column("rate_units").to_pylist() if before else []
+        return UnitContent(rows=rows.usage(rates=[*rates, len(rates)]), counts={"n": len(rates)})
+
+    for number in range(3):
+        assert lake.update(UNIT, one_more).generation == number + 1
+    assert lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist() == [0, 1, 2]
+
+
+def test_update_begins_again_after_a_conflict_with_pauses_that_grow_and_gives_up_in_the_end(
+    tmp_path: Path,
+) -> None:
+    other = rows.lake_in(tmp_path)
+    pauses: list[float] = []
+    lake = Lake(other.store, clock=FakeClock(), run_id="a", pause=pauses.append)
+    seen: list[int] = []
+
+    def disturbed(until: int) -> Callable[[Manifest | None], UnitContent]:
+        def make(before: Manifest | None) -> UnitContent:
+            seen.append(before.generation if before else 0)
+            if len(seen) <= until:
+                other.commit(UNIT, rows.usage(), before)
+            return UnitContent(rows=rows.usage(rates=(99,)))
+
+        return make
+
+    assert lake.update(UNIT, disturbed(2)).generation == 3
+    assert seen == [0, 1, 2]
+    assert len(pauses) == 2
+    assert 0.025 <= pauses[0] <= 0.075
+    assert 0.05 <= pauses[1] <= 0.15
+    with pytest.raises(LakeConflict):
+        lake.update(UNIT, disturbed(1000))
+    assert len(pauses) == 2 + TRIES - 1
+
+
+def test_files_that_others_wrote_are_committed_as_they_are(lake: Lake) -> None:
+    paths = []
+    for number, user in enumerate(("a", "b")):
+        path = f"{UNIT.folder}/{lake.new_name()}-{number}.parquet"
+        lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
+        paths.append(path)
+    made = lake.commit_files(UNIT, [lake.measure_file(path) for path in reversed(paths)], None)
+    assert [(one.path, one.rows) for one in made.files] == [(path, 3) for path in sorted(paths)]
+    assert sorted(set(lake.read([made]).column("user").to_pylist())) == ["a", "b"]
+    again = lake.update(UNIT, lambda before: UnitContent(files=before.files if before else ()))
+    assert again.files == made.files
+    lake.store.put("broken.parquet", b"PAR1")
+    with pytest.raises(LakeDamaged, match="is no whole Parquet file"):
+        lake.measure_file("broken.parquet")
+    with pytest.raises(LakeError, match="of rows or of files"):
+        UnitContent(rows=rows.usage(), files=made.files)
+    with pytest.raises(LakeError, match="cannot come before"):
+        lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), made)
+
+
+def test_units_are_chosen_by_cluster_and_day_with_one_listing(tmp_path: Path) -> None:
+    store = rows.Watched(tmp_path)
+    lake = Lake(store, clock=FakeClock())
+    for cluster in ("b", "a/b", "_c"):
+        for number in range(5):
+            unit = rows.unit(USAGE_SAMPLE, number, cluster)
+            first = lake.commit(unit, rows.usage(number, cluster_id=cluster), None)
+            lake.commit(unit, rows.usage(number, cluster_id=cluster, rates=(1,)), first)
+    lake.commit(rows.unit(TARGET_UP), rows.up(), None)
+    store.put(f"usage_sample/_units/b/{rows.day(0)}/.0000000009.json.1.new", b"being written")
+    store.put(f"usage_sample/_units/b/{rows.day(0)}/notes.txt", b"somebody's")
+    store.put("usage_sample/_units/b/today/0000000001.json", b"no day")
+    store.listings, store.found = 0, []
+    found = lake.manifests(USAGE_SAMPLE)
+    assert [(one.unit.cluster_id, one.unit.day) for one in found] == [
+        (cluster, rows.day(number)) for cluster in ("_c", "a/b", "b") for number in range(5)
+    ]
+    assert {one.generation for one in found} == {2}
+    assert (store.listings, len(store.found)) == (1, 15)
+    some = lake.manifests(USAGE_SAMPLE, ["a/b", "b", "none"], rows.day(1), rows.day(3))
+    assert [(one.unit.cluster_id, one.unit.day) for one in some] == [
+        (cluster, rows.day(number)) for cluster in ("a/b", "b") for number in (1, 2, 3)
+    ]
+    assert lake.manifests(USAGE_SAMPLE, []) == ()
+
+
+def test_rows_and_columns_are_chosen_and_nothing_at_all_has_the_columns_of_the_table(
+    lake: Lake,
+) -> None:
+    for number in range(3):
+        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
+    found = lake.read(
+        lake.manifests(USAGE_SAMPLE), ["ts_ms", "rate_units"], pc.field("ts_ms") >= rows.at(2)
+    )
+    assert found.column("rate_units").to_pylist() == [10, 20, 30]
+    assert found.column_names == ["ts_ms", "rate_units"]
+    assert lake.read([], ["day"], table=USAGE_SAMPLE).column_names == ["day"]
+    assert lake.read([]).num_columns == 0
+    up = lake.commit(rows.unit(TARGET_UP), rows.up(), None)
+    with pytest.raises(LakeError, match="target_up and usage_sample cannot be read as one table"):
+        lake.read([up, *lake.manifests(USAGE_SAMPLE)])
+
+
+def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
+    made = lake.commit(UNIT, rows.usage(), None)
+    (file,) = made.files
+    good = lake.store.get(file.path)
+    for content, said in (
+        (good[:-1], f"has {len(good) - 1} bytes where {len(good)} were committed"),
+        (good[:-9] + b"x" + good[-8:], "has other bytes than were committed"),
+        (None, "a manifest names this file, and it is not there"),
+    ):
+        if content is None:
+            lake.store.delete([file.path])
+        else:
+            lake.store.put(file.path, content)
+        with pytest.raises(LakeDamaged, match=said) as caught:
+            lake.read([made])
+        assert caught.value.path.endswith(file.path)
+        assert caught.value.hint
+
+
+def test_this_schema_version_and_the_one_before_are_read_and_the_next_is_refused(
+    lake: Lake,
+) -> None:
+    made = lake.commit(UNIT, rows.usage(), None)
+    rewrite(lake, made.path, schema_version=0)
+    assert lake.read(lake.manifests(USAGE_SAMPLE)).num_rows == 3
+    rewrite(lake, made.path, schema_version=2)
+    for act in (lambda: lake.manifest(UNIT), lambda: lake.manifests(USAGE_SAMPLE)):
+        with pytest.raises(LakeDamaged, match="schema version 2; this program reads 0 and 1"):
+            act()
+
+
+def test_a_manifest_in_the_wrong_place_is_refused(lake: Lake) -> None:
+    made = lake.commit(UNIT, rows.usage(), None)
+    other = rows.unit(USAGE_SAMPLE, 1)
+    lake.store.put(other.generation(1), lake.store.get(made.path))
+    with pytest.raises(LakeDamaged, match="speaks of"):
+        lake.manifest(other)
+    with pytest.raises(LakeDamaged, match="in the wrong place"):
+        lake.manifests(USAGE_SAMPLE)
+
+
+class Vanishing(rows.Watched):
+    """A generation is superseded and removed between listing and reading."""
+
+    vanish = ""
+    then: Callable[[], object] = staticmethod(lambda: None)
+
+    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+        if path == self.vanish:
+            self.vanish = ""
+            self.then()
+            self.delete([path])
+        return super().find(path, most=most)
+
+
+def test_a_generation_that_goes_while_it_is_read_leads_to_the_next(tmp_path: Path) -> None:
+    store = Vanishing(tmp_path)
+    lake = Lake(store, clock=FakeClock())
+    for look in (lambda: lake.manifest(UNIT), lambda: lake.manifests(USAGE_SAMPLE)[0]):
+        first = lake.commit(UNIT, rows.usage(), lake.manifest(UNIT))
+        store.vanish = first.path
+        store.then = lambda first=first: lake.commit(UNIT, rows.usage(), first)  # type: ignore[misc]
+        found = look()
+        assert found is not None
+        assert found.generation == first.generation + 1
+
+
+def appended(lake: Lake, name: str, times: int) -> None:
+    """Adds so many rows, one commit each."""
+
+    def one_more(before: Manifest | None) -> UnitContent:
+        had = lake.read([before] if before else [], table=USAGE_SAMPLE)
+        mine = rows.usage(users=(f"{name}-{had.num_rows}",), rates=(1,))
+        return UnitContent(rows=pa.concat_tables([had, mine]))
+
+    for _ in range(times):
+        lake.update(UNIT, one_more)
+
+
+def assert_nothing_was_lost(lake: Lake, total: int) -> None:
+    newest = lake.manifest(UNIT)
+    assert newest is not None
+    assert (newest.generation, newest.rows) == (total, total)
+    numbers = sorted(
+        int(one.partition("-")[2]) for one in lake.read([newest]).column("user").to_pylist()
+    )
+    assert numbers == list(range(total))
+    listed = [path for path, _ in lake.store.paths(UNIT.folder)]
+    assert len(listed) == total  # whoever lost took its file away
+
+
+@pytest.mark.parametrize("uri", ["memory://", "folder"])
+def test_threads_that_race_on_a_unit_lose_nothing(uri: str, tmp_path: Path) -> None:
+    store = rows.lake_in(tmp_path if uri == "folder" else uri).store
+    lakes = [Lake(store, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
+    threads = [
+        threading.Thread(target=appended, args=(lake, f"t{n}", TRIES - 1))
+        for n, lake in enumerate(lakes)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
+
+
+def race(folder: str, name: str, times: int) -> None:
+    appended(rows.lake_in(folder, name), name, times)
+
+
+def test_processes_that_race_on_a_unit_lose_nothing(tmp_path: Path) -> None:
+    start = multiprocessing.get_context("spawn").Process
+    processes = [start(target=race, args=(str(tmp_path), f"p{n}", TRIES - 1)) for n in range(2)]
+    for one in processes:
+        one.start()
+    for one in processes:
+        one.join()
+    assert [one.exitcode for one in processes] == [0, 0]
+    assert_nothing_was_lost(rows.lake_in(tmp_path), 2 * (TRIES - 1))
+
+
+def test_of_many_that_create_the_same_generation_exactly_one_wins(lake: Lake) -> None:
+    outcomes: list[int | None] = []
+    barrier = threading.Barrier(8)
+
+    def create(number: int) -> None:
+        other = Lake(lake.store, clock=FakeClock(), run_id=f"r{number}")
+        _ = barrier.wait()
+        try:
+            outcomes.append(other.commit(UNIT, rows.usage(rates=(number,)), None).generation)
+        except LakeConflict:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(outcomes, key=str) == [1, *[None] * 7]
+    assert lake.read(lake.manifests(USAGE_SAMPLE)).num_rows == 1
+
+
+def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lake) -> None:
+    lake.commit(UNIT, rows.usage(users=("a", "b"), rates=(0,) * 5), None)
+    ended = threading.Event()
+
+    def write() -> None:
+        for number in range(1, 25):
+            content = rows.usage(users=("a", "b"), rates=(number,) * 5)
+            lake.update(UNIT, lambda _, content=content: UnitContent(rows=content))  # type: ignore[misc]
+        ended.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen: list[int] = []
+    while not ended.is_set() or len(seen) < 2:
+        found = lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist()
+        assert len(found) == 10
+        assert len(set(found)) == 1
+        seen.append(found[0])
+    writer.join()
+    assert seen == sorted(seen)
+
+
+def test_a_lake_has_a_name_of_its_own_unless_it_is_given_one(tmp_path: Path) -> None:
+    store = rows.lake_in(tmp_path).store
+    first, second = (Lake(store, clock=FakeClock()) for _ in range(2))
+    assert first.run_id != second.run_id
+    assert first.new_name() != first.new_name()

@@ -1,0 +1,141 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store import manifest
+from reconciler.evidence.store.manifest import (
+    Manifest,
+    UnitFile,
+    counts_of,
+    states_of_all,
+)
+from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
+from tests.evidence.store import rows
+
+WHOLE = Manifest(
+    unit=rows.unit(TARGET_UP),
+    generation=7,
+    schema_version=SCHEMA_VERSION,
+    run_id="run",
+    created_ms=5,
+    files=(UnitFile(path="target_up/x/y.parquet", size=3, rows=2, sha256="0" * 64),),
+    counts={"gaps": 3},
+    inputs={"point": "4"},
+    partial=("a scrape is missing",),
+)
+
+
+def changed(**fields: object) -> bytes:
+    found: dict[str, Any] = json.loads(WHOLE.json()) | fields
+    return json.dumps({name: value for name, value in found.items() if value is not ...}).encode()
+
+
+def test_a_manifest_is_read_as_it_was_written() -> None:
+    assert manifest.read(WHOLE.json(), "x", WHOLE.unit) == WHOLE
+    assert WHOLE.path == f"target_up/_units/{rows.CLUSTER}/2025-03-01/0000000007.json"
+    assert WHOLE.rows == 2
+
+
+def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -> None:
+    made = replace(WHOLE, counts=counts_of({"filled": 3, "no_up": 0}, {"1": 1_000_000, "2 b": 0}))
+    again = manifest.read(made.json(), "x")
+    assert again.states == {"filled": 3}
+    assert again.coverage == {"1": 1_000_000, "2 b": 0}
+    assert again.counts["covered_ppm 1"] == 1_000_000  # manifests of earlier runs say it so
+    assert states_of_all([again, WHOLE, again]) == {"filled": 6, "gaps": 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (WHOLE.json()[:-20], "is no JSON"),
+        (b"[]", "is no JSON object"),
+        (b"[" * 100_000, "is no JSON"),
+        (b'{"format": "a", "format": "b"}', "a name stands twice"),
+        (changed(format="other"), "is 'other' and not 'kquota-lake-manifest'"),
+        (changed(format_version=2), "is of format version 2; this program reads up to 1"),
+        (
+            changed(schema_version=2),
+            "was written with schema version 2; this program reads 0 and 1",
+        ),
+        (changed(table="nothing"), "the table 'nothing' is not known"),
+        (changed(cluster_id=3), "the field 'cluster_id' is not a text"),
+        (changed(generation=True), "the field 'generation' is not a whole number"),
+        (changed(generation=-1), "the field 'generation' is not a whole number"),
+        (changed(day="2025-02-30"), "the field 'day' is not a date"),
+        (changed(files={}), "the field 'files' is not a list of objects"),
+        (changed(files=[{}]), "the field 'path' is missing"),
+        (changed(partial=[1]), "the field 'partial' is not a list of texts"),
+        (changed(counts={"a": "b"}), "the field 'a' is not a whole number"),
+        (changed(inputs={"a": 1}), "the field 'a' is not a text"),
+        (changed(inputs=[]), "the field 'inputs' is not an object of texts"),
+        (changed(counts=[]), "the field 'counts' is not an object of whole numbers"),
+        (changed(more=1), "the field 'more' is not known"),
+        (changed(run_id=...), "the field 'run_id' is missing"),
+        (changed(cluster_id="other"), "speaks of target_up of other"),
+    ],
+)
+def test_whatever_is_wrong_is_named_with_the_file(content: bytes, said: str) -> None:
+    with pytest.raises(LakeDamaged) as caught:
+        manifest.read(content, "some/file", WHOLE.unit)
+    assert str(caught.value).startswith("some/file: ")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"path": "../x"}, {"path": "/x"}, {"sha256": "A" * 64}, {"sha256": ""}, {"path": ""}]
+)
+def test_files_outside_the_store_or_without_a_digest_are_refused(wrong: dict[str, str]) -> None:
+    file = {"path": "x", "size": 1, "rows": 1, "sha256": "0" * 64} | wrong
+    with pytest.raises(LakeDamaged):
+        manifest.read(changed(files=[file]), "x")
+
+
+def test_the_version_before_is_read() -> None:
+    assert manifest.read(changed(schema_version=SCHEMA_VERSION - 1), "x").schema_version == 0
+
+
+def test_older_versions_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "SCHEMA_VERSION", 3)
+    with pytest.raises(LakeDamaged, match="schema version 1; this program reads 2 and 3") as caught:
+        manifest.read(WHOLE.json(), "x")
+    assert "make it again" in caught.value.hint
+
+
+def test_a_newer_version_says_upgrade() -> None:
+    with pytest.raises(LakeDamaged) as caught:
+        manifest.read(changed(schema_version=2), "x")
+    assert caught.value.hint.startswith("upgrade kquota")
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_names_in_paths_are_safe_and_different_names_stay_different(one: str, other: str) -> None:
+    for name in (one, other):
+        safe = manifest.safe(name)
+        assert safe.isascii()
+        assert not set(safe) & set('/%\\:*?"<>|{}[] #&=')
+        assert safe[0] not in "._"
+        assert manifest.is_inside(safe)
+    assert (manifest.safe(one) == manifest.safe(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("lkc-Ab_1", "lkc-Ab_1"), ("a/b", "a~2Fb"), ("..", "~2E."), ("_x", "~5Fx"), ("~2F", "~7E2F"),
+        ("ü", "~C3~BC"), ("\0", "~00"),
+    ],
+)  # fmt: skip
+def test_ordinary_cluster_ids_stay_as_they_are(name: str, safe: str) -> None:
+    assert manifest.safe(name) == safe
+
+
+def test_a_unit_needs_a_cluster() -> None:
+    with pytest.raises(LakeError):
+        rows.unit(USAGE_SAMPLE, cluster_id="")

@@ -1,0 +1,422 @@
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.evidence.store import latest_pointer, published_evidence
+from reconciler.evidence.store.files import object_store, parquet_files
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.latest_pointer import LatestPointer
+from reconciler.evidence.store.published_evidence import (
+    UNKNOWN_PACE,
+    PublishedEvidence,
+)
+from reconciler.evidence.store.publisher import publish
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.samples import Censored, QuotaType, Sample, cadence
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, bucket_of
+from tests.evidence.store import rows
+
+PACE = cadence(30_000)
+HOUR = 3_600_000
+LATEST = f"{rows.CLUSTER}/LATEST.json"
+ALICE = bucket_of("alice")
+PRODUCE = QuotaType.PRODUCE
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return rows.lake_in(tmp_path / "lake")
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> rows.Watched:
+    return rows.Watched(tmp_path / "evidence")
+
+
+def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> LatestPointer:
+    for number in range(days):
+        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number, **usage), None)  # type: ignore[arg-type]
+        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+    return publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(days), pace=PACE, now_ms=rows.at(days)
+    )
+
+
+def opened(to: rows.Watched, *, day: int = 2, max_age_ms: int = 48 * HOUR) -> PublishedEvidence:
+    return published_evidence.opened(to, rows.CLUSTER, rows.at(day), max_age_ms)
+
+
+def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
+    limits: list[rows.Limit] = [
+        ((("user", "alice"),), "producer_byte_rate", 5.0),
+        ((("prefix", "x"),), "producer_byte_rate", 6.0),
+    ]
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 2, True)]), None)
+    lake.commit(rows.unit(QUOTA_ENTRY), rows.entries(0, "s", limits), None)
+    made = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
+    found = opened(to)
+    note = found.note
+    assert (note.stale, note.source, note.cluster_id) == ("", to.display_path(LATEST), rows.CLUSTER)
+    assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
+    assert (note.coverage_ppm, note.counts) == (made.coverage_ppm, made.counts)
+    kept = {
+        "covered_ppm 1": 28_000_000,
+        "days_missing": 0,
+        f"{latest_pointer.BEYOND} request_percentage": 1,
+    }
+    earlier = replace(made, counts={**made.counts, **kept})
+    to.put(LATEST, earlier.json())
+    assert opened(to).note.counts == made.counts
+    assert found.cadence == PACE
+    assert found.state is not None
+    assert found.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0
+    assert len(found.state.foreign_entities) == 1
+    both = frozenset({ALICE, bucket_of("bob")})
+    assert found.buckets_by_broker(PRODUCE) == {"1": both, "2": both}
+    assert found.buckets_by_broker(QuotaType.FETCH) == {}
+    assert [kind for kind in QuotaType if found.measured(kind)] == [PRODUCE]
+    one = [
+        Sample(rows.at(number, 30 * (place + 1)), 30_000, rate, None, Censored.NO)
+        for number in range(2)
+        for place, rate in enumerate((10, 20, 30))
+    ]
+    assert found.series(PRODUCE, [ALICE]) == {ALICE: {"1": one, "2": one}}
+    assert found.series(PRODUCE, []) == {}
+    assert found.series(QuotaType.FETCH, [ALICE]) == {}
+    assert found.series(PRODUCE, [bucket_of("nobody")]) == {}
+    assert found.series(PRODUCE, [bucket_of("", "alice")]) == {}
+
+
+NAMES = st.sampled_from(["", "a", "b", "ü", "z" * 40])
+BUCKETS = st.builds(bucket_of, NAMES, NAMES, NAMES)
+ROWS = st.tuples(st.sampled_from(list(QuotaType)), BUCKETS, st.sampled_from(["1", "2", "10"]))
+
+
+@given(
+    st.lists(ROWS, min_size=1, max_size=12, unique=True),
+    st.lists(BUCKETS, max_size=6),
+    st.sampled_from(list(QuotaType)),
+)
+def test_series_are_what_a_plain_look_at_all_rows_finds(
+    seen: list[tuple[QuotaType, Bucket, str]], asked: list[Bucket], kind: QuotaType
+) -> None:
+    lake, to = rows.lake_in("memory://"), rows.lake_in("memory://").store
+    samples = [
+        (one, 30 * (place + 1), place) for place, one in enumerate(seen) for place in range(3)
+    ]
+    content = rows.table_of(
+        USAGE_SAMPLE,
+        [
+            {
+                "cluster_id": rows.CLUSTER, "quota_type": str(of), "group_kind": str(bucket.kind),
+                "user": bucket.user, "client_id": bucket.client_id, "ip": bucket.ip, "broker_id": broker,
+                "ts_ms": rows.at(0, second), "dt_ms": 30_000, "rate_units": rate,
+                "throttle_ms": rate or None, "censored": ("no", "yes", "unknown")[rate % 3], "day": rows.day(0),
+            }
+            for (of, bucket, broker), second, rate in samples
+        ],
+    )  # fmt: skip
+    lake.commit(rows.unit(USAGE_SAMPLE), content, None)
+    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
+    found = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
+    wanted = [*asked, *(bucket for _, bucket, _ in seen[:3])]
+    expected: dict[Bucket, dict[str, list[Sample]]] = {}
+    for (of, bucket, broker), second, rate in samples:
+        if of is kind and bucket in wanted:
+            censored = (Censored.NO, Censored.YES, Censored.UNKNOWN)[rate % 3]
+            sample = Sample(rows.at(0, second), 30_000, rate, rate or None, censored)
+            expected.setdefault(bucket, {}).setdefault(broker, []).append(sample)
+    assert found.series(kind, wanted) == expected
+    assert {
+        broker: set(buckets) for broker, buckets in found.buckets_by_broker(kind).items()
+    } == {
+        broker: {bucket for of, bucket, at in seen if of is kind and at == broker}
+        for broker in {at for of, _, at in seen if of is kind}
+    }  # fmt: skip
+
+
+def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
+    lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_files, "ROW_GROUP", 1000)
+    monkeypatch.setattr("reconciler.evidence.store.files.row_groups.TAIL", 1 << 16)
+    users = [f"user-{number:04d}" for number in range(1000)]
+    rates = [(number * 7919) % 100_003 for number in range(100)]
+    published(lake, to, 1, users=users, rates=rates)
+    to.ranges = []
+    found = opened(to, day=1)
+    fetched = [size for path, size in to.ranges if "usage_sample" in path]
+    assert fetched[0] == 1 << 16
+    assert len(fetched) <= 2  # a longer end is fetched once more
+    to.ranges = []
+    bucket = bucket_of("user-0023")
+    assert len(found.series(PRODUCE, [bucket])[bucket]["1"]) == 100
+    whole = next(size for path, size in to.paths() if "usage_sample" in path)
+    assert 0 < sum(size for _, size in to.ranges) < whole / 10
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda to: to.delete([LATEST]), "no evidence of this cluster was published"),
+        (lambda to: to.put(LATEST, b""), "is empty"),
+        (lambda to: to.put(LATEST, to.get(LATEST)[:300]), "is no JSON"),
+        (
+            lambda to: change(to, schema_version=2),
+            "was written with schema version 2; this program reads 0 and 1 (upgrade",
+        ),
+        (lambda to: change(to, format_version=2), "is of format version 2"),
+        (
+            lambda to: change(to, format="kquota-state"),
+            "is 'kquota-state' and not 'kquota-evidence'",
+        ),
+        (lambda to: change(to, cluster_id="other"), "is of the cluster other"),
+        (lambda to: change(to, step_ms=0), "a scrape step of 0 ms"),
+        (lambda to: change(to, measured=["nothing"]), "'nothing' is no type of quota"),
+        (lambda to: change(to, new_field=1), "the field 'new_field' is not known"),
+        (lambda to: to.delete([file(to, "usage_sample")]), "is not there"),
+        (lambda to: to.put(file(to, "usage_sample"), b"PAR1"), "is"),
+        (lambda to: cut(to, "usage_sample"), "is"),
+        (lambda to: cut(to, "bucket_seen"), "it was cut off or replaced"),
+        (lambda to: to.delete([file(to, "bucket_seen")]), "is not there"),
+        (lambda to: cut(to, "quota_entry"), "it was cut off or replaced"),
+        (
+            lambda to: to.put(
+                file(to, "usage_sample"),
+                parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(rates=(1,))),
+            ),
+            "is",
+        ),
+    ],
+)
+def test_evidence_that_is_absent_damaged_or_newer_counts_as_none_and_says_why(
+    lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], said: str
+) -> None:
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(
+        rows.unit(QUOTA_ENTRY),
+        rows.entries(0, "s", [((("user", "alice"),), "producer_byte_rate", 5.0)]),
+        None,
+    )
+    published(lake, to)
+    act(to)
+    found = opened(to)
+    assert said in found.note.stale
+    assert_empty(found)
+
+
+def assert_empty(found: PublishedEvidence) -> None:
+    assert (found.state, found.cadence) == (None, UNKNOWN_PACE)
+    assert not any(found.measured(kind) or found.buckets_by_broker(kind) for kind in QuotaType)
+    assert found.series(PRODUCE, [ALICE]) == {}
+    assert found.note.cluster_id == rows.CLUSTER
+    assert found.note.source
+
+
+def change(to: rows.Watched, **fields: object) -> None:
+    to.put(LATEST, json.dumps(json.loads(to.get(LATEST)) | fields).encode())
+
+
+def file(to: rows.Watched, table: str) -> str:
+    return next(path for path, _ in to.paths(f"{rows.CLUSTER}/{table}"))
+
+
+def cut(to: rows.Watched, table: str) -> None:
+    path = file(to, table)
+    to.put(path, to.get(path)[:-20])
+
+
+def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Watched) -> None:
+    published(lake, to)
+    assert opened(to, day=4).note.stale == ""
+    old = opened(to, day=5)
+    assert old.note.stale == "it ends 2025-03-03 00:00 UTC, 72 hours ago; 48 are allowed"
+    assert old.note.to_ms == rows.at(2)  # what it was is still told
+    assert_empty(old)
+    assert "published in the future" in opened(to, day=1).note.stale
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "allowed_ms", "words"),
+    [
+        (45 * 60_000, 30 * 60_000, "45 minutes ago; 30 are allowed"),
+        (3 * HOUR, 90 * 60_000, "180 minutes ago; 90 are allowed"),
+        (48 * HOUR + 600_000, 48 * HOUR, "2,890 minutes ago; 2,880 are allowed"),
+        (30 * 60_000 + 5_999, 30 * 60_000, "1,805 seconds ago; 1,800 are allowed"),
+        (HOUR + 1, HOUR, "3,600,001 milliseconds ago; 3,600,000 are allowed"),
+        (50 * HOUR, 48 * HOUR, "50 hours ago; 48 are allowed"),
+    ],
+)
+def test_how_old_it_is_and_may_be_are_told_so_that_they_differ(
+    lake: Lake, to: rows.Watched, age_ms: int, allowed_ms: int, words: str
+) -> None:
+    published(lake, to)
+    found = published_evidence.opened(to, rows.CLUSTER, rows.at(2) + age_ms, allowed_ms)
+    assert found.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
+
+
+def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
+    lake: Lake, to: rows.Watched
+) -> None:
+    published(lake, to)
+    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(5))
+    assert "72 hours ago" in opened(to, day=5).note.stale
+
+
+def test_a_window_without_any_sample_counts_as_none(lake: Lake, to: rows.Watched) -> None:
+    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
+    found = opened(to)
+    assert found.note.stale == "the window holds no sample"
+    assert found.note.partial
+    assert_empty(found)
+
+
+def test_a_look_that_found_no_limits_is_a_state_and_no_look_is_none(
+    lake: Lake, to: rows.Watched
+) -> None:
+    published(lake, to)
+    assert opened(to).state is None
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
+    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
+    assert opened(to).state == QuotaState()
+
+
+@pytest.mark.parametrize("path", ["LATEST", "usage_sample", "bucket_seen"])
+def test_a_store_that_refuses_is_an_error_and_not_an_absence(
+    lake: Lake, to: rows.Watched, path: str
+) -> None:
+    published(lake, to)
+    to.refuses = path
+    with pytest.raises(LakeError, match="may not be used"):
+        opened(to)
+
+
+def test_a_store_that_refuses_later_is_an_error_too(
+    lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.evidence.store.files.row_groups.TAIL", 4096)
+    published(
+        lake,
+        to,
+        users=[f"u{number}" for number in range(50)],
+        rates=[n * 7919 % 10_007 for n in range(100)],
+    )
+    found = opened(to)
+    to.refuses = "usage_sample"
+    with pytest.raises(LakeError, match="may not be used") as caught:
+        found.series(PRODUCE, [bucket_of("u7")])
+    assert not isinstance(caught.value, LakeDamaged)
+
+
+def test_whatever_byte_was_altered_the_series_are_true_or_the_file_is_named(
+    lake: Lake, to: rows.Watched
+) -> None:
+    rates = [n * 7919 % 10_007 for n in range(100)]
+    published(lake, to, 1, users=[f"u{number}" for number in range(50)], rates=rates)
+    path = file(to, "usage_sample")
+    good = opened(to, day=1).series(PRODUCE, [bucket_of("u7")])
+    content = to.get(path)
+    told = []
+    for place in range(3, len(content), 61):
+        to.put(path, content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            found = opened(to, day=1)
+            series = found.series(PRODUCE, [bucket_of("u7")])
+        except LakeDamaged as error:
+            told.append(error.path)
+        else:
+            assert found.note.stale or series == good
+            told += [found.note.stale] if found.note.stale else []
+    assert len(told) > 40
+    assert all(path in one for one in told)
+
+
+def test_samples_of_a_broker_follow_each_other_over_days(lake: Lake, to: rows.Watched) -> None:
+    published(lake, to, 5, brokers=("1", "10", "2"))
+    samples = opened(to, day=5).series(PRODUCE, [ALICE])[ALICE]
+    assert set(samples) == {"1", "10", "2"}
+    for found in samples.values():
+        assert [one.ts_ms for one in found] == sorted(one.ts_ms for one in found)
+        assert len(found) == 15
+
+
+def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watched) -> None:
+    made = published(lake, to, 1)
+    part = next(one for one in made.parts if one.table.name == "bucket_seen")
+    strange = parquet_files.read(part.table, to.get(part.file.path), path="x")
+    place = part.table.names.index("quota_type")
+    content = parquet_files.write_parquet(
+        part.table, strange.set_column(place, "quota_type", pa.array(["telepathy"]))
+    )
+    to.put(part.file.path, content)
+    latest = json.loads(to.get(LATEST))
+    for one in latest["files"]:
+        if one["table"] == "bucket_seen":
+            one |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    to.put(LATEST, json.dumps(latest).encode())
+    assert "telepathy" in opened(to, day=1).note.stale
+
+
+class Ranged(http.server.BaseHTTPRequestHandler):
+    """Files of a folder, by ranges too, to whoever has the password."""
+
+    folder: Path
+
+    def do_GET(self) -> None:
+        path = self.folder / self.path.lstrip("/")
+        if self.headers["Authorization"] != "Basic bWU6c2VjcmV0":
+            self._answer(403, b"")
+        elif not path.is_file():
+            self._answer(404, b"")
+        else:
+            self._answer(200, path.read_bytes())
+
+    def _answer(self, status: int, content: bytes) -> None:
+        wanted = self.headers["Range"]
+        self.send_response(206 if wanted and status == 200 else status)
+        if wanted and status == 200:
+            first, _, last = wanted.removeprefix("bytes=").partition("-")
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+            content = content[int(first) : int(last) + 1]
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Silence."""
+
+
+def test_evidence_is_read_from_a_web_address(lake: Lake, to: rows.Watched, tmp_path: Path) -> None:
+    published(lake, to)
+    handler = type("Here", (Ranged,), {"folder": tmp_path / "evidence"})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        web = object_store.opened(f"http://me:secret@127.0.0.1:{server.server_port}")
+        found = published_evidence.opened(web, rows.CLUSTER, rows.at(2), HOUR)
+        assert (found.note.stale, "secret" in found.note.source) == ("", False)
+        assert len(found.series(PRODUCE, [ALICE])[ALICE]["1"]) == 6
+        none = published_evidence.opened(web, "other", rows.at(2), HOUR)
+        assert "no evidence of this cluster" in none.note.stale
+        stranger = object_store.opened(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(LakeError, match="may not be used"):
+            published_evidence.opened(stranger, rows.CLUSTER, rows.at(2), HOUR)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,405 @@
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import LakeError
+from reconciler.evidence.store import latest_pointer as latest_
+from reconciler.evidence.store import scrape_interval
+from reconciler.evidence.store.files import parquet_files
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, LatestPointer
+from reconciler.evidence.store.manifest import counts_of
+from reconciler.evidence.store.publisher import MOST_SENTENCES, publish
+from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
+from tests.evidence.store import rows
+
+PACE = cadence(30_000)
+ALICE = (("user", "alice"),)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(rows.Watched(tmp_path / "lake"), clock=rows.FakeClock(), run_id="test")
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> rows.Watched:
+    return rows.Watched(tmp_path / "evidence")
+
+
+def fill(
+    lake: Lake, *numbers: int, users: tuple[str, ...] = ("alice", "bob"), **told: object
+) -> None:
+    for number in numbers:
+        for unit, content in (
+            (rows.unit(USAGE_SAMPLE, number), rows.usage(number, users=users)),
+            (rows.unit(TARGET_UP, number), rows.up(number)),
+        ):
+            lake.commit(unit, content, lake.manifest(unit), **told)  # type: ignore[arg-type]
+
+
+def published(
+    lake: Lake, to: rows.Watched, last: int, *, first: int | None = 0, now: int | None = None
+) -> LatestPointer:
+    to.put_paths = []
+    begin = None if first is None else rows.at(first)
+    now_ms = rows.at(last if now is None else now)
+    return publish(lake, rows.CLUSTER, to, begin, rows.at(last), pace=PACE, now_ms=now_ms)
+
+
+def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0, 1, counts=counts_of({"gaps": 2, "filled": 0}, {"1": 990_000, "b 2": 5}))
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(
+        rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
+    )
+    made = published(lake, to, 2)
+    assert [(one.table.name, one.day, one.file.rows) for one in made.parts] == [
+        ("usage_sample", rows.day(0), 6), ("usage_sample", rows.day(1), 6),
+        ("bucket_seen", rows.day(0), 2), ("bucket_seen", rows.day(1), 2),
+        ("target_up", rows.day(0), 3), ("target_up", rows.day(1), 3), ("quota_entry", rows.day(0), 1),
+    ]  # fmt: skip
+    assert (made.from_ms, made.to_ms, made.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    assert (made.snapshot_id, made.observed_at_ms) == ("s", rows.at(0))
+    assert made.measured == (QuotaType.PRODUCE,)
+    assert made.partial == ()
+    # Both tables tell of the same points: they are counted once, and what is not there is not told.
+    assert made.counts == {"gaps": 4, "days": 2}
+    assert made.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
+    content = to.get(f"{rows.CLUSTER}/LATEST.json")
+    assert latest_.read(content, "x", rows.CLUSTER) == made
+    for part in made.parts:
+        assert part.file.sha256 in part.file.path
+        file = to.get(part.file.path)
+        parquet_files.check_same(file, size=part.file.size, sha256=part.file.sha256, path="x")
+        assert parquet_files.read(part.table, file, path="x").num_rows == part.file.rows
+    assert to.put_paths[-1] == f"{rows.CLUSTER}/LATEST.json"
+
+
+def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> None:
+    content = pa.concat_tables(
+        [
+            rows.usage(users=("a", "b"), brokers=("1", "2"), rates=(1, 2)),
+            rows.usage(users=("a",), quota_type="fetch", rates=(1,)),
+        ]
+    )
+    lake.commit(rows.unit(USAGE_SAMPLE), content, None)
+    made = published(lake, to, 1)
+    (part,) = made.of(BUCKET_SEEN)
+    found = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
+    assert [(one["quota_type"], one["user"], one["broker_id"], one["samples"]) for one in found] == [
+        ("fetch", "a", "1", 1), ("produce", "a", "1", 2), ("produce", "a", "2", 2),
+        ("produce", "b", "1", 2), ("produce", "b", "2", 2),
+    ]  # fmt: skip
+    assert made.measured == (QuotaType.PRODUCE, QuotaType.FETCH)
+
+
+def test_publishing_again_uploads_what_changed_and_reads_no_other_day(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0, 1, 2)
+    first = published(lake, to, 3)
+    assert len(to.put_paths) == 10
+    store = lake.store
+    assert isinstance(store, rows.Watched)
+    store.found, store.ranges = [], []
+    again = published(lake, to, 3)
+    assert to.put_paths == [f"{rows.CLUSTER}/LATEST.json"]
+    assert again.parts == first.parts
+    assert [path for path in store.found if path.endswith(".parquet")] == []
+    fill(lake, 3)
+    fill(lake, 1, users=("carol",))
+    store.found, store.ranges = [], []
+    published(lake, to, 4)
+    assert sorted({path.split("/")[1] for path in to.put_paths[:-1]}) == [
+        "bucket_seen",
+        "target_up",
+        "usage_sample",
+    ]
+    assert {path.split("/")[2][:10] for path in to.put_paths[:-1]} == {
+        rows.day(1).isoformat(), rows.day(3).isoformat(),
+    }  # fmt: skip
+    read = {path.split("/")[2] for path in store.found if path.endswith(".parquet")}
+    assert read == {rows.day(1).isoformat(), rows.day(3).isoformat()}
+    # When brokers answered on day 1 was committed anew, and is the same.
+    assert [
+        path for path in to.put_paths if "target_up" in path and rows.day(1).isoformat() in path
+    ] == []
+
+
+def test_a_file_that_vanished_from_the_evidence_is_uploaded_again(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    lost = made.of(USAGE_SAMPLE)[0].file.path
+    to.delete([lost])
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [lost]
+
+
+def spoil(to: rows.Watched, path: str, *, at: int, when_ms: int | None = None) -> None:
+    """Alters a byte of a file and nothing else, as a disk or a person does."""
+    assert to.folder is not None
+    place = to.folder / path
+    before = place.stat().st_mtime
+    content = bytearray(place.read_bytes())
+    content[at] ^= 0xFF
+    place.write_bytes(bytes(content))
+    stamp = before if when_ms is None else when_ms / 1000
+    os.utime(place, (stamp, stamp))
+
+
+@pytest.mark.parametrize("table", [TARGET_UP, BUCKET_SEEN, QUOTA_ENTRY])
+def test_a_small_file_with_other_bytes_is_uploaded_again(
+    lake: Lake, to: rows.Watched, table: Table
+) -> None:
+    fill(lake, 0)
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(
+        rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
+    )
+    made = published(lake, to, 1)
+    path = made.of(table)[0].file.path
+    spoil(to, path, at=40)
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == []
+
+
+def test_samples_with_another_end_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    age(to, rows.at(1))
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    spoil(to, path, at=-20)
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+
+
+def test_samples_that_somebody_wrote_since_are_read_whole(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    age(to, rows.at(1))
+    spoil(to, path, at=40, when_ms=rows.at(2))
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+
+
+def test_samples_of_before_are_read_by_their_end_unless_all_is_to_be_checked(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    age(to, rows.at(1))
+    spoil(to, path, at=40)
+    to.found = []
+    published(lake, to, 1)
+    assert (to.put_paths[:-1], path in to.found) == ([], False)
+    publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1), check_all=True
+    )
+    assert path in to.put_paths
+
+
+def test_a_day_that_came_to_no_sample_is_missing(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    for table in (USAGE_SAMPLE, TARGET_UP):
+        lake.commit(rows.unit(table, 1), lake.read((), table=table), None)
+    made = published(lake, to, 2)
+    assert made.partial[0] == "1 of 2 days have no samples: 2025-03-02"
+    assert made.counts["days_missing"] == 1
+    assert not any("not known when brokers answered" in one for one in made.partial)
+
+
+def test_samples_without_a_row_that_says_when_brokers_answered_are_told(
+    lake: Lake, to: rows.Watched
+) -> None:
+    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    lake.commit(rows.unit(TARGET_UP), lake.read((), table=TARGET_UP), None)
+    assert "2025-03-01: not known when brokers answered" in published(lake, to, 1).partial
+
+
+def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 9)
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
+    assert (
+        "nobody looked at the limits for 10 days: those of 2025-03-01 00:00 UTC count as in force"
+        in published(lake, to, 10).partial
+    )
+    fill(lake, 0, 1)
+    assert not any("nobody looked" in one for one in published(lake, to, 2).partial)
+
+
+def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 1)
+    for number in (0, 1):
+        unit = rows.unit(SNAPSHOT, number)
+        lake.commit(unit, lake.read((), table=SNAPSHOT), None, partial=("2 rows were damaged",))
+    partial = published(lake, to, 2, first=1).partial
+    assert [one for one in partial if "damaged" in one] == [
+        "looks of 2025-03-02: 2 rows were damaged"
+    ]
+
+
+def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, *range(17))
+    made = publish(lake, rows.CLUSTER, to, None, rows.at(16, 60), pace=PACE, now_ms=rows.at(16, 60))
+    assert made.from_ms == rows.at(2)
+    assert [one.day for one in made.of(USAGE_SAMPLE)] == [
+        rows.day(number) for number in range(2, 17)
+    ]
+    with pytest.raises(LakeError, match="is empty"):
+        publish(lake, rows.CLUSTER, to, rows.at(3), rows.at(3), pace=PACE, now_ms=rows.at(3))
+
+
+def test_samples_after_the_end_are_left_out(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1))
+    assert [(one.table.name, one.file.rows) for one in made.parts] == [
+        ("usage_sample", 4), ("bucket_seen", 2), ("target_up", 2),
+    ]  # fmt: skip
+    (part,) = made.of(BUCKET_SEEN)
+    assert parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").column(
+        "samples"
+    ).to_pylist() == [2, 2]
+    whole = publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
+    assert whole.of(USAGE_SAMPLE)[0].file.rows == 6
+
+
+def test_several_files_of_a_day_become_one_that_is_sorted(lake: Lake, to: rows.Watched) -> None:
+    unit = rows.unit(USAGE_SAMPLE)
+    files = []
+    for user in ("b", "a"):
+        path = f"{unit.folder}/{user}.parquet"
+        lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
+        files.append(lake.measure_file(path))
+    lake.commit_files(unit, files, None)
+    (part,) = published(lake, to, 1).of(USAGE_SAMPLE)
+    assert to.get(part.file.path) == parquet_files.write_parquet(
+        USAGE_SAMPLE, rows.usage(users=("a", "b"))
+    )
+
+
+def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0, partial=("a replica was away",))
+    fill(lake, 4, partial=("a replica was away",))
+    lake.commit(rows.unit(USAGE_SAMPLE, 5), rows.usage(5), None)
+    looks = [("a", 0, 1, True), ("b", 60, 1, True), ("c", 90, 1, False)]
+    lake.commit(rows.unit(SNAPSHOT, 4), rows.snapshots(4, looks), None)
+    limits = pa.concat_tables(
+        [
+            rows.entries(4, name, [(ALICE, "producer_byte_rate", value)])
+            for name, value in (("a", 1.0), ("b", 2.0))
+        ]
+    )
+    lake.commit(rows.unit(QUOTA_ENTRY, 4), limits, None)
+    made = published(lake, to, 6)
+    assert made.partial == (
+        "3 of 6 days have no samples: 2025-03-02, 2025-03-03, 2025-03-04",
+        "2025-03-06: not known when brokers answered",
+        "incomplete snapshots of the limits: 1",
+        "limits changed inside the window (1 times); older samples were recorded under others",
+        "2025-03-01, 2025-03-05: a replica was away",
+    )
+    assert (made.counts["days_missing"], made.counts["quota_changes"]) == (3, 1)
+    assert made.snapshot_id == "b"
+
+
+def test_days_of_another_step_leave_the_longest_gap_of_the_window(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0, inputs=scrape_interval.inputs(Cadence(step_ms=60_000, max_gap_ms=300_000)))
+    fill(lake, 1, inputs=scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000)))
+    assert published(lake, to, 2).pace == Cadence(step_ms=10_000, max_gap_ms=300_000)
+
+
+def test_sentences_are_bounded(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0, partial=[f"reason {number}" for number in range(50)])
+    made = published(lake, to, 1)
+    assert len(made.partial) == MOST_SENTENCES + 1
+    assert made.partial[-1] == "and 31 more"
+
+
+def test_the_broker_that_answered_least_decides_the_coverage(lake: Lake, to: rows.Watched) -> None:
+    content = pa.concat_tables(
+        [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=1440)]
+    )
+    down = content.set_column(4, "up", pa.array([True] * 4000 + [False] * 320))
+    lake.commit(rows.unit(TARGET_UP), down, None)
+    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    assert published(lake, to, 1).coverage_ppm == 1120 * 30_000 * MILLION // DAY_MS
+
+
+def test_a_broker_that_never_answered_leaves_nothing_covered(lake: Lake, to: rows.Watched) -> None:
+    content = pa.concat_tables(
+        [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=4)]
+    )
+    silent = content.set_column(4, "up", pa.array([True] * 2880 + [False] * 4))
+    lake.commit(rows.unit(TARGET_UP), silent, None)
+    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    assert published(lake, to, 1).coverage_ppm == 0
+
+
+def test_a_cluster_of_which_nothing_was_recorded_is_published_as_that(
+    lake: Lake, to: rows.Watched
+) -> None:
+    made = published(lake, to, 2)
+    assert (made.parts, made.coverage_ppm, made.measured) == ((), 0, ())
+    assert made.partial[0] == "2 of 2 days have no samples: 2025-03-01, 2025-03-02"
+    assert "the lake has no complete snapshot of the limits" in made.partial
+
+
+def test_files_of_earlier_publications_go_a_week_after_they_were_last_named(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0, 1, 2, 3)
+    first = published(lake, to, 2)
+    gone = {one.file.path for one in first.parts if one.day == rows.day(0)}
+    assert len(gone) == 3
+    to.put(f"{rows.CLUSTER}/usage_sample/left-over.parquet", b"of a run that was killed")
+    age(to, rows.at(2))
+    second = published(lake, to, 4, first=1, now=20)
+    assert {one.path for one in second.retired} == gone
+    assert "left-over" not in " ".join(path for path, _ in to.paths())
+    for now in (21, 26):
+        assert {one.since_ms for one in published(lake, to, 4, first=1, now=now).retired} == {
+            rows.at(20)
+        }
+        assert gone < {path for path, _ in to.paths()}
+    last = published(lake, to, 4, first=1, now=28)
+    assert last.retired == ()
+    assert not gone & {path for path, _ in to.paths()}
+    assert {path for path, _ in to.paths()} == {
+        f"{rows.CLUSTER}/LATEST.json", *(one.file.path for one in last.parts),
+    }  # fmt: skip
+
+
+def age(to: rows.Watched, when_ms: int) -> None:
+    assert to.folder is not None
+    for path in to.folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (when_ms / 1000, when_ms / 1000))
+
+
+def test_a_damaged_latest_is_replaced(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    to.put(f"{rows.CLUSTER}/LATEST.json", b"{")
+    assert published(lake, to, 1).parts == made.parts
+
+
+def test_clusters_do_not_touch_each_other(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    published(lake, to, 1)
+    age(to, rows.at(1))
+    other = publish(lake, "a/b", to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(50))
+    assert other.parts == ()
+    assert {path.split("/")[0] for path, _ in to.paths()} == {rows.CLUSTER, "a~2Fb"}
+    assert len(to.paths(rows.CLUSTER)) == 4

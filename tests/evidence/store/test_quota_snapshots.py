@@ -1,0 +1,186 @@
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import LakeDamaged
+from reconciler.evidence.store import quota_snapshots
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import limits_seen, state_of
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.usage.impact.recorded_limits import MOST_WAYS
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
+from tests.evidence.store import rows
+
+ALICE = (("user", "alice"),)
+PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return rows.lake_in("memory://")
+
+
+def look(
+    lake: Lake, number: int, found: Sequence[tuple[str, float, bool, Sequence[rows.Limit]]]
+) -> None:
+    """Some looks of one day: id, seconds of the day, whether complete, limits."""
+    told = [(name, seconds, len(limits), complete) for name, seconds, complete, limits in found]
+    lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, told), None)
+    tables = [rows.entries(number, name, limits) for name, _, _, limits in found]
+    lake.commit(rows.unit(QUOTA_ENTRY, number), pa.concat_tables(tables), None)
+
+
+def seen(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
+    return limits_seen(lake, rows.CLUSTER, rows.at(first), rows.at(last))
+
+
+def test_a_state_comes_back_without_loss() -> None:
+    limits: list[rows.Limit] = [
+        (ALICE, PRODUCE, 1024.0),
+        (ALICE, "future_rate", 0.5),
+        ((("user", None),), FETCH, 7.0),
+        ((("user", "<default>"),), FETCH, 8.0),
+        ((("user", "ü \"x\""), ("client-id", None)), "request_percentage", 12.5),
+        ((("ip", "10.0.0.1"),), "connection_creation_rate", 3.0),
+        ((("client-id", "only-foreign"),), "other_rate", 9.0),
+        ((("client-id-prefix", "abc"),), PRODUCE, 5.0),
+        ((("client-id-prefix", "abc"),), FETCH, math.inf),
+    ]  # fmt: skip
+    only_foreign = entity(client_id="only-foreign")
+    found = state_of(rows.entries(0, "s", limits))
+    assert found == QuotaState(
+        limits=found.limits,
+        foreign_values={
+            entity(user="alice"): (("future_rate", 0.5),),
+            only_foreign: (("other_rate", 9.0),),
+        },
+        foreign_entities=(((("client-id-prefix", "abc"),), ((FETCH, math.inf), (PRODUCE, 5.0))),),
+    )
+    assert len(found.limits) == 6
+    assert found.limits[only_foreign] == NO_LIMITS
+    assert found.value(entity(user=DEFAULT), Key.CONSUMER_BYTE_RATE) == 7.0
+    assert found.value(entity(user="<default>"), Key.CONSUMER_BYTE_RATE) == 8.0
+    assert found.value(entity(user='ü "x"', client_id=DEFAULT), Key.REQUEST_PERCENTAGE) == 12.5
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ((("user", "a"), ("ip", "::1")), "is no entity: ip cannot be combined"),
+        ((("user", "a"), ("user", "b")), "given twice"),
+        ((), "'\\[\\]' is no entity"),
+    ],
+)
+def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, said: str) -> None:
+    with pytest.raises(LakeDamaged, match=said):
+        state_of(rows.entries(0, "s", [(named, PRODUCE, 1.0)]), "some/file")  # type: ignore[list-item]
+
+
+def test_a_limit_that_stands_there_twice_is_refused() -> None:
+    with pytest.raises(LakeDamaged, match="stands there twice"):
+        state_of(rows.entries(0, "s", [(ALICE, PRODUCE, 1.0), (ALICE, PRODUCE, 2.0)]))
+
+
+def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
+    assert seen(lake).snapshot is None
+    look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
+    look(
+        lake,
+        2,
+        [("b", 10, True, [(ALICE, PRODUCE, 2.0)]), ("c", 20, False, [(ALICE, PRODUCE, 3.0)])],
+    )
+    look(lake, 9, [("d", 10, True, [])])
+    found = limits_seen(lake, rows.CLUSTER, rows.at(0), rows.at(9, 5))
+    assert found.snapshot is not None
+    assert (found.snapshot.snapshot_id, found.incomplete) == ("b", ("c",))
+    assert found.entries.column("value").to_pylist() == [2.0]
+    none = seen(lake)
+    assert none.snapshot is not None
+    assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
+
+
+def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0), (ALICE, FETCH, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)])])
+    look(lake, 3, [
+        ("c", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)]),
+        ("d", 60, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+        ("e", 120, True, [(ALICE, PRODUCE, math.nan), ((("user", None),), PRODUCE, 1.0)]),
+    ])  # fmt: skip
+    assert seen(lake, 0).changes == 4  # 1 → 2; then altered, removed, set
+    assert seen(lake, 1).changes == 4
+    assert seen(lake, 2).changes == 3
+    assert seen(lake, 4).changes == 0
+    newest = seen(lake, 4).snapshot
+    assert newest is not None
+    assert newest.snapshot_id == "e"
+
+
+APP = (("client-id", "app"),)
+BOB = (("user", "bob"),)
+
+
+def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(APP, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(APP, PRODUCE, 2.0)])])  # another number, the same clients
+    look(lake, 2, [
+        ("c", 0, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+        ("d", 60, False, [(BOB, PRODUCE, 1.0)]),
+        ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+    ])  # fmt: skip
+    found = seen(lake, 1)  # the first holds as the window begins
+    assert [one.column("snapshot_id").to_pylist() for one in found.earlier] == [["a"]]
+    assert not found.beyond
+    states = found.recorded().states
+    assert [len(one.limits) for one in states] == [1, 2]
+    assert states[-1] == state_of(found.entries)
+    assert len(seen(lake, 3).recorded().states) == 1
+
+
+def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
+    assert [one.column("value").to_pylist() for one in seen(lake).earlier] == [[1.0]]
+    look(lake, 2, [("c", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    assert seen(lake).earlier == ()
+
+
+def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
+    for number in range(MOST_WAYS + 1):
+        users: list[rows.Limit] = [((("user", f"u{number}"),), PRODUCE, 1.0), (APP, PRODUCE, 1.0)]
+        look(lake, number, [(f"s{number}", 0, True, [*users, (ALICE, FETCH, 1.0)])])
+    found = seen(lake, 0, 99)
+    assert len(found.earlier) == MOST_WAYS
+    assert found.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
+    (said,) = found.untold
+    assert said == "producer_byte_rate: limits changed so often that who was counted with whom is not known"  # fmt: skip
+
+
+def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
+    found = seen(lake)
+    assert found.snapshot is not None
+    assert (found.snapshot.snapshot_id, found.incomplete) == ("a", ("b",))
+
+
+def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = rows.Watched(tmp_path_factory.mktemp("lake"))
+    lake = Lake(store, clock=rows.FakeClock())
+    for number in range(20):
+        look(lake, number, [(f"s{number}", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    store.found = []
+    assert limits_seen(lake, rows.CLUSTER, rows.at(17), rows.at(18)).changes == 0
+    assert len([path for path in store.found if path.endswith(".parquet")]) <= 4
+
+
+def test_days_begin_at_midnight_utc() -> None:
+    assert quota_snapshots.day_of(rows.at(3) - 1) == rows.day(2)
+    assert quota_snapshots.day_of(rows.at(3)) == rows.day(3)
+    assert quota_snapshots.begin_ms(rows.day(3)) == rows.at(3)
+    assert quota_snapshots.begin_ms(rows.day(3)) % DAY_MS == 0

@@ -1,0 +1,128 @@
+"""A window of a lake for the core: what it is worth, which samples it gives, and what is missing from it."""
+
+from pathlib import Path
+
+from reconciler.evidence.store import recorded_window, scrape_interval
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import counts_of
+from reconciler.evidence.store.quota_snapshots import day_of
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.samples import DAY_MS, Cadence, QuotaType
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from tests.spark import lakes, replays
+
+CLUSTER = "c1"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
+
+
+def _limits(value: float) -> QuotaState:
+    return QuotaState().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, value)])
+
+
+def _sample(ts_ms: int, broker: str, rate: int = 100) -> dict[str, object]:
+    return {
+        "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": broker,
+        "ts_ms": ts_ms, "dt_ms": 30_000, "rate_units": rate, "throttle_ms": 0, "censored": "no",
+    }  # fmt: skip
+
+
+def _filled(folder: Path, **inputs: str) -> Lake:
+    into = lakes.lake(folder)
+    rows = [_sample(BEGIN + n * 30_000, str(broker)) for n in (3, 1, 2) for broker in (2, 10)]
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN), rows, **inputs)
+    up = [
+        {"broker_id": broker, "ts_ms": BEGIN + n, "dt_ms": DAY_MS // 4, "up": answered}
+        for n, (broker, answered) in enumerate(
+            [("2", True), ("2", True), ("10", True), ("10", False)]
+        )
+    ]
+    replays.commit(into, TARGET_UP, CLUSTER, day_of(BEGIN), up)
+    return into
+
+
+def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    (made,) = into.manifests(USAGE_SAMPLE)
+    told = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
+    into.commit_files(made.unit, made.files, made, counts=told, inputs=made.inputs)
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    note = found.note("here", 7, recorded_window.coverage_ppm(into, found))
+    assert (found.reason, found.rows, found.cadence) == ("", 6, PACE)
+    assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
+    assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
+    assert note.partial == ("1 days of the window hold no samples",)
+    assert note.counts == {"filled": 3}
+
+
+def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
+    into = _filled(tmp_path)
+    assert (
+        recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).reason
+        == recorded_window.NO_PACE
+    )
+    assert (
+        recorded_window.opened(into, "other", BEGIN, BEGIN + DAY_MS).reason
+        == recorded_window.NO_SAMPLES
+    )
+    paced = _filled(tmp_path / "paced", **scrape_interval.inputs(PACE))
+    assert (
+        recorded_window.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).reason
+        == recorded_window.NOBODY_LOOKED
+    )
+
+
+def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    replays.commit(
+        into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **scrape_interval.inputs(PACE)
+    )
+    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert found.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
+    alone = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
+    assert alone.reason == recorded_window.NO_SAMPLES
+
+
+def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path) -> None:
+    slow = Cadence(step_ms=60_000, max_gap_ms=300_000)
+    into = _filled(tmp_path, **scrape_interval.inputs(slow))
+    quick = scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
+    late = [_sample(BEGIN + DAY_MS + 10_000, "2")]
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), late, **quick)
+    found = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert found.cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
+
+
+def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
+    (said,) = (
+        recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note("here", 7, 0).partial
+    )
+    assert said.startswith("nobody looked at the limits for 91 days: those of 2025-07-12 00:00 UTC")
+
+
+def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **scrape_interval.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    found = recorded_window.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)
+    question, rows = recorded_window.asked_of(into, found, _limits(99.0))
+    alice = bucket_of("alice")
+    assert question.reads == {QuotaType.PRODUCE: (alice,)}
+    series = recorded_window.series(rows, question.reads)[QuotaType.PRODUCE][alice]
+    assert {broker: [one.ts_ms - BEGIN for one in each] for broker, each in series.items()} == {
+        "2": [60_000, 90_000],
+        "10": [60_000, 90_000],
+    }
+    impacts = recorded_window.impacts(question, rows, PACE)
+    assert [(one.broker_id, one.before_units, one.after_units) for one in impacts] == [
+        ("10", 50, 99),
+        ("2", 50, 99),
+    ]
+    assert {one.verdict for one in impacts} <= {ImpactVerdict.BETTER, ImpactVerdict.SAME}

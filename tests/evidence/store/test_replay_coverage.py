@@ -1,0 +1,32 @@
+"""Windows of the lake for the core: what they are worth."""
+
+import datetime as dt
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from reconciler.evidence.store import recorded_window
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.object_store import opened
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Unit
+from reconciler.usage.tables import TARGET_UP
+from tests.fakes.clock import FakeClock
+
+DAY = dt.date(2026, 11, 1)
+BEGIN = 1_793_491_200_000
+
+
+@pytest.mark.parametrize(("answers", "ppm"), [((True, True), 500_000), ((True, False), 0)])
+def test_a_broker_that_never_answered_leaves_nothing_covered(answers, ppm) -> None:
+    lake = Lake(opened("memory://"), clock=FakeClock())
+    rows = [
+        {"cluster_id": "c", "broker_id": str(broker), "ts_ms": BEGIN + at, "dt_ms": 10, "up": up, "day": DAY}
+        for broker, up in enumerate(answers)
+        for at in (10, 20, 30, 40, 50)
+    ]  # fmt: skip
+    unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
+    lake.commit(unit, pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP)), None)
+    window = SimpleNamespace(cluster_id="c", from_ms=BEGIN, to_ms=BEGIN + 100)
+    assert recorded_window.coverage_ppm(lake, window) == ppm

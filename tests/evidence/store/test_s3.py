@@ -1,0 +1,140 @@
+"""The lake in an object store that speaks S3: conditional puts, races, listings of many pages, ranges, removal in bulk."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
+from reconciler.evidence.store import published_evidence, publisher
+from reconciler.evidence.store.files import object_store
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.lake import TRIES, Lake
+from reconciler.usage.samples import DAY_MS, QuotaType, cadence
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from tests.evidence.store import rows, test_lake
+from tests.fakes.clock import FakeClock
+from tests.servers.s3 import S3Server
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with S3Server("lake") as running:
+        yield running
+
+
+@pytest.fixture
+def place(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> FileStore:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return object_store.opened(f"s3://lake/{abs(hash(request.node.name))}")
+
+
+def test_an_object_is_created_once(place: FileStore) -> None:
+    place.put("a/~2Fb", b"first", create=True)
+    with pytest.raises(LakeConflict):
+        place.put("a/~2Fb", b"second", create=True)
+    place.put("a/~2Fb", b"first", create=True)  # as after a lost answer
+    assert place.get("a/~2Fb") == b"first"
+    assert place.get_range("a/~2Fb", 1, 3) == b"ir"
+    assert place.get_range("a/~2Fb", 3, 99) == b"st"
+    with pytest.raises(LakeDamaged):
+        place.get_range("a/~2Fb", 50, 60)
+    place.put("a/~2Fb", b"replaced")
+    assert place.get("a/~2Fb") == b"replaced"
+    assert place.find("nothing") is None
+
+
+def test_of_many_that_create_an_object_exactly_one_wins(place: FileStore) -> None:
+    won: list[int] = []
+
+    def create(number: int) -> None:
+        try:
+            place.put("x", str(number).encode(), create=True)
+        except LakeConflict:
+            return
+        won.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(won) == 1
+    assert place.get("x") == str(won[0]).encode()
+
+
+def test_large_objects_go_in_parts_and_listings_have_many_pages(place: FileStore) -> None:
+    content = bytes(range(256)) * 50_000  # 12.8 MB
+    place.put("large", content)
+    assert place.get("large") == content
+    for number in range(1100):
+        place.put(f"many/{number:04d}", b"1")
+    assert len(place.paths("many")) == 1100
+    place.delete([path for path, _ in place.paths("many")] + ["many/nothing"])
+    assert place.paths() == [("large", len(content))]
+
+
+def test_writers_that_race_lose_nothing(place: FileStore) -> None:
+    lakes = [Lake(place, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
+    threads = [
+        threading.Thread(target=test_lake.appended, args=(lake, f"t{n}", TRIES - 1))
+        for n, lake in enumerate(lakes)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    test_lake.assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
+
+
+def test_evidence_is_published_and_read_and_everything_expires(place: FileStore) -> None:
+    lake = Lake(place, clock=FakeClock())
+    for number in range(3):
+        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
+        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+    to = object_store.opened(f"{place.redacted_address}/evidence")
+    publisher.publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
+    )
+    found = published_evidence.opened(to, rows.CLUSTER, rows.at(3), DAY_MS)
+    assert found.note.stale == ""
+    bucket = bucket_of("alice")
+    assert len(found.series(QuotaType.PRODUCE, [bucket])[bucket]["1"]) == 9
+    assert "no evidence" in published_evidence.opened(to, "other", rows.at(3), DAY_MS).note.stale
+    assert place.uri("x").startswith("s3a://lake/")
+    later = time.time_ns() // 1_000_000 + 40 * DAY_MS
+    assert lake.expire(later).total.units == 6
+    assert all(path.startswith("evidence/") for path, _ in place.paths())
+
+
+def test_a_bucket_that_is_not_there_is_told(place: FileStore) -> None:
+    missing = object_store.opened("s3://no-such-bucket/x")
+    for act in (lambda: missing.put("a", b"1"), missing.paths):
+        with pytest.raises(LakeError, match="there is no such bucket") as caught:
+            act()
+        assert caught.value.hint
+
+
+def test_a_server_that_is_away_is_told_with_what_to_check(
+    place: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "TRIES", 0)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(LakeError, match="could not be reached") as caught:
+        object_store.opened("s3://lake/x").get("a")
+    assert "AWS_ENDPOINT_URL" in caught.value.hint
+    assert "a-secret" not in str(caught.value)
+
+
+def test_plain_http_has_to_be_allowed(place: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    with pytest.raises(LakeError, match="is http:// and not https://") as caught:
+        object_store.opened(place.redacted_address).get("a")
+    assert "AWS_ALLOW_HTTP=true" in caught.value.hint

@@ -1,0 +1,110 @@
+"""Units that are damaged are begun anew when that is asked for: what is whole stays, what is lost is told until it came again."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import LakeDamaged
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.evidence.store.unit_repair import (
+    BEGAN,
+    BROUGHT,
+    LOST,
+    given_up,
+    regained,
+    sentences,
+)
+from reconciler.usage.tables import SNAPSHOT
+from tests.evidence.store import rows
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return rows.lake_in(tmp_path)
+
+
+def looked(lake: Lake, number: int, *counts: int) -> Manifest:
+    """A day of looks in as many generations, each with so many rows."""
+    unit = rows.unit(SNAPSHOT, number)
+    made = lake.manifest(unit)
+    for count in counts:
+        looks = [(f"look {at}", at, 0, True) for at in range(count)]
+        made = lake.commit(unit, rows.snapshots(number, looks), made, inputs={"a": "b"})
+    assert made is not None
+    return made
+
+
+def spoil(lake: Lake, made: Manifest, how: str) -> None:
+    path = made.files[0].path
+    content = lake.store.get(path)
+    lake.store.delete([path])
+    if how != "missing":
+        altered = content[:-9] if how == "cut" else bytes([content[0] ^ 1]) + content[1:]
+        lake.store.put(path, altered)
+
+
+def begun_anew(lake: Lake, *, first: int = 0, last: int = 9) -> list[tuple[int, int, int]]:
+    done = given_up(lake, SNAPSHOT, rows.CLUSTER, rows.day(first), rows.day(last))
+    return [((one.unit.day - rows.FIRST).days, one.lost_rows, one.retained_rows) for one in done]
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "altered"])
+def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str) -> None:
+    made = looked(lake, 0, 3)
+    spoil(lake, made, how)
+    with pytest.raises(LakeDamaged):
+        lake.read([made])
+    assert begun_anew(lake) == [(0, 3, 0)]
+    (found,) = lake.manifests(SNAPSHOT)
+    assert (found.generation, found.files, found.inputs["a"]) == (2, (), "b")
+    assert found.partial == (
+        "3 rows that the lake had of it up to 2025-03-02 00:00 UTC were damaged, and not as many came again",
+    )
+    assert begun_anew(lake) == []
+
+
+def test_whole_units_and_those_of_other_days_are_not_touched(lake: Lake) -> None:
+    looked(lake, 1, 2)
+    spoil(lake, looked(lake, 0, 2), "missing")
+    assert begun_anew(lake, first=1) == []
+    assert [one.generation for one in lake.manifests(SNAPSHOT)] == [1, 1]
+
+
+def test_the_generation_before_is_what_is_left(lake: Lake) -> None:
+    spoil(lake, looked(lake, 0, 1, 4, 5), "altered")
+    assert begun_anew(lake) == [(0, 5, 4)]
+    (found,) = lake.manifests(SNAPSHOT)
+    assert lake.read([found]).num_rows == 4
+
+
+def test_of_generations_before_the_newest_whole_one_is_taken(lake: Lake) -> None:
+    first, second = looked(lake, 0, 1), looked(lake, 0, 4)
+    spoil(lake, looked(lake, 0, 5), "missing")
+    spoil(lake, second, "altered")
+    assert begun_anew(lake) == [(0, 5, 1)]
+    assert lake.manifests(SNAPSHOT)[0].files == first.files
+
+
+def test_each_beginning_has_its_own_name(lake: Lake) -> None:
+    names = set()
+    for _ in range(2):
+        spoil(lake, looked(lake, 0, 2), "missing")
+        begun_anew(lake)
+        names.add(lake.manifests(SNAPSHOT)[0].inputs[BEGAN])
+    assert len(names) == 2
+
+
+def test_what_is_lost_is_told_until_as_many_rows_of_that_time_are_there() -> None:
+    until = rows.at(0, 100)
+    inputs = {LOST: f"[2, {until}]", "a": "b"}
+    early = rows.snapshots(0, [("x", 0, 0, True), ("y", 50, 0, True)])
+    late = rows.snapshots(0, [("x", 0, 0, True), ("y", 100, 0, True), ("z", 200, 0, True)])
+    assert regained(SNAPSHOT, inputs, late) == inputs
+    assert regained(SNAPSHOT, inputs, early) == {"a": "b"}
+    assert regained(SNAPSHOT, {"a": "b"}, early) == {"a": "b"}
+    assert sentences({"a": "b"}) == ()
+
+
+def test_the_tables_that_nothing_can_make_again_have_a_time() -> None:
+    assert all(column in table.names for table, column in BROUGHT.items())

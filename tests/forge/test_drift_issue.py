@@ -1,0 +1,119 @@
+"""One issue while there is drift: opened once, changed only with the facts, closed on recovery, a new one afterwards."""
+
+import pytest
+
+from reconciler.errors import ForgeError
+from reconciler.forge.drift_issue import update_issue
+from reconciler.forge.marker import Marker, with_state
+from tests.forge.github_api import BOT, Refusal
+
+PROD = Marker(kind="drift", label="prod")
+
+
+def body(facts: str, words: str = "words") -> str:
+    return f"{with_state(PROD, facts)}\n{words}\n"
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def told(request, api, gitlab_api, at_github, at_gitlab):
+    """`told("facts")`, `told(None)` after recovery; and the issues of the host as (state, text)."""
+    at = at_github if request.param == "github" else at_gitlab
+
+    def run(facts, words="words", title="drift"):
+        recovered = None if facts is not None else "all is well"
+        return at(
+            lambda host: update_issue(
+                host, PROD, title=title, body=body(facts or "", words), recovered=recovered
+            )
+        ).deed
+
+    def issues():
+        if request.param == "github":
+            return [(one.state, one.body) for one in api.issues]
+        return [(one.state.removesuffix("ed"), one.description) for one in gitlab_api.issues]
+
+    run.issues = issues
+    run.is_github = request.param == "github"
+    return run
+
+
+def test_it_is_opened_once_and_changed_only_with_the_facts(told):
+    assert told("a") == "opened"
+    assert told("a", "other words") == "unchanged"
+    assert told("a b") == "updated"
+    assert told("a b", title="another") == "updated"
+    assert [text for _, text in told.issues()] == [body("a b")]
+
+
+def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(told, api, gitlab_api):
+    assert told(None) == "nothing"
+    told("a")
+    assert told(None) == "closed"
+    assert told(None) == "nothing"
+    said = [one.body for one in (api.comments if told.is_github else gitlab_api.issue_notes)]
+    assert said == ["all is well"]
+    assert told("a") == "opened"
+    assert len(told.issues()) == 2
+
+
+def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
+    api.issue("mallory", "drift", body("a"))
+    api.issue(BOT, "drift", with_state(Marker(kind="drift", label="stage"), "a") + "\nx")
+    made = at_github(
+        lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
+    )
+    assert made.deed == "opened"
+    assert (
+        at_github(
+            lambda host: update_issue(host, PROD, title="t", body=body(""), recovered="ok")
+        ).deed
+        == "closed"
+    )
+    assert [one.state for one in api.issues] == ["open", "open", "closed"]
+
+
+def test_twins_become_one(api, at_github):
+    for _ in range(3):
+        api.issue(BOT, "t", body("a"))
+    made = at_github(
+        lambda host: update_issue(host, PROD, title="t", body=body("b"), recovered=None)
+    )
+    assert made.deed == "updated"
+    assert [one.state for one in api.issues] == ["open", "closed", "closed"]
+
+
+def test_it_is_found_among_many(api, at_github):
+    for number in range(65):
+        api.issue("someone", f"issue {number}", "words")
+    api.issue(BOT, "t", body("a"))
+    assert (
+        at_github(
+            lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None)
+        ).deed
+        == "unchanged"
+    )
+
+
+def test_a_lost_answer_does_not_open_two(api, at_github):
+    def fault(seen):
+        if seen.method == "POST" and len(api.sent("POST")) == 1:
+            api.issue(BOT, "t", seen.body["body"])
+            return Refusal(504, "lost")
+        return None
+
+    api.faults.append(fault)
+    at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None))
+    assert len(api.issues) == 1
+
+
+def test_a_refusal_is_told(api, at_github):
+    api.fail_once(Refusal(410, "Issues are disabled for this repo"))
+    with pytest.raises(ForgeError, match="410"):
+        at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None))
+
+
+def test_a_text_that_could_not_be_found_again_is_our_own_fault(at_github):
+    with pytest.raises(ValueError, match="fingerprint"):
+        at_github(
+            lambda host: update_issue(host, PROD, title="t", body=PROD.line + "\n", recovered=None)
+        )

@@ -1,0 +1,90 @@
+"""What the runner reads: outputs that nobody can forge, annotations that are one command each, a bounded summary."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import UsageError
+from reconciler.forge.github_runner import (
+    Annotation,
+    annotation_lines,
+    room_in,
+    stopped,
+    write_outputs,
+    write_summary,
+)
+
+HOSTILE = "x\n::set-output name=digest::evil\n::error::gone\n##[add-mask]x%0A\u202e\r\n"
+
+
+def read_outputs(text: str) -> dict[str, str]:
+    """As the runner reads its file."""
+    found, lines = {}, text.split("\n")
+    while lines and lines[0]:
+        name, delimiter = lines.pop(0).split("<<")
+        end = lines.index(delimiter)
+        found[name], lines = "\n".join(lines[:end]), lines[end + 1 :]
+    return found
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_any_value_comes_out_as_it_went_in(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("out") / "output"
+    write_outputs(path, {"a": value, "b": "kquota-0\nb<<x"})
+    assert read_outputs(path.read_bytes().decode()) == {"a": value, "b": "kquota-0\nb<<x"}
+
+
+def test_delimiters_are_new_each_time(tmp_path):
+    path = tmp_path / "output"
+    for _ in range(50):
+        write_outputs(path, {"a": "b"})
+    assert len(set(re.findall(r"<<(\S+)", path.read_text()))) == 50
+
+
+def test_an_annotation_is_one_command_whatever_it_says():
+    one = Annotation(level="error", path="a,b:c\nd.yaml", line=3, message=HOSTILE)
+    (line,) = annotation_lines([one], title=HOSTILE)
+    assert "\n" not in line
+    assert line.startswith("::error title=")
+    properties = line[len("::error ") :].split("::")[0]
+    assert [part.split("=")[0] for part in properties.split(",")] == ["title", "file", "line"]
+    assert "##[" not in line
+    assert "\u202e" not in line
+
+
+def test_at_most_ten_of_a_kind_and_the_tenth_counts_the_rest():
+    many = [Annotation(level="notice", path="f", line=n, message=str(n)) for n in range(1, 31)]
+    few = [Annotation(level="error", path="", line=0, message="e")] * 10
+    lines = annotation_lines([*many, *few], title="t")
+    notices = [line for line in lines if line.startswith("::notice")]
+    assert len(notices) == 10
+    assert "21 more of this kind" in notices[-1]
+    assert len([line for line in lines if line.startswith("::error")]) == 10
+    assert lines[0].startswith("::error")
+
+
+def test_stopped_text_ends_with_a_word_that_nobody_could_know():
+    made = stopped(HOSTILE).splitlines()
+    word = made[0].removeprefix("::stop-commands::")
+    assert len(word) == 32
+    assert made[-1] == f"::{word}::"
+    assert stopped("x") != stopped("x")
+
+
+def test_a_summary_has_the_room_that_is_left(tmp_path):
+    path = tmp_path / "summary"
+    assert room_in(path) == 1024 * 1024
+    write_summary(path, "ä" * 10)
+    write_summary(path, "b")
+    assert room_in(path) == 1024 * 1024 - 21
+    assert path.read_text(encoding="utf-8") == "ä" * 10 + "b"
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(UsageError):
+        write_outputs(tmp_path / "no" / "such", {"a": "b"})
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError):
+        room_in(tmp_path / "file" / "x")

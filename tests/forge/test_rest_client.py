@@ -1,0 +1,272 @@
+"""The JSON client: deadlines, sizes, retries, rate limits and pages hold, and the token is in no word it says."""
+
+import asyncio
+import json
+import pickle
+import traceback
+
+import aiohttp.web
+import pytest
+
+from reconciler.errors import ForgeError, UsageError
+from reconciler.forge.responses import ForgeResponse
+from reconciler.forge.rest_client import RestClient, RestLimits, checked_address
+from reconciler.forge.token import ForgeToken
+
+PLANTED = "ghp_planted-secret"
+
+
+def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
+    """What `work(rest, url)` gives, with a client of a server that answers everything with `handler`."""
+
+    async def inside():
+        application = aiohttp.web.Application()
+        application.router.add_route("*", path, handler)
+        runner = aiohttp.web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        site = aiohttp.web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            async with RestClient(
+                url,
+                headers={"User-Agent": "t"},
+                clock=clock,
+                token=ForgeToken(PLANTED),
+                bounds=bounds or RestLimits(),
+            ) as rest:
+                return await work(rest, url)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(inside())
+
+
+def answers(*given):
+    """A handler that gives one answer after the other, the last for ever; and the requests that came."""
+    waiting, came = list(given), []
+
+    async def handler(request):
+        came.append((request.method, request.path_qs, await request.text()))
+        status, headers, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return aiohttp.web.Response(status=status, headers=headers, text=body)
+
+    return handler, came
+
+
+OK = (200, {}, '{"ok": true}')
+
+
+def test_a_fault_of_the_host_is_tried_again_and_then_told(clock):
+    handler, came = answers((502, {}, "<html>"), (500, {}, "{}"), OK)
+    assert asked(handler, lambda rest, _: rest.get("x"), clock) == {"ok": True}
+    assert clock.slept == [1.0, 2.0]
+    handler, came = answers((503, {}, '{"message": "down"}'))
+    with pytest.raises(ForgeError, match="GET /x answered 503: down"):
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert len(came) == 4
+
+
+def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
+    handler, came = answers((502, {}, ""))
+    with pytest.raises(ForgeError) as told:
+        asked(handler, lambda rest, _: rest.send("POST", "x", {"a": 1}), clock)
+    assert told.value.unsure
+    assert len(came) == 1
+    handler, came = answers((502, {}, ""), OK)
+    assert asked(handler, lambda rest, _: rest.send("PATCH", "x", {"a": 1}), clock) == {"ok": True}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "seconds"),
+    [
+        (429, {"Retry-After": "7"}, "{}", 7.0),
+        (403, {"Retry-After": "3"}, "{}", 3.0),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1700000042"}, "{}", 42.0),
+        (429, {"RateLimit-Reset": "1700000005"}, "{}", 5.0),
+        (403, {}, '{"message": "You have exceeded a secondary rate limit"}', 60.0),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, "{}", 1.0),
+    ],
+)  # fmt: skip
+def test_a_rate_limit_is_waited_for_as_long_as_the_host_says(clock, status, headers, body, seconds):
+    handler, came = answers((status, headers, body), OK)
+    assert asked(handler, lambda rest, _: rest.send("POST", "x", {}), clock) == {"ok": True}
+    assert clock.slept == [pytest.approx(seconds)]
+    assert len(came) == 2
+
+
+def test_a_rate_limit_that_takes_too_long_is_told(clock):
+    handler, _ = answers((429, {"Retry-After": "3600"}, "{}"))
+    with pytest.raises(ForgeError, match="answered 429") as told:
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert "3600 s" in told.value.hint
+    assert clock.slept == []
+    handler, came = answers((429, {"Retry-After": "100"}, "{}"))
+    with pytest.raises(ForgeError):
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert len(came) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [(401, "token is wrong"), (403, "permissions"), (404, "not there"), (410, "switched off"), (422, "did not accept")],
+)  # fmt: skip
+def test_a_refusal_is_told_once_with_what_to_do(clock, status, says):
+    handler, came = answers(
+        (status, {}, json.dumps({"message": "no", "errors": [{"message": "too long"}]}))
+    )
+    with pytest.raises(ForgeError, match=f"answered {status}: no; too long") as told:
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert says in told.value.hint
+    assert told.value.status == status
+    assert len(came) == 1
+
+
+def test_a_redirect_is_not_followed_with_the_token(clock):
+    handler, came = answers((301, {"Location": "https://elsewhere.example/"}, "{}"))
+    with pytest.raises(ForgeError) as told:
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert "renamed" in told.value.hint
+    assert len(came) == 1
+
+
+def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
+    handler, _ = answers((200, {}, "[" + "1," * 5000 + "1]"))
+    with pytest.raises(ForgeError, match="larger than 1,000 bytes"):
+        asked(handler, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(answer_bytes=1000))
+    handler, _ = answers((200, {}, "<html>login</html>"))
+    with pytest.raises(ForgeError, match="no JSON"):
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+
+
+def test_a_host_that_does_not_answer_is_given_up(clock):
+    async def silent(request):
+        await asyncio.Event().wait()
+
+    with pytest.raises(ForgeError, match="no answer within"):
+        asked(silent, lambda rest, _: rest.get("x"), clock, bounds=RestLimits(total_seconds=0.05))
+    assert clock.slept == [1.0, 2.0, 4.0]
+
+
+def test_nobody_there_is_told_with_the_host(clock):
+    async def work(rest, url):
+        async with RestClient(
+            "http://127.0.0.1:9", headers={}, clock=clock, token=ForgeToken(PLANTED)
+        ) as nobody:
+            await nobody.send("POST", "x", {})
+
+    handler, _ = answers(OK)
+    with pytest.raises(ForgeError, match=r"127\.0\.0\.1:9 failed") as told:
+        asked(handler, work, clock)
+    assert not told.value.unsure
+    assert len(clock.slept) == 3
+
+
+def collected(rest, path="list", **more):
+    async def work():
+        return [one async for one in rest.items(path, **more)]
+
+    return work()
+
+
+def test_pages_are_followed_by_link_and_end(clock):
+    async def handler(request):
+        page = int(request.query.get("page", "1"))
+        links = (
+            f'<{request.url.with_query(page=page + 1)}>; rel="next", <x>; rel="last"'
+            if page < 3
+            else ""
+        )
+        return aiohttp.web.json_response([{"page": page}], headers={"Link": links})
+
+    found = asked(handler, lambda rest, _: collected(rest, query={"a": "b"}), clock)
+    assert found == [{"page": 1}, {"page": 2}, {"page": 3}]
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/x", "http://127.0.0.1:1/x", "//evil/x"])
+def test_a_next_page_on_another_host_is_not_asked_for(clock, target):
+    handler, came = answers((200, {"Link": f'<{target}>; rel="next"'}, "[]"))
+    with pytest.raises(ForgeError, match="another host"):
+        asked(handler, lambda rest, _: collected(rest), clock)
+    assert len(came) == 1
+
+
+def test_pages_without_end_are_given_up(clock):
+    handler, came = answers((200, {"Link": '</list?page=2>; rel="next"'}, "[]"))
+    with pytest.raises(ForgeError, match="more than"):
+        asked(handler, lambda rest, _: collected(rest), clock, bounds=RestLimits(pages=5))
+    assert len(came) == 5
+
+
+@pytest.mark.parametrize("body", ["{}", "[1]", '{"runs": 1}', "null"])
+def test_a_list_that_is_none_is_refused(clock, body):
+    handler, _ = answers((200, {}, body))
+    with pytest.raises(ForgeError, match="list"):
+        asked(
+            handler, lambda rest, _: collected(rest, field="runs" if "runs" in body else ""), clock
+        )
+
+
+def test_a_download_follows_to_the_signed_address_without_the_token(clock):
+    headers = []
+
+    async def handler(request):
+        headers.append(dict(request.headers))
+        if request.path == "/zip":
+            return aiohttp.web.Response(
+                status=302, headers={"Location": f"http://{request.host}/blob"}
+            )
+        return aiohttp.web.Response(body=b"content")
+
+    assert asked(handler, lambda rest, _: rest.download("zip", most=100), clock) == b"content"
+    assert "Authorization" in headers[0]
+    assert "Authorization" not in headers[1]
+    with pytest.raises(ForgeError, match="larger than"):
+        asked(handler, lambda rest, _: rest.download("zip", most=3), clock)
+
+
+def test_a_download_over_an_open_line_is_refused(clock):
+    handler, _ = answers((302, {"Location": "http://store.example/x"}, ""))
+    with pytest.raises(ForgeError, match="not https"):
+        asked(handler, lambda rest, _: rest.download("zip", most=3), clock)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "api.github.com", "ftp://x", "http://api.github.com", "https://me:pw@x", "https://x?y", "http://10.0.0.1", "https://"],
+)  # fmt: skip
+def test_an_address_that_would_leak_or_is_none_is_refused(address):
+    with pytest.raises(UsageError):
+        checked_address(address)
+
+
+def test_an_address_of_this_machine_or_with_tls_is_fine():
+    assert checked_address("https://ghe.example/api/v3/") == "https://ghe.example/api/v3"
+    assert checked_address("http://127.0.0.1:1") == "http://127.0.0.1:1"
+    assert checked_address("http://[::1]:1/") == "http://[::1]:1"
+
+
+def test_the_token_is_in_no_word_of_ours(clock):
+    token = ForgeToken(f" {PLANTED}\n")
+    shown = f"{token} {token!r} {token:>10} {[token]}"
+    assert PLANTED not in shown
+    with pytest.raises(TypeError):
+        pickle.dumps(token)
+    for text in ("", "  ", "a b", "a\nb", "ä"):
+        with pytest.raises(UsageError) as told:
+            ForgeToken(text)
+        assert not text.strip() or text not in str(told.value)
+    handler, _ = answers((422, {}, json.dumps({"message": f"what is {PLANTED}?"})))
+    with pytest.raises(ForgeError) as told:
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert PLANTED not in "".join(traceback.format_exception(told.value))
+
+
+def test_words_of_a_host_are_one_line_and_short():
+    said = ForgeResponse(
+        status=500, headers={}, body=json.dumps({"message": "a\n::error::b" + "x" * 999}).encode()
+    )
+    assert "\n" not in said.error_text
+    assert len(said.error_text) < 310
+    for body in (b"[]", b"\xff", b"[" * 100_000, b'{"message": {"base": ["bad"]}}'):
+        assert isinstance(ForgeResponse(status=500, headers={}, body=body).error_text, str)

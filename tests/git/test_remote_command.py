@@ -1,0 +1,143 @@
+"""git where it talks to another machine: deadlines that hold, helpers that end, words without secrets."""
+
+import asyncio
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.remote_command import fetch, variables
+
+
+def stuck_ssh(folder: Path) -> tuple[Path, Path]:
+    """An ssh that says who it is and never ends, like one whose other side is silent."""
+    pid, script = folder / "pid", folder / "ssh"
+    script.write_text(f"#!/bin/sh\necho $$ > {pid}\nexec sleep 1000\n")
+    script.chmod(0o755)
+    return script, pid
+
+
+def begun(pid: Path) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if pid.exists() and pid.read_text().strip():
+            return True
+    return False
+
+
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        if not state.stdout.strip() or state.stdout.startswith("Z"):
+            return True
+    return False
+
+
+def repository(path: Path) -> Path:
+    subprocess.run(["git", "init", "--quiet", "--bare", str(path)], check=True)
+    return path
+
+
+def test_a_silent_other_side_ends_with_the_deadline_and_takes_the_helpers_along(tmp_path: Path):
+    ssh, pid = stuck_ssh(tmp_path)
+    top = repository(tmp_path / "mirror")
+    outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
+
+    async def run() -> None:
+        await fetch(top, ("ls-remote", "git@host:a"), outer=outer, deadline=0.5)
+
+    with pytest.raises(GitError, match=r"ls-remote gave no answer within"):
+        asyncio.run(run())
+    assert gone(int(pid.read_text()))
+
+
+def test_whoever_is_cancelled_takes_the_helpers_along(tmp_path: Path):
+    ssh, pid = stuck_ssh(tmp_path)
+    top = repository(tmp_path / "mirror")
+    outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
+
+    async def run() -> None:
+        task = asyncio.ensure_future(fetch(top, ("ls-remote", "git@host:a"), outer=outer))
+        assert await asyncio.to_thread(begun, pid)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert gone(int(pid.read_text()))
+
+
+def test_whoever_is_cancelled_while_the_command_begins_takes_it_along(tmp_path: Path):
+    ssh, _ = stuck_ssh(tmp_path)
+    top = repository(tmp_path / "mirror")
+    outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
+
+    async def run(turns: int) -> None:
+        task = asyncio.ensure_future(fetch(top, ("ls-remote", "git@host:a"), outer=outer))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 10)
+
+    for turns in range(8):
+        asyncio.run(run(turns))
+
+
+def test_a_failure_is_told_in_gits_words_without_credentials(tmp_path: Path):
+    top = repository(tmp_path / "mirror")
+
+    async def run() -> None:
+        await fetch(top, ("ls-remote", "file://bot:hunter2@/no/such"))
+
+    with pytest.raises(GitError, match=r"git ls-remote failed: ") as caught:
+        asyncio.run(run())
+    assert "hunter2" not in str(caught.value)
+
+
+def test_endless_chatter_fills_no_memory(tmp_path: Path):
+    script = tmp_path / "ssh"
+    script.write_text(
+        "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x >&2\necho fatal: enough >&2\nexit 1\n"
+    )
+    script.chmod(0o755)
+    top = repository(tmp_path / "mirror")
+    outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(script)}
+
+    async def run() -> None:
+        await fetch(top, ("ls-remote", "git@host:a"), outer=outer)
+
+    with pytest.raises(GitError) as caught:
+        asyncio.run(run())
+    assert len(str(caught.value)) < 200_000
+
+
+def test_a_missing_folder_and_a_missing_git_are_told_apart(tmp_path: Path, monkeypatch):
+    with pytest.raises(GitError, match="does not exist"):
+        asyncio.run(fetch(tmp_path / "gone", ("ls-remote", "x")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitError, match="git command is not installed"):
+        asyncio.run(fetch(tmp_path, ("ls-remote", "x")))
+
+
+def test_settings_come_after_the_callers_own_and_how_to_reach_the_other_side_is_kept():
+    outer = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_SSH_COMMAND": "ssh -i key",
+        "GIT_DIR": "/elsewhere",
+    }
+    made = variables(outer, {"http.extraHeader": "X: y"})
+    assert made["GIT_CONFIG_COUNT"] == "2"
+    assert (made["GIT_CONFIG_KEY_1"], made["GIT_CONFIG_VALUE_1"]) == ("http.extraHeader", "X: y")
+    assert made["GIT_CONFIG_KEY_0"] == "safe.directory"
+    assert made["GIT_SSH_COMMAND"] == "ssh -i key"
+    assert "GIT_DIR" not in made
+    assert "GIT_CONFIG_COUNT" not in variables({}, {})

@@ -1,0 +1,84 @@
+"""One writer at a time; whoever comes second learns who is first, and a killed holder leaves nothing behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import InventoryError, InventoryLocked
+from reconciler.inventory.file_lock import FileLock
+
+HOLD = """
+import sys
+from pathlib import Path
+from reconciler.inventory.file_lock import FileLock
+lock = FileLock(Path(sys.argv[1]), what="kquota apply", now=1_700_000_000.0)
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path):
+    """Another process that holds the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def lock(tmp_path: Path) -> FileLock:
+    return FileLock(tmp_path / "lock", command="kquota drift", now=0.0)
+
+
+def test_the_second_writer_is_told_who_holds_the_lock(tmp_path: Path, holder):
+    with pytest.raises(InventoryLocked) as caught:
+        lock(tmp_path).acquire()
+    assert caught.value.holder.startswith(f"kquota apply, process {holder.pid} on ")
+    assert caught.value.holder.endswith("since 2023-11-14T22:13:20+00:00")
+    assert caught.value.retriable
+
+
+def test_a_killed_holder_leaves_the_lock_free(tmp_path: Path, holder):
+    holder.kill()
+    holder.wait()
+    with lock(tmp_path) as mine:
+        assert mine.is_held
+
+
+def test_a_released_lock_can_be_taken_again(tmp_path: Path):
+    first, second = lock(tmp_path), lock(tmp_path)
+    with first, pytest.raises(InventoryLocked):
+        second.acquire()
+    with second:
+        assert second.is_held
+    assert not second.is_held
+
+
+def test_a_holder_that_says_nothing_readable_is_still_a_holder(tmp_path: Path):
+    first = lock(tmp_path)
+    with first:
+        (tmp_path / "lock").write_text("{")
+        with pytest.raises(InventoryLocked, match="has not said who it is"):
+            lock(tmp_path).acquire()
+
+
+def test_a_missing_directory_is_an_error_of_its_own(tmp_path: Path):
+    with pytest.raises(InventoryError, match="cannot be made"):
+        FileLock(tmp_path / "no" / "lock", command="x", now=0.0).acquire()
+
+
+def test_releasing_twice_does_nothing(tmp_path: Path):
+    mine = lock(tmp_path)
+    mine.acquire()
+    mine.release()
+    mine.release()
+    assert not mine.is_held

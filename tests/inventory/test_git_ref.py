@@ -1,0 +1,127 @@
+"""The inventory under a git ref: compare-and-swap instead of a lock, one ref per cluster."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
+from reconciler.inventory.format import encode
+from reconciler.inventory.git_ref import RefInventory, ref_of
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.quota.ownership import OwnershipRecords
+from tests.fakes.clock import FakeClock
+from tests.inventory.samples import CHANGES
+
+ME = InventoryWriter(id="me", description="kquota apply")
+
+
+class MemoryRefs:
+    """Implements ``ports.RefStore`` in memory; versions are numbers."""
+
+    def __init__(self):
+        self.files: dict[str, list[bytes]] = {}
+        self.messages: list[str] = []
+
+    def read(self, ref):
+        versions = self.files.get(ref)
+        return (str(len(versions)), versions[-1]) if versions else None
+
+    def write(self, ref, content, *, expected, message):
+        versions = self.files.setdefault(ref, [])
+        if str(len(versions)) != (expected or "0"):
+            raise InventoryLocked(f"{ref} was written by somebody else")
+        versions.append(content)
+        self.messages.append(message)
+        return str(len(versions))
+
+
+def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventory:
+    return RefInventory(refs, clock=FakeClock(), writer=writer)
+
+
+def test_records_are_kept_per_cluster_under_a_ref_of_their_own():
+    async def story():
+        refs = MemoryRefs()
+        inventory = opened(refs)
+        assert not (await inventory.load("lkc-1")).is_known
+        await inventory.write("lkc-1", CHANGES[:1])
+        await inventory.write("lkc-1", CHANGES[1:2])
+        assert set(refs.files) == {"refs/kquota/lkc-1"}
+        assert (await opened(refs, None).load("lkc-1")).records == (
+            OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
+        )
+        assert not (await opened(refs, None).load("other")).is_known
+
+    asyncio.run(story())
+
+
+def test_a_writer_that_was_overtaken_writes_nothing():
+    async def story():
+        refs = MemoryRefs()
+        slow, fast = opened(refs), opened(refs)
+        await slow.load("lkc")
+        await fast.load("lkc")
+        await fast.write("lkc", CHANGES[:1])
+        with pytest.raises(InventoryLocked):
+            await slow.write("lkc", CHANGES[1:2])
+        assert len(refs.files["refs/kquota/lkc"]) == 1
+
+    asyncio.run(story())
+
+
+def test_records_of_another_cluster_are_refused():
+    async def story():
+        refs = MemoryRefs()
+        refs.files[ref_of("lkc")] = [encode({})]
+        with pytest.raises(InventoryError, match="holds records of no cluster"):
+            await opened(refs).load("lkc")
+
+    asyncio.run(story())
+
+
+def test_another_writer_of_the_same_entities_is_refused():
+    async def story():
+        refs = MemoryRefs()
+        inventory = opened(refs)
+        await inventory.load("lkc")
+        await inventory.write("lkc", CHANGES[:1])
+        with pytest.raises(PlanRefused):
+            await opened(refs, InventoryWriter(id="you", description="x")).load("lkc")
+
+    asyncio.run(story())
+
+
+def test_what_was_not_loaded_for_writing_cannot_be_written():
+    async def story():
+        refs = MemoryRefs()
+        reader = opened(refs, None)
+        await reader.load("lkc")
+        for inventory in (reader, opened(refs)):
+            with pytest.raises(InventoryError, match="not loaded for writing"):
+                await inventory.write("lkc", CHANGES)
+        assert not refs.files
+
+    asyncio.run(story())
+
+
+def test_the_log_tells_intents_from_results():
+    async def story():
+        refs = MemoryRefs()
+        inventory = opened(refs)
+        await inventory.load("lkc")
+        await inventory.write("lkc", CHANGES[4:6])
+        await inventory.write("lkc", CHANGES[:1])
+        await inventory.write("lkc", [])
+        assert refs.messages == [
+            "kquota apply: intents for 2 record changes",
+            "kquota apply: results for 1 record change",
+        ]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("odd", ["", "a/b", "..", "x.lock", "a b", "ü", "\ud800"])
+def test_an_odd_cluster_id_still_makes_a_legal_ref(odd):
+    name = ref_of(odd).removeprefix("refs/kquota/")
+    assert name.isalnum()
+    assert ref_of(odd) != ref_of(odd + "x")

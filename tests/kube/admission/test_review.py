@@ -1,0 +1,198 @@
+"""What is answered to an admission request: denied only by the broker's own words, everything else a warning."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reconciler.errors import AuthenticationError, ConfigError, RequestTimeout
+from reconciler.kube.admission.review import (
+    LONGEST_WARNING,
+    MOST_WARNINGS,
+    AdmissionDecision,
+    MalformedReview,
+    answer,
+    decide,
+    parse,
+)
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.quota.outcome import Alteration, Rejected
+from reconciler.quota.results.report import ValidationResult
+from tests.kube.reviews import quota, review
+
+BROKER = ValidationResult(source="broker")
+
+
+class Told:
+    """A broker that says what a test wants."""
+
+    def __init__(self, verdict: ValidationResult | Exception = BROKER, **spec: Any) -> None:
+        self.asked: list[Alteration] = []
+        self._verdict = verdict
+        self._spec = spec
+
+    async def cluster(self, name: str) -> QuotaCluster | None:
+        if name == "broken":
+            raise ConfigError("planted: 10.0.0.1 of the operator")
+        if name == "missing":
+            return None
+        return from_spec(name, {"bootstrapServers": "broker:9092", **self._spec})
+
+    async def ask(
+        self, cluster: QuotaCluster, alterations: Sequence[Alteration]
+    ) -> ValidationResult:
+        self.asked += alterations
+        if isinstance(self._verdict, Exception):
+            raise self._verdict
+        return self._verdict
+
+
+def decided(obj: dict[str, Any], broker: Told | None = None) -> AdmissionDecision:
+    request = parse(review(obj))
+    assert request.obj is not None
+    return asyncio.run(decide(request.obj, broker or Told()))
+
+
+def refused(obj: dict[str, Any], message: str, source: str = "broker") -> ValidationResult:
+    subject = (obj["metadata"]["name"], False, False)
+    said = Rejected(code=42, name="INVALID_REQUEST", message=message)
+    return ValidationResult(source=source, rejections={subject: said})  # type: ignore[dict-item]
+
+
+def test_what_the_broker_accepts_passes_without_a_word() -> None:
+    broker = Told()
+    assert decided(quota(), broker) == AdmissionDecision()
+    (asked,) = broker.asked
+    assert asked.operations == (("producer_byte_rate", 1048576.0),)
+
+
+def test_what_the_broker_refuses_is_denied_in_its_own_words_on_one_line() -> None:
+    obj = quota()
+    found = decided(obj, Told(refused(obj, "No such\nquota \x1b[31m")))
+    assert found.denied == (
+        "the broker refuses user=alice: No such quota \\u001b[31m (INVALID_REQUEST)"
+    )
+
+
+def test_a_refusal_by_rules_says_whose_rules() -> None:
+    obj = quota()
+    found = decided(obj, Told(refused(obj, "too small", "sandbox 4.x")))
+    assert found.denied.startswith("Kafka (sandbox 4.x) refuses user=alice: too small")
+
+
+@pytest.mark.parametrize(
+    ("broker", "said"),
+    [
+        (Told(RequestTimeout("10.1.2.3 is away", phase="connect")), "cannot be reached now"),
+        (Told(AuthenticationError("wrong password of bob")), "cannot be reached now"),
+        (
+            Told(ValidationResult(source="sandbox 4.x", reason="we may not (AlterConfigs)")),
+            "because we may not (AlterConfigs); sandbox 4.x has no objection",
+        ),
+        (Told(ValidationResult(source="broker", reason="no answer")), "gave no verdict: no answer"),
+        (
+            Told(ValidationResult(source="none", reason="it is another one")),
+            "because it is another one",
+        ),
+    ],
+)
+def test_a_check_that_was_skipped_is_a_warning(broker: Told, said: str) -> None:
+    found = decided(quota(), broker)
+    assert found.denied == ""
+    assert any(said in one for one in found.warnings)
+    assert not any("10.1.2.3" in one or "bob" in one for one in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [("missing", "there is no QuotaCluster missing yet"), ("broken", "cannot be used as it is")],
+)
+def test_a_cluster_that_cannot_be_used_is_a_warning_without_its_secrets(
+    cluster: str, said: str
+) -> None:
+    found = decided(quota(cluster=cluster))
+    assert found.denied == ""
+    assert said in found.warnings[0]
+    assert "10.0.0.1" not in found.warnings[0]
+
+
+def test_what_is_not_granted_is_said_and_the_broker_is_not_bothered() -> None:
+    broker = Told(tenants=[{"namespaces": ["others"], "entities": [{"user": {"exact": "bob"}}]}])
+    found = decided(quota(), broker)
+    assert found.denied == ""
+    assert found.warnings[0].startswith("it will not be applied: ")
+    assert broker.asked == []
+
+
+def test_what_we_cannot_read_is_said_and_left_to_the_api_server() -> None:
+    found = decided(quota(limits={"producerByteRate": 1, "fromTheFuture": 2}))
+    assert found.denied == ""
+    assert found.warnings[0].startswith("it will not be applied: ")
+
+
+def test_doubtful_rules_are_warned_of() -> None:
+    obj = quota(entity={"user": {"name": "User:alice"}})
+    assert any("matches nobody" in one for one in decided(obj).warnings)
+
+
+def test_warnings_are_few_and_short() -> None:
+    cluster = {"ip": {"name": "10.0.0.1"}}
+    long = Told(ValidationResult(source="broker", reason="x" * 5000))
+    found = decided(quota(entity=cluster, limits={"connectionCreationRate": 5}), long)
+    assert len(found.warnings) <= MOST_WARNINGS
+    assert all(len(one) <= LONGEST_WARNING for one in found.warnings)
+
+
+def test_a_document_without_a_name_yet_is_judged_all_the_same() -> None:
+    obj = quota()
+    del obj["metadata"]["name"], obj["metadata"]["namespace"]
+    obj["metadata"]["generateName"] = "alice-"
+    assert decided(obj) == AdmissionDecision()
+
+
+def passed_over(**request: Any) -> bool:
+    return parse(review(quota(), **request)).obj is None
+
+
+def test_what_does_not_concern_us_is_passed_over() -> None:
+    terminating = quota()
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert passed_over(operation="DELETE")
+    assert passed_over(subResource="status")
+    assert passed_over(resource={"group": "", "version": "v1", "resource": "pods"})
+    assert passed_over(object=terminating)
+    assert parse(review(quota(), old=quota())).obj is None
+    assert parse(review(quota(), old=quota("bob"))).obj is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        {},
+        {"kind": "AdmissionReview"},
+        {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"},
+        {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": []},
+        {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": 1}},
+        review(None),
+        review([]),
+        review({"metadata": "x"}),
+        review(quota(), uid=""),
+        review(quota(), uid="x" * 1000),
+    ],
+)
+def test_what_is_no_review_is_malformed(body: Any) -> None:
+    with pytest.raises(MalformedReview):
+        parse(body)
+
+
+def test_the_answer_has_the_uid_and_a_status_only_where_denied() -> None:
+    request = parse(review(quota()))
+    fine = answer(request, AdmissionDecision())
+    assert fine["response"] == {"uid": request.uid, "allowed": True}
+    denied = answer(request, AdmissionDecision(denied="no", warnings=("w",)))["response"]
+    assert denied["allowed"] is False
+    assert denied["status"]["message"] == "no"
+    assert denied["warnings"] == ["w"]

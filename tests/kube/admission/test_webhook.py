@@ -1,0 +1,411 @@
+"""The webhook over HTTPS: answers, nonsense, floods, hangs, renewed certificates; it never refuses for a fault of its own."""
+
+import asyncio
+import io
+import json
+import shutil
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from reconciler.errors import ConfigError, UsageError
+from reconciler.kube.admission import webhook
+from reconciler.kube.admission.review import MalformedReview, parse
+from reconciler.kube.admission.webhook import (
+    LARGEST_BODY,
+    Certificate,
+    Webhook,
+    serving,
+)
+from reconciler.kube.configuration.client_sessions import SessionKeeper
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.metrics import address
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.results.report import ValidationResult
+from tests.fakes.clock import FakeClock
+from tests.fakes.kube_api import FakeKubeApi
+from tests.kube.reviews import quota, review
+from tests.servers.certs import Authority
+
+
+class Told:
+    """A broker that waits for a gate, and then says what a test wants."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+        self.asked = 0
+        self._more = asyncio.Condition()
+
+    async def cluster(self, name: str) -> QuotaCluster | None:
+        return from_spec(name, {"bootstrapServers": "broker:9092"})
+
+    async def asked_for(self, times: int) -> None:
+        """Returns when so many requests wait at the gate."""
+        async with self._more:
+            await self._more.wait_for(lambda: self.asked >= times)
+
+    async def ask(
+        self, cluster: QuotaCluster, alterations: Sequence[Alteration]
+    ) -> ValidationResult:
+        async with self._more:
+            self.asked += 1
+            self._more.notify_all()
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return ValidationResult(source="broker")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority.make(tmp_path_factory.mktemp("ca"), name="webhook test CA")
+
+
+@pytest.fixture
+def files(authority: Authority, tmp_path: Path) -> tuple[Path, Path]:
+    return placed(authority, tmp_path, "first")
+
+
+def placed(authority: Authority, folder: Path, name: str) -> tuple[Path, Path]:
+    identity = authority.server(name)
+    chain, key = folder / "tls.crt", folder / "tls.key"
+    shutil.copy(identity.certificate, chain)
+    shutil.copy(identity.key, key)
+    return chain, key
+
+
+class Client:
+    """A caller that trusts the authority."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, context: ssl.SSLContext) -> None:
+        self._session, self._url, self._context = session, url, context
+
+    async def post(self, body: Any, path: str = "/validate") -> tuple[int, Any]:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        async with self._session.post(
+            self._url + path, data=io.BytesIO(data), ssl=self._context
+        ) as response:
+            text = await response.text()
+            return response.status, json.loads(text) if text.startswith("{") else text
+
+    async def connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, _, port = self._url.removeprefix("https://").rpartition(":")
+        return await asyncio.open_connection(host, int(port), ssl=self._context)
+
+    async def subject(self) -> str:
+        """The common name that the server shows to a new connection."""
+        host, _, port = self._url.removeprefix("https://").rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port), ssl=self._context)
+        shown = writer.get_extra_info("peercert")["subject"]
+        writer.close()
+        await writer.wait_closed()
+        return dict(pair for group in shown for pair in group)["commonName"]
+
+
+@asynccontextmanager
+async def running(authority: Authority, files: tuple[Path, Path], **options: Any):
+    told = Told()
+    certificate = Certificate(chain=files[0], key=files[1])
+    where = address("127.0.0.1:0")
+    async with (
+        Webhook(where, certificate, told, **options) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        url = f"https://127.0.0.1:{server.port}"
+        yield Client(session, url, authority.client_context()), told, certificate
+
+
+Test = Callable[[Client, Told, Certificate], Awaitable[None]]
+
+
+def story(authority: Authority, files: tuple[Path, Path], test: Test, **options: Any) -> None:
+    async def run() -> None:
+        async with running(authority, files, **options) as parts:
+            await test(*parts)
+
+    asyncio.run(run())
+
+
+def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, Path]) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        status, body = await client.post(review(quota()))
+        assert status == 200
+        assert body["response"]["allowed"] is True
+        assert body["response"]["uid"] == review(quota())["request"]["uid"]
+        assert told.asked == 1
+        status, body = await client.post(review(quota(), operation="DELETE"))
+        assert (status, body["response"]["allowed"], told.asked) == (200, True, 1)
+
+    story(authority, files, test)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"kind": "AdmissionReview"}',
+        b'"x"',
+        b"null",
+    ],
+)
+def test_nonsense_is_a_bad_request(
+    authority: Authority, files: tuple[Path, Path], body: bytes
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        assert (await client.post(body))[0] == 400
+        assert told.asked == 0
+
+    story(authority, files, test)
+
+
+def test_a_body_beyond_measure_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        assert (await client.post(b" " * (LARGEST_BODY + 1)))[0] == 413
+        assert (await client.post(review(quota(), padding="x" * (2**19))))[0] == 200
+
+    story(authority, files, test)
+
+
+def test_bodies_that_are_too_many_together_are_not_read(
+    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MOST_BYTES", 100_000)
+
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        told.gate.clear()
+        large = review(quota(), padding="x" * 60_000)
+        first = asyncio.ensure_future(client.post(large))
+        await told.asked_for(1)
+        status, words = await client.post(large)
+        assert (status, words) == (503, "too many requests are under way\n")
+        assert (await asyncio.gather(first, release(told)))[0][0] == 200
+        assert (await client.post(large))[0] == 200
+
+    async def release(told: Told) -> None:
+        told.gate.set()
+
+    story(authority, files, test)
+
+
+def test_a_body_that_does_not_come_ends_the_connection(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        reader, writer = await client.connected()
+        writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+        assert (await reader.read()).startswith(b"HTTP/1.1 408")
+        writer.close()
+
+    story(authority, files, test, budget=0.1)
+
+
+@pytest.mark.parametrize("begin", [b"", b"POST /validate HTTP/1.1\r\nHost: "])
+def test_a_connection_that_sends_no_request_is_closed(
+    authority: Authority, files: tuple[Path, Path], begin: bytes
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        reader, writer = await client.connected()
+        writer.write(begin)
+        assert await reader.read() == b""
+        writer.close()
+        assert (await client.post(review(quota())))[0] == 200
+
+    story(authority, files, test, idle=0.1)
+
+
+def test_a_connection_too_many_is_hung_up_on(
+    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MOST_CONNECTIONS", 2)
+
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        kept = [await client.connected() for _ in range(2)]
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await client.post(review(quota()))
+        for _, writer in kept:
+            writer.close()
+            await writer.wait_closed()
+
+    story(authority, files, test)
+
+
+def test_only_callers_of_the_authority_are_talked_to_where_one_is_named(
+    authority: Authority, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    callers = Authority.make(tmp_path / "callers")
+    known = callers.client("kube-apiserver")
+    strangers = Authority.make(tmp_path / "strangers").client("kube-apiserver")
+
+    async def run() -> None:
+        certificate = Certificate(chain=files[0], key=files[1], client_ca=callers.certificate_file)
+        async with Webhook(address("127.0.0.1:0"), certificate, Told()) as server:
+            for identity, answered in ((known, True), (None, False), (strangers, False)):
+                async with aiohttp.ClientSession() as session:
+                    context = authority.client_context(identity)
+                    client = Client(session, f"https://127.0.0.1:{server.port}", context)
+                    if answered:
+                        assert (await client.post(review(quota())))[0] == 200
+                    else:
+                        with pytest.raises((aiohttp.ClientError, OSError)):
+                            await client.post(review(quota()))
+
+    asyncio.run(run())
+
+
+def test_authorities_of_callers_that_are_none_are_told_at_the_start(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_text("nothing")
+    with pytest.raises(ConfigError, match="authorities of the webhook's callers"):
+        Certificate(chain=files[0], key=files[1], client_ca=tmp_path / "ca.pem")
+    with pytest.raises(UsageError, match="--webhook-client-ca needs --webhook-address"):
+        OperatorSettings(
+            identity="a", operator_namespace="b", webhook_client_ca=tmp_path / "ca.pem"
+        )
+
+
+def test_other_paths_and_methods_are_not_served(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        assert (await client.post(review(quota()), "/"))[0] == 404
+        assert (await client.post(review(quota()), "/validate/x"))[0] == 404
+
+    story(authority, files, test)
+
+
+def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        told.gate.clear()
+        _, body = await client.post(review(quota()))
+        assert body["response"]["allowed"] is True
+        assert "did not answer in time" in body["response"]["warnings"][0]
+
+    story(authority, files, test, budget=0.05)
+
+
+def test_a_fault_of_ours_is_a_warning_and_stands_in_the_log(
+    authority: Authority, files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        told.error = ZeroDivisionError("planted")
+        _, body = await client.post(review(quota()))
+        assert body["response"]["allowed"] is True
+        assert "fault in the operator" in body["response"]["warnings"][0]
+        assert "planted" not in json.dumps(body)
+
+    story(authority, files, test)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_flood_is_let_through_unasked(
+    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "AT_ONCE", 2)
+
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        told.gate.clear()
+        waiting = [asyncio.ensure_future(client.post(review(quota()))) for _ in range(2)]
+        await told.asked_for(2)
+        _, body = await client.post(review(quota()))
+        assert "too many requests" in body["response"]["warnings"][0]
+        told.gate.set()
+        answers = await asyncio.gather(*waiting)
+        assert all(body["response"] == answers[0][1]["response"] for _, body in answers)
+        assert "warnings" not in answers[0][1]["response"]
+
+    story(authority, files, test)
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+        assert await client.subject() == "first"
+        assert not certificate.renewed()
+        placed(authority, files[0].parent, "second")
+        assert certificate.renewed()
+        assert not certificate.renewed()
+        assert await client.subject() == "second"
+
+    story(authority, files, test)
+
+
+def test_half_a_pair_leaves_the_old_certificate_in_use_until_the_other_half_comes(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+        identity = authority.server("second")
+        shutil.copy(identity.certificate, files[0])
+        assert not certificate.renewed()
+        assert await client.subject() == "first"
+        files[0].unlink()
+        assert not certificate.renewed()
+        shutil.copy(identity.certificate, files[0])
+        shutil.copy(identity.key, files[1])
+        assert certificate.renewed()
+        assert await client.subject() == "second"
+
+    story(authority, files, test)
+
+
+def test_files_that_are_no_certificate_are_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "tls.crt").write_text("x", "utf-8")
+    with pytest.raises(ConfigError, match="certificate cannot be used"):
+        Certificate(chain=tmp_path / "tls.crt", key=tmp_path / "tls.key")
+
+
+def test_an_address_that_is_taken_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
+    async def test(client: Client, told: Told, certificate: Certificate) -> None:
+        port = client._url.rpartition(":")[2]
+        with pytest.raises(ConfigError, match="cannot listen"):
+            async with Webhook(address(f"127.0.0.1:{port}"), certificate, told):
+                pass
+
+    story(authority, files, test)
+
+
+def test_the_operators_webhook_is_made_from_its_settings(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def run() -> None:
+        api: Any = FakeKubeApi()
+        settings = OperatorSettings(
+            identity="pod-1",
+            operator_namespace="kafka",
+            webhook_address="127.0.0.1:0",
+            webhook_cert=files[0],
+            webhook_key=files[1],
+        )
+        sessions = SessionKeeper(api, settings=settings, clock=FakeClock())
+        async with serving(api, settings, sessions) as server, aiohttp.ClientSession() as session:
+            url = f"https://127.0.0.1:{server.port}"
+            client = Client(session, url, authority.client_context())
+            _, body = await client.post(review(quota()))
+            assert body["response"]["warnings"] == [
+                "there is no QuotaCluster prod yet, so the broker was not asked"
+            ]
+        without = OperatorSettings(identity="pod-1", operator_namespace="kafka")
+        with pytest.raises(UsageError):
+            async with serving(api, without, sessions):
+                pass
+
+    asyncio.run(run())
+
+
+def test_a_review_is_parsed_the_same_way_everywhere() -> None:
+    with pytest.raises(MalformedReview):
+        parse("x")

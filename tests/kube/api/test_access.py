@@ -1,0 +1,154 @@
+"""Finding the way to an API server: kubeconfig, pod, proxies; a token that changes; nothing secret in errors."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.kube.api import access
+from tests.servers.certs import Authority
+
+PLANTED = "t0ken-planted"
+
+
+@pytest.fixture(autouse=True)
+def nothing_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def kubeconfig(path: Path, *, server: str = "http://127.0.0.1:1", **user: Any) -> Path:
+    """A kubeconfig with one context whose namespace is `kafka`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    context = {"cluster": "c", "user": "u", "namespace": "kafka"}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "x",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "contexts": [{"name": "x", "context": context}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def loaded(*args: Any, **options: Any) -> tuple[access.ApiAccess, str]:
+    async def story() -> tuple[access.ApiAccess, str]:
+        found = await access.load(*args, **options)
+        return found, await found.authorization()
+
+    return asyncio.run(story())
+
+
+def test_a_named_kubeconfig_gives_server_token_and_namespace(tmp_path: Path) -> None:
+    found, authorization = loaded(kubeconfig(tmp_path / "k", token=PLANTED))
+    assert (found.host, found.namespace, found.tls) == ("http://127.0.0.1:1", "kafka", None)
+    assert authorization == f"Bearer {PLANTED}"
+    assert PLANTED not in repr(found)
+
+
+def test_the_variable_is_looked_at_before_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig(tmp_path / "home" / ".kube" / "config", server="http://127.0.0.1:2")
+    assert loaded()[0].host == "http://127.0.0.1:2"
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "k")))
+    assert loaded()[0].host == "http://127.0.0.1:1"
+
+
+def pod(folder: Path, monkeypatch: pytest.MonkeyPatch, ca: Path) -> Path:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    folder.mkdir()
+    (folder / "token").write_text(f"{PLANTED}\n", "utf-8")
+    (folder / "ca.crt").write_bytes(ca.read_bytes())
+    (folder / "namespace").write_text("quotas\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Authority.make(tmp_path_factory.mktemp("ca"), name="access test CA").certificate_file
+
+
+def test_in_a_pod_the_service_account_counts_and_no_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
+) -> None:
+    kubeconfig(tmp_path / "home" / ".kube" / "config")
+    folder = pod(tmp_path / "pod", monkeypatch, authority)
+    found, authorization = loaded(pod_folder=folder)
+    assert (found.host, found.namespace) == ("https://[fd00::1]:443", "quotas")
+    assert found.tls is not None
+    assert authorization.lower() == f"bearer {PLANTED}"
+
+
+def test_a_token_that_the_kubelet_replaced_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
+) -> None:
+    folder = pod(tmp_path / "pod", monkeypatch, authority)
+
+    async def story() -> str:
+        found = await access.load(pod_folder=folder)
+        (folder / "token").write_text("second", "utf-8")
+        assert found.again is not None
+        return await (await found.again()).authorization()
+
+    assert asyncio.run(story()).lower() == "bearer second"
+
+
+def test_without_any_way_the_hint_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no way to a Kubernetes API server") as caught:
+        loaded(pod_folder=tmp_path)
+    assert "--kubeconfig" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "a: [",
+        "current-context: x",
+        f"users: [{{user: {{token: {PLANTED}}}}}]\ncurrent-context: x\ncontexts: []",
+        f"users: [{{name: u, user: {{token: {PLANTED}}}}}]\ncurrent-context: x\nclusters: []",
+        f"token: {PLANTED}\n  : [",
+    ],
+)
+def test_a_broken_kubeconfig_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        loaded(path)
+    assert str(path) in str(caught.value)
+    assert PLANTED not in str(caught.value)
+
+
+def test_a_missing_kubeconfig_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        loaded(tmp_path / "missing")
+
+
+def test_certificates_that_cannot_be_read_are_an_error_of_ours(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "k", server="https://127.0.0.1:1")
+    content = json.loads(path.read_text("utf-8"))
+    content["clusters"][0]["cluster"]["certificate-authority-data"] = "bm90IGEgY2VydA=="
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(ConfigError, match="certificates"):
+        loaded(path)
+
+
+def test_a_proxy_of_the_environment_is_used_unless_the_host_is_exempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kubeconfig(tmp_path / "k", server="http://api.example")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    assert loaded(path)[0].proxy == "http://proxy.example:3128"
+    monkeypatch.setenv("NO_PROXY", ".example")
+    assert loaded(path)[0].proxy is None

@@ -1,0 +1,107 @@
+"""Asking for a pass: the annotation, the value that comes back, patience, and resources that go away."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reconciler.errors import NotFound
+from reconciler.kube.api import reconcile_request
+from reconciler.kube.api.custom_resources import REQUESTED_AT
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from tests.fakes.clock import FakeClock
+from tests.fakes.kube_api import FakeKubeApi
+from tests.kube.reviews import quota
+
+
+def asked(
+    api: FakeKubeApi, clock: FakeClock, *, seconds: float = 60.0
+) -> reconcile_request.RequestStatus:
+    async def story() -> reconcile_request.RequestStatus:
+        where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
+        value = await reconcile_request.request(*where, clock=clock)
+        return await reconcile_request.wait(*where, value=value, seconds=seconds, clock=clock)
+
+    return asyncio.run(story())
+
+
+def answering(api: FakeKubeApi, looks: int) -> None:
+    """An operator that has handled the request at the given look."""
+    left = looks
+
+    def before(verb: str, *_: str) -> None:
+        nonlocal left
+        if verb != "get":
+            return
+        left -= 1
+        if left <= 0:
+            obj = api.find(CLIENT_QUOTAS, "payments", "alice")
+            value = obj["metadata"]["annotations"][REQUESTED_AT]
+            ready = {"type": "Ready", "status": "True", "reason": "Synced", "message": "fine"}
+            obj["status"] = {"lastHandledReconcileAt": value, "conditions": [ready]}
+
+    api.before = before
+
+
+def test_it_waits_until_its_own_request_was_handled() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    obj = quota()
+    obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
+    api.put(CLIENT_QUOTAS, obj)
+    answering(api, 5)
+    found = asked(api, clock)
+    assert found.handled
+    assert found.condition("Ready")["reason"] == "Synced"
+    assert found.has_true_condition("Ready")
+    assert not found.has_true_condition("Drifted")
+    assert len(clock.slept) == 4
+
+
+def test_two_requests_of_one_moment_differ() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    api.put(CLIENT_QUOTAS, quota())
+
+    async def story() -> set[str]:
+        where: Any = (api, CLIENT_QUOTAS, "payments", "alice")
+        return {await reconcile_request.request(*where, clock=clock) for _ in range(20)}
+
+    values = asyncio.run(story())
+    assert len(values) == 20
+    assert all(len(one) <= 64 for one in values)
+
+
+def test_patience_ends_and_says_so() -> None:
+    api, clock = FakeKubeApi(), FakeClock()
+    api.put(CLIENT_QUOTAS, quota())
+    found = asked(api, clock, seconds=10)
+    assert not found.handled
+    assert found.conditions == []
+    assert sum(clock.slept) >= 10
+
+
+def test_what_does_not_exist_is_not_made() -> None:
+    api = FakeKubeApi()
+    with pytest.raises(NotFound):
+        asked(api, FakeClock())
+    assert api.objects == {}
+
+
+def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
+    api = FakeKubeApi()
+    api.put(CLIENT_QUOTAS, quota())
+
+    def gone(verb: str, *_: str) -> None:
+        if verb == "get":
+            api.objects.clear()
+
+    api.before = gone
+    with pytest.raises(NotFound):
+        asked(api, FakeClock())
+
+
+@pytest.mark.parametrize("conditions", [None, "x", [1], [{}], {}])
+def test_conditions_that_are_none_are_no_fault(conditions: Any) -> None:
+    obj = quota()
+    obj["status"] = {"conditions": conditions}
+    found = reconcile_request.RequestStatus(obj=obj, handled=True)
+    assert found.condition("Ready") == {}

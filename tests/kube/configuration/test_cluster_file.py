@@ -1,0 +1,56 @@
+"""QuotaClusters from a file: the same documents, the same rules."""
+
+import pytest
+
+from reconciler.errors import ConfigError, ManifestErrors
+from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.status.eligibility import cluster_problems
+
+PROD = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: prod}
+spec: {bootstrapServers: "broker:9092", secretRef: {name: kafka}}
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "clusters.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_documents_of_a_file_look_like_resources_without_a_status(tmp_path):
+    (prod,) = read_clusters(written(tmp_path, PROD))
+    assert prod["metadata"]["name"] == "prod"
+    assert prod["spec"]["secretRef"] == {"name": "kafka"}
+    assert "apiVersion" not in prod
+    assert cluster_problems(prod) == ()
+
+
+def test_another_spec_is_another_generation(tmp_path):
+    (one,) = read_clusters(written(tmp_path, PROD))
+    (other,) = read_clusters(written(tmp_path, PROD.replace("9092", "9093")))
+    assert one["metadata"]["generation"] != other["metadata"]["generation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PROD + "---\n" + PROD, "twice"),
+        (PROD.replace("QuotaCluster", "ClientQuota"), "only QuotaCluster documents"),
+        (PROD.replace("bootstrapServers", "bootstrap"), "bootstrap"),
+        ("[", "clusters.yaml"),
+    ],
+)
+def test_what_does_not_belong_there_is_an_error_with_its_place(tmp_path, text, words):
+    with pytest.raises(ManifestErrors) as caught:
+        read_clusters(written(tmp_path, text))
+    assert words in "\n".join(map(str, caught.value.problems))
+
+
+def test_a_missing_or_empty_file_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_clusters(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match="holds no"):
+        read_clusters(written(tmp_path, ""))

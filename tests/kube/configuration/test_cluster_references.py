@@ -1,0 +1,76 @@
+"""A QuotaCluster must not be a way to files, variables and secrets that only the operator can read."""
+
+import pytest
+
+from reconciler.kube.configuration.cluster_references import refused_references
+from reconciler.kube.status.eligibility import cluster_problems
+from tests.kube.worlds import quota_cluster
+
+REFUSED = {
+    "bootstrapServers": {"bootstrapServers": "${env:HOST}:9092"},
+    "a variable": {"properties": {"client.id": "${env:HOME}"}},
+    "a file": {"properties": {"sasl.username": "${file:/etc/shadow:root}"}},
+    "a directory": {"properties": {"client.id": "x${directory:/var/run/secrets:token}"}},
+    "a path": {"properties": {"ssl.truststore.location": "/etc/passwd"}},
+    "librdkafka's path": {"properties": {"ssl.ca.location": "/etc/passwd"}},
+    "a token URL": {"properties": {"sasl.oauthbearer.token.endpoint.url": "https://example.org"}},
+    "a properties file": {"propertiesFile": "client.properties"},
+}
+SECRETS = {
+    "a password": {"properties": {"sasl.password": "planted-secret"}},
+    "a JAAS line": {"properties": {"sasl.jaas.config": "x required password=planted-secret;"}},
+    "a private key": {"properties": {"ssl.key.pem": "planted-secret"}},
+    "a proxy with a password": {"properties": {"proxy.url": "http://me:planted-secret@proxy"}},
+}
+FINE = {
+    "nothing": {},
+    "plain properties": {"properties": {"security.protocol": "SASL_SSL", "request.timeout.ms": 5}},
+    "a proxy": {"properties": {"proxy.url": "http://proxy:3128"}},
+    "a pem": {"properties": {"ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----"}},
+    "a secret": {"secretRef": {"name": "kafka"}},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_ways_out_are_refused_and_named_by_field(case):
+    (found,) = refused_references(quota_cluster(**REFUSED[case]))
+    assert found.startswith("spec.")
+    assert cluster_problems(quota_cluster(**REFUSED[case])) == (found,)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_operator_that_was_told_to_allows_them_but_for_project_files(case):
+    found = refused_references(quota_cluster(**REFUSED[case]), allow_references=True)
+    assert bool(found) == (case == "a properties file")
+
+
+@pytest.mark.parametrize("case", SECRETS)
+@pytest.mark.parametrize("allow", [True, False])
+def test_secrets_in_the_spec_are_refused_and_not_repeated(case, allow):
+    (found,) = refused_references(quota_cluster(**SECRETS[case]), allow_references=allow)
+    assert "planted-secret" not in found
+    assert "secretRef" in found
+
+
+def test_a_secret_by_reference_is_fine_where_references_are():
+    obj = quota_cluster(properties={"sasl.password": "${env:PASSWORD}"})
+    assert cluster_problems(obj, allow_references=True) == ()
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_what_holds_no_way_out_is_fine(case):
+    assert cluster_problems(quota_cluster(**FINE[case])) == ()
+
+
+def test_faults_of_the_schema_are_listed_with_their_fields():
+    found = cluster_problems(quota_cluster(policy="Sync", interval="soon"))
+    assert any("interval" in one for one in found)
+    rules = cluster_problems(quota_cluster(policy="Sync"))
+    assert any("expectedClusterId" in one for one in rules)
+
+
+def test_metadata_of_the_api_server_is_no_fault():
+    obj = quota_cluster()
+    obj["metadata"] |= {"managedFields": [{}], "annotations": {"x": "y" * 70_000}}
+    obj["status"] = {"clusterId": "x"}
+    assert cluster_problems(obj) == ()

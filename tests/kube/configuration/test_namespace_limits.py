@@ -1,0 +1,251 @@
+"""Of each namespace the oldest documents are served; what is beyond the limit is small, asks for nothing and says so."""
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kube.api.custom_resources import (
+    FINALIZER,
+    REQUESTED_AT,
+    has_finalizer,
+)
+from reconciler.kube.configuration.namespace_limits import (
+    EXCESS,
+    LABEL_SIZE,
+    NamespaceLimits,
+    NamespaceUse,
+    excerpt,
+    excess_of,
+    size_of,
+)
+from reconciler.kube.records.finalizers import removing
+from reconciler.kube.status.eligibility import EligibilityKind, assess_eligibility
+from reconciler.kube.watch.resource_cache import ResourceCache, slim
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.kube.worlds import resource
+
+RATE = Key.PRODUCER_BYTE_RATE
+FEW = NamespaceLimits(documents=3, size=100)
+
+
+def served(limits, documents):
+    """The law: the longest run of oldest documents that is within both limits."""
+    size, names = 0, set()
+    for number, (name, (_, bytes_)) in enumerate(
+        sorted(documents.items(), key=lambda item: (item[1][0], item[0]))
+    ):
+        size += bytes_
+        if number >= limits.documents or size > limits.size:
+            break
+        names.add(name)
+    return names
+
+
+NAMES = st.sampled_from([f"t/{letter}" for letter in "abcdefgh"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(NAMES, st.integers(0, 4), st.integers(1, 60)),
+        st.tuples(NAMES, st.none(), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_the_oldest_documents_within_both_limits_are_served_whatever_happened_before(steps):
+    use, documents = NamespaceUse(FEW), {}
+    for name, created, size in steps:
+        before = served(FEW, documents)
+        if created is None:
+            documents.pop(name, None)
+            moved = use.remove(name)
+        else:
+            documents[name] = created, size
+            moved = use.put(name, created=created, size=size)
+        after = served(FEW, documents)
+        assert {one for one in documents if use.serves(one)} == after
+        assert moved == (before ^ after) - {name}
+        assert len(use) == len(documents)
+
+
+def quota(name, *, user=None, created="2024-01-01T00:00:00Z", namespace="team", **spec):
+    obj = resource(
+        name, entity(user=user or name), {RATE: 1}, created=created, namespace=namespace, **spec
+    )
+    obj["metadata"]["labels"] = {"owner": "x" * 60}
+    return obj
+
+
+def at(second):
+    return f"2024-01-01T00:00:{second:02}Z"
+
+
+def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    _ = cache.observe(quota("old", created=at(1)))
+    assert cache.observe(quota("new", user="x" * 512, created=at(2))) == {"prod"}
+    obj = cache.of("prod")["team/new"]
+    assert "the oldest 1 ClientQuotas" in excess_of(obj)
+    assert len(json.dumps(obj)) < 700
+    assert obj["spec"] == {"clusterRef": {"name": "prod"}}
+    assert excess_of(cache.of("prod")["team/old"]) == ""
+
+
+def test_whatever_the_order_of_a_listing_the_oldest_are_served():
+    cache = ResourceCache(NamespaceLimits(documents=2))
+    _ = cache.observe_listing([quota(f"q-{n}", created=at(9 - n)) for n in range(9)], version="9")
+    whole = {name for name, obj in cache.of("prod").items() if not excess_of(obj)}
+    assert whole == {"team/q-8", "team/q-7"}
+
+
+def test_one_namespace_takes_nothing_from_another():
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    for number in range(5):
+        _ = cache.observe(quota(f"q-{number}", created=at(number), namespace="greedy"))
+    _ = cache.observe(quota("mine", created=at(30), namespace="other"))
+    assert excess_of(cache.of("prod")["other/mine"]) == ""
+
+
+def test_bytes_count_as_well_as_documents():
+    cache = ResourceCache(NamespaceLimits(size=3000))
+    for number in range(4):
+        _ = cache.observe(quota(f"q-{number}", user="x" * 500, created=at(number)))
+    sizes = [size_of(quota("q-0", user="x" * 500))] * 4
+    assert sizes[0] * 4 > 2500
+    whole = [name for name, obj in cache.of("prod").items() if not excess_of(obj)]
+    assert len(whole) == 3000 // sizes[0]
+
+
+def test_an_excerpt_becomes_a_document_when_there_is_room_and_a_listing_brings_it():
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    first, second = quota("a", created=at(1)), quota("b", created=at(2))
+    _ = cache.observe(first)
+    _ = cache.observe(second)
+    _ = cache.forget(first)
+    assert cache.observe_listing([second], version="2") == {"prod"}
+    assert cache.of("prod")["team/b"]["spec"] == second["spec"]
+    assert excess_of(cache.of("prod")["team/b"]) == ""
+
+
+def test_the_same_event_again_wakes_nobody_however_full_the_namespace_is():
+    cache = ResourceCache(NamespaceLimits(documents=1))
+    _ = cache.observe(quota("a", created=at(1)))
+    _ = cache.observe(quota("b", created=at(2)))
+    assert cache.observe(quota("b", created=at(2))) == frozenset()
+    assert cache.observe(quota("c", created=at(3))) == {"prod"}
+    assert cache.observe(quota("a", created=at(1))) == frozenset()
+
+
+def test_nobody_can_write_the_mark_of_an_excerpt():
+    cache = ResourceCache()
+    _ = cache.observe({**quota("a"), EXCESS: "forged"})
+    assert excess_of(cache.of("prod")["team/a"]) == ""
+
+
+def test_it_stands_beyond_the_limit_before_anything_in_it_is_judged():
+    obj = {**quota("a", namespace="team"), EXCESS: "too much"}
+    standing = assess_eligibility(obj, {})
+    assert (standing.kind, standing.claim, standing.freezes) == (
+        EligibilityKind.NAMESPACE_LIMIT,
+        None,
+        True,
+    )
+    assert standing.messages == ("too much",)
+    obj["metadata"]["deletionTimestamp"] = at(1)
+    assert assess_eligibility(obj, {}).kind is EligibilityKind.TERMINATING
+
+
+@pytest.mark.parametrize("limits", [{"documents": 0}, {"size": 0}])
+def test_a_limit_of_nothing_cannot_be_built(limits):
+    with pytest.raises(ValueError, match="at least 1"):
+        NamespaceLimits(**limits)
+
+
+def test_a_value_that_asks_for_a_pass_is_no_longer_than_a_status_has_room_for():
+    cache = ResourceCache()
+    obj = quota("a")
+    obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 250_000, "other": "x" * 250_000}
+    _ = cache.observe(obj)
+    assert cache.of("prod")["team/a"]["metadata"]["annotations"] == {REQUESTED_AT: "r" * 128}
+
+
+def test_a_storm_of_events_in_a_full_namespace_is_taken_note_of_in_short_steps():
+    """Each document is moved at most once by an event of another; no event sorts or counts all of them."""
+    limits = NamespaceLimits(documents=500)
+    use = NamespaceUse(limits)
+    moved = 0
+    for number in reversed(range(5000)):
+        moved += len(use.put(f"t/{number:05}", created=float(number), size=100))
+    assert moved == 5000 - 500
+    assert sum(use.serves(f"t/{number:05}") for number in range(5000)) == 500
+
+
+def memory_of(value):
+    """Bytes of a value and of all that it holds, each once."""
+    sizes, todo = {}, [value]
+    while todo:
+        item = todo.pop()
+        if id(item) not in sizes:
+            sizes[id(item)] = sys.getsizeof(item)
+            if isinstance(item, dict):
+                todo += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                todo += item
+    return sum(sizes.values())
+
+
+def crowded(what, count):
+    """A document with very many of something that its author may write freely."""
+    obj = quota("q-0")
+    names = [f"a/{number:x}" for number in range(count)]
+    obj["metadata"][what] = names if what == "finalizers" else dict.fromkeys(names, "")
+    return json.loads(json.dumps(obj))
+
+
+@pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
+@pytest.mark.parametrize("count", [100, 20_000])
+def test_what_a_document_counts_for_bounds_the_memory_that_it_takes(what, count):
+    kept = slim(crowded(what, count))
+    assert memory_of(kept) < 2 * size_of(kept) + 8 * 1024
+
+
+@pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
+def test_an_excerpt_is_small_whatever_its_author_wrote(what):
+    obj = crowded(what, 20_000)
+    obj["metadata"].setdefault("finalizers", []).append(FINALIZER)
+    cache = ResourceCache(NamespaceLimits(size=1))
+    cache.observe(obj)
+    kept = cache.of("prod")["team/q-0"]
+    assert excess_of(kept)
+    assert memory_of(kept) < 8 * 1024
+    assert has_finalizer(kept)
+
+
+@pytest.mark.parametrize("count", [0, 31, 32, 20_000])
+def test_our_finalizer_comes_off_wherever_it_stands(count):
+    names = [f"a/{number:x}" for number in range(count)]
+    obj = quota("q-0")
+    obj["metadata"]["finalizers"] = [*names, FINALIZER, "b/last"]
+    once = slim(obj)
+    for kept in (once, slim(once), excerpt(once, FEW)):
+        place = f"/metadata/finalizers/{count}"
+        assert removing(kept) == [
+            {"op": "test", "path": place, "value": FINALIZER},
+            {"op": "remove", "path": place},
+        ]
+    # A later answer of the API server replaces what was known of its place.
+    obj["metadata"]["finalizers"] = [FINALIZER, *names]
+    assert removing(slim(obj))[0]["path"] == "/metadata/finalizers/0"
+
+
+def test_a_usual_number_of_labels_counts_by_its_text_alone():
+    few, many = quota("q-0"), quota("q-0")
+    few["metadata"]["labels"] = {f"l{number}": "" for number in range(10, 42)}
+    many["metadata"]["labels"] = {f"l{number}": "" for number in range(10, 43)}
+    text = len(json.dumps("l42")) + len(':"",')
+    assert size_of(many) - size_of(few) == text + LABEL_SIZE
+    assert 10_000 * size_of(few) < NamespaceLimits().size

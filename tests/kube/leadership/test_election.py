@@ -1,0 +1,468 @@
+"""The election: who leads, until when for certain, what a hang, a jump of a clock or a stranger does to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from reconciler.errors import (
+    ConfigError,
+    KubernetesConflict,
+    KubernetesUnavailable,
+    LeaseLost,
+    NotFound,
+)
+from reconciler.kube.api.resource_paths import LEASES
+from reconciler.kube.leadership.election import (
+    RELEASED_BY,
+    ElectionSettings,
+    Leader,
+)
+from tests.fakes.kube_api import FakeKubeApi
+from tests.fakes.turned_clock import TurnedClock, settle
+
+
+class Clocks(TurnedClock):
+    """The two clocks of a machine, each with its own trouble."""
+
+    def jump(self, seconds: float) -> None:
+        """Somebody sets the wall clock."""
+        self._epoch += seconds
+
+    def freeze(self, seconds: float) -> None:
+        """Time goes by while nothing runs: a stopped process, a blocked loop."""
+        self._passed += seconds
+
+
+def election(identity: str = "pod-1", **options: float) -> ElectionSettings:
+    return ElectionSettings(namespace="kafka", name="kquota", identity=identity, **options)
+
+
+class Candidate:
+    """One process: its leader and the task that runs it."""
+
+    def __init__(self, api: FakeKubeApi, clock: Clocks, identity: str = "pod-1") -> None:
+        self.told: list[bool] = []
+        self.resign = asyncio.Event()
+        self.leader = Leader(api, election(identity), clock=clock, on_change=self.told.append)
+        self.task = asyncio.ensure_future(self.leader.run(self.resign))
+
+    @property
+    def leads(self) -> bool:
+        return self.leader.leading
+
+    async def kill(self) -> None:
+        """As SIGKILL: nothing is given back."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+
+def story(test: Callable[[FakeKubeApi, Clocks], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await test(FakeKubeApi(), Clocks())
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def lease(api: FakeKubeApi) -> dict[str, Any]:
+    return api.find(LEASES, "kafka", "kquota")
+
+
+def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        assert one.leads
+        assert one.leader.elected.is_set()
+        assert not one.leader.fenced
+        assert one.told == [True]
+        spec = lease(api)["spec"]
+        assert spec["holderIdentity"].startswith("pod-1_")
+        assert spec["leaseDurationSeconds"] == 15
+        assert spec["renewTime"].endswith("Z")
+
+    story(test)
+
+
+def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_stands_by() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        for _ in range(600):
+            await clock.turn(1)
+            assert one.leads
+            assert not two.leads
+        updates = [call for call in api.calls if call[0] == "update"]
+        assert 299 <= len(updates) <= 301
+        assert two.leader.holder.startswith("pod-1_")
+
+    story(test)
+
+
+def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_is_fenced() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        await clock.turn(20)
+        await one.kill()
+        ended = one.leader.certain_until
+        assert ended is not None
+        await clock.turn(12)
+        assert not two.leads
+        await clock.turn(7)
+        assert two.leads
+        assert two.leader.fenced
+        assert two.leader.fenced_until - clock.monotonic() > 80
+        await clock.turn(90)
+        assert two.leads
+        assert not two.leader.fenced
+        assert lease(api)["spec"]["leaseTransitions"] == 1
+
+    story(test)
+
+
+def test_never_two_at_once_whenever_the_leader_stops() -> None:
+    for moment in range(0, 40, 3):
+
+        async def test(api: FakeKubeApi, clock: Clocks, moment: int = moment) -> None:
+            both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
+            await clock.turn(moment / 7)
+            leads = [one for one in both if one.leads]
+            assert len(leads) == 1
+            await leads[0].kill()
+            for _ in range(80):
+                await clock.turn(0.25)
+                assert sum(one.leads for one in both) <= 1
+            assert sum(one.leads for one in both) == 1
+
+        story(test)
+
+
+def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        await clock.turn(5)
+        one.resign.set()
+        await clock.turn(2.1)
+        assert one.task.done()
+        assert not one.leads
+        assert one.told == [True, False]
+        assert two.leads
+        # Another pod gave it back: what it sent last may still land.
+        assert two.leader.fenced
+
+    story(test)
+
+
+def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(5)
+        one.resign.set()
+        await clock.turn(0)
+        assert lease(api)["metadata"]["annotations"][RELEASED_BY] == "pod-1"
+        two = Candidate(api, clock)
+        await clock.turn(0)
+        assert two.leads
+        assert not two.leader.fenced
+        assert RELEASED_BY not in lease(api)["metadata"]["annotations"]
+        await two.kill()
+        three = Candidate(api, clock)
+        await clock.turn(14)
+        assert not three.leads
+        await clock.turn(3)
+        assert three.leads
+        assert three.leader.fenced
+
+    story(test)
+
+
+def test_two_processes_of_one_name_do_not_take_each_other_for_themselves() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock)
+        await clock.turn(100)
+        assert (one.leads, two.leads) == (True, False)
+
+    story(test)
+
+
+@pytest.mark.parametrize("verb", ["update", "get"])
+def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: str) -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+        renewed = clock.monotonic()
+
+        def hang(*_: str) -> Any:
+            return asyncio.Event().wait()
+
+        api.before = hang
+        await clock.turn(9.5)
+        assert one.leads
+        assert not one.leader.leadership_lost.is_set()
+        await clock.turn(1)
+        assert one.leader.leadership_lost.is_set()
+        assert not one.leads
+        assert clock.monotonic() - renewed < 15
+        with pytest.raises(LeaseLost, match="not renewed for 10 s"):
+            await one.task
+        assert one.told == [True, False]
+
+    story(test)
+
+
+@pytest.mark.parametrize(
+    "failure", [KubernetesUnavailable("away"), ConfigError("no token"), KubernetesConflict("busy")]
+)
+def test_failures_for_some_seconds_are_ridden_out(failure: Exception) -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+
+        def fail(verb: str, *_: str) -> None:
+            if verb == "update":
+                raise failure
+
+        api.before = fail
+        await clock.turn(9)
+        assert one.leads
+        api.before = None
+        await clock.turn(30)
+        assert one.leads
+
+    story(test)
+
+
+def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(1)
+        replace = api.replace
+        lost = 0
+
+        async def carried_out_but_unanswered(*args: Any, **options: Any) -> Any:
+            nonlocal lost
+            answer = await replace(*args, **options)
+            if lost < 3:
+                lost += 1
+                raise KubernetesUnavailable("the answer was lost")
+            return answer
+
+        api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
+        await clock.turn(60)
+        assert lost == 3
+        assert one.leads
+
+    story(test)
+
+
+def test_a_takeover_whose_answer_was_lost_is_still_fenced() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        api.put(
+            LEASES,
+            {
+                "metadata": {"name": "kquota", "namespace": "kafka"},
+                "spec": {
+                    "holderIdentity": "other",
+                    "leaseDurationSeconds": 15,
+                    "renewTime": "x",
+                },
+            },
+        )
+        replace = api.replace
+        lost = False
+
+        async def carried_out_but_unanswered(*args: Any, **options: Any) -> Any:
+            nonlocal lost
+            answer = await replace(*args, **options)
+            if not lost:
+                lost = True
+                raise KubernetesUnavailable("the answer was lost")
+            return answer
+
+        api.replace = carried_out_but_unanswered  # type: ignore[method-assign]
+        one = Candidate(api, clock)
+        await clock.turn(25)
+        assert lost
+        assert one.leads
+        assert one.leader.fenced
+
+    story(test)
+
+
+def test_a_stranger_who_takes_the_lease_ends_us_at_once() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+        stolen = dict(lease(api))
+        stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
+        api.put(LEASES, stolen)
+        await clock.turn(2.1)
+        assert one.leader.leadership_lost.is_set()
+        assert not one.leads
+        with pytest.raises(LeaseLost, match="taken by thief"):
+            await one.task
+
+    story(test)
+
+
+def test_a_lease_that_was_deleted_is_made_again() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+        api.objects.clear()
+        await clock.turn(2.1)
+        assert one.leads
+        assert lease(api)["spec"]["holderIdentity"].startswith("pod-1_")
+
+    story(test)
+
+
+def test_wall_clocks_do_not_matter_ours_or_theirs() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        for jump in (3600.0, -7200.0, 10 * 365 * 86400.0, -86400.0):
+            clock.jump(jump)
+            for _ in range(20):
+                await clock.turn(1)
+                assert (one.leads, two.leads) == (True, False)
+
+    story(test)
+
+
+def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+        assert one.leads
+        clock.freeze(11)
+        assert not one.leads  # before any task had a turn
+        await clock.turn(0.1)
+        assert one.leader.lost.is_set()
+
+    story(test)
+
+
+def test_a_candidate_that_cannot_ask_stands_by_until_it_can() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        def away(*_: str) -> None:
+            raise KubernetesUnavailable("away")
+
+        api.before = away
+        one = Candidate(api, clock)
+        await clock.turn(60)
+        assert not one.leads
+        api.before = None
+        await clock.turn(2)
+        assert one.leads
+
+    story(test)
+
+
+def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        await clock.turn(3)
+
+        blind = True
+
+        def before(verb: str, *_: str) -> None:
+            if blind and asyncio.current_task() is not None and verb == "get":
+                raise KubernetesUnavailable("only the one who stands by reads")
+
+        api.before = before
+        await clock.turn(120)
+        blind = False
+        await clock.turn(30)
+        assert (one.leads, two.leads) == (True, False)
+
+    story(test)
+
+
+@pytest.mark.parametrize("said", [None, 0, -5, 10**9, "15"])
+def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(said: Any) -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        spec = {"holderIdentity": "other", "leaseDurationSeconds": said}
+        api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}, "spec": spec})
+        one = Candidate(api, clock)
+        await clock.turn(14)
+        assert not one.leads
+        await clock.turn(4)
+        assert one.leads
+
+    story(test)
+
+
+def test_a_lease_without_any_holder_is_free() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        assert one.leads
+
+    story(test)
+
+
+def test_who_resigns_before_being_elected_just_ends() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(0)
+        two = Candidate(api, clock, "pod-2")
+        await clock.turn(3)
+        two.resign.set()
+        await settle()
+        assert two.task.done()
+        await two.task
+        assert two.told == []
+        assert one.leads
+
+    story(test)
+
+
+def test_a_release_that_hangs_does_not_hold_up_the_end() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        one = Candidate(api, clock)
+        await clock.turn(4)
+
+        def hang(*_: str) -> Any:
+            return asyncio.Event().wait()
+
+        api.before = hang
+        one.resign.set()
+        await clock.turn(3.1)
+        assert one.task.done()
+        await one.task
+
+    story(test)
+
+
+def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by() -> None:
+    async def test(api: FakeKubeApi, clock: Clocks) -> None:
+        both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
+        await clock.turn(0)
+        assert sum(one.leads for one in both) == 1
+        with pytest.raises(NotFound):
+            api._found(LEASES, "kafka", "other")
+
+    story(test)
+
+
+@pytest.mark.parametrize(
+    "times", [{"renew": 11.0}, {"deadline": 15.0}, {"renew": 0.0}, {"duration": 9.0}]
+)
+def test_times_that_do_not_fit_together_cannot_be_built(times: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="renew < deadline < duration"):
+        election(**times)

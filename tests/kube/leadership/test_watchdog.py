@@ -1,0 +1,42 @@
+"""The last resort: the process ends although its event loop hangs, and never while all is well."""
+
+import threading
+
+from reconciler.kube.leadership.watchdog import Watchdog
+from tests.fakes.clock import FakeClock
+
+
+def watchdog(clock: FakeClock, until: float | None) -> Watchdog:
+    return Watchdog(lambda: until, clock=clock, grace=3.0, end=lambda: None)
+
+
+def test_it_is_overdue_only_after_the_grace() -> None:
+    clock = FakeClock()
+    dog = watchdog(clock, clock.monotonic() + 10)
+    assert not dog.overdue()
+    clock.advance(12.9)
+    assert not dog.overdue()
+    clock.advance(0.2)
+    assert dog.overdue()
+
+
+def test_who_does_not_lead_is_never_overdue() -> None:
+    clock = FakeClock()
+    dog = watchdog(clock, None)
+    clock.advance(10**6)
+    assert not dog.overdue()
+
+
+def test_its_thread_ends_the_process_while_the_loop_stands_still() -> None:
+    clock, ended = FakeClock(), threading.Event()
+    dog = Watchdog(lambda: clock.monotonic() - 4, clock=clock, grace=3.0, end=ended.set)
+    with dog:
+        assert ended.wait(10)
+
+
+def test_it_goes_quietly() -> None:
+    ended = threading.Event()
+    clock = FakeClock()
+    with Watchdog(lambda: None, clock=clock, end=ended.set):
+        pass
+    assert not ended.is_set()

@@ -1,0 +1,434 @@
+"""ConfigMaps and back: everything reads back, nothing grows too large, damage is never taken for empty."""
+
+import base64
+import copy
+import gzip
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import InventoryError
+from reconciler.inventory import format as records_format
+from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.writers import InventoryWriter, RecordedWriter
+from reconciler.kube.records import config_maps as shards
+from reconciler.kube.records.config_maps import (
+    StoredRecords,
+    config_maps,
+    diff,
+    read,
+    selector,
+    unpacked,
+)
+from reconciler.kube.records.series_layout import (
+    ONE,
+    SeriesLayout,
+    current,
+    name_of_part,
+    part_of,
+)
+from reconciler.kube.records.series_parts import (
+    PART_LIMITS,
+    PartLimits,
+    gzip_of,
+    split,
+)
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.ownership import (
+    Intent,
+    Orphaned,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.removal_budgets import RemovalCount
+from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
+from tests.reconcile.worlds import RATE
+
+ID = "lkc/1 odd\u202e"
+NOTHING = StoredRecords(remainder=OwnershipRecords(cluster_id=ID, is_known=False))
+FEW = st.lists(RECORD_CHANGES, max_size=8)
+
+
+def kept(*changes, **more):
+    return StoredRecords(remainder=OwnershipRecords(cluster_id=ID).with_changes(changes), **more)
+
+
+def maps(value, namespace="kquota", limits=PART_LIMITS):
+    return config_maps(value, namespace=namespace, limits=limits)[1]
+
+
+def part(owned, series, name):
+    """One ConfigMap that holds just this, whatever its layout."""
+    (whole,) = maps(NOTHING, "x").values()
+    labels = {**whole["metadata"]["labels"], "kafka-quotas.io/records": series}
+    content = records_format.encode({ID: ClusterRecords(owned=owned)})
+    return {
+        **whole,
+        "metadata": {**whole["metadata"], "name": name, "labels": labels},
+        "binaryData": {"content": base64.b64encode(gzip_of(content)).decode()},
+    }
+
+
+SMALL = PartLimits(packed=16_000)
+"""Parts that a few hundred records fill."""
+
+
+def many(count, *, names=30, seed=1):
+    """So many released pairs of entities with names that do not compress."""
+    dice = random.Random(seed)
+    return [
+        Recorded(
+            entity=entity(user=dice.randbytes(names).hex(), client_id=dice.randbytes(8).hex()),
+            key=RATE,
+            value=float(dice.randrange(1, 10**9)),
+            owner=Owner(document=f"team-{number % 7}/{number}", since=float(number)),
+        )
+        for number in range(count)
+    ]
+
+
+REMOVALS = st.builds(
+    RemovalCount, at=st.floats(0, 4e9), tenant=st.sampled_from(["", "a", "b"]), count=st.integers(1, 50),
+    owned=st.integers(0, 99), owned_by_all=st.integers(0, 99),
+)  # fmt: skip
+
+
+@given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
+def test_everything_reads_back(changes, removals):
+    writer = RecordedWriter(
+        writer=InventoryWriter(id="operator", description="kquota operator"), last_seen=3.5
+    )
+    value = kept(*changes, removals=removals, writers={"operator": writer})
+    laid_out, made = config_maps(value, namespace="kquota")
+    assert read(ID, made.values()) == replace(laid_out, remainder=replace(value.rest, known=True))
+    assert laid_out.remainder == value.rest
+
+
+@given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
+def test_everything_reads_back_from_several_parts(changes, parts):
+    value = kept(*changes)
+    count = {name: SeriesLayout(serial=3, parts=parts) for name in ("records", "ledger")}
+    made = {}
+    for series, layout in count.items():
+        rest = value.rest
+        halves = {
+            "records": replace(rest, intents={}, overrides={}),
+            "ledger": OwnershipRecords(
+                cluster_id=ID, intents=rest.intents, overrides=rest.overrides
+            ),
+        }
+        for number, share in enumerate(split(halves[series], parts)):
+            name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
+            made[name] = part(share, series, name)
+    back = read(ID, made.values())
+    assert back.remainder == replace(value.rest, known=True)
+    assert back.layouts == count
+
+
+@given(FEW, st.randoms())
+def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
+    value = kept(*changes)
+    mixed = {
+        name: dict(sorted(getattr(value.rest, name).items(), key=lambda _: dice.random()))
+        for name in ("records", "intents", "drift_since", "overrides")
+    }
+    shuffled = replace(value, rest=replace(value.rest, **mixed))
+    assert maps(value) == maps(shuffled)
+    assert diff(maps(value), maps(shuffled)).writes == 0
+
+
+def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing():
+    assert read(ID, ()) == replace(NOTHING, layouts={"records": ONE, "ledger": ONE})
+    made = maps(NOTHING)
+    assert len(made) == 1
+    back = read(ID, made.values())
+    assert back.remainder.is_known
+    assert back.remainder.records == {}
+
+
+def test_they_are_found_by_label_and_owned_by_nobody():
+    value = kept(*many(3))
+    for name, one in maps(value, namespace="operators").items():
+        metadata = one["metadata"]
+        assert metadata["name"] == name
+        assert len(name) <= 253
+        assert metadata["namespace"] == "operators"
+        assert "ownerReferences" not in metadata
+        assert metadata["annotations"]["kafka-quotas.io/cluster-id"] == ID
+        wanted = selector(ID).split(",")
+        assert wanted[0].split("=")[1] == metadata["labels"]["kafka-quotas.io/cluster"]
+        assert wanted[1] in metadata["labels"]
+        assert all(len(label) <= 63 for label in metadata["labels"].values())
+    assert selector("another") != selector(ID)
+
+
+# ---- size --------------------------------------------------------------------------------------
+
+
+def sizes(made):
+    return [len(one["binaryData"]["content"]) for one in made.values()]
+
+
+def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
+    value = kept(*many(8000))
+    laid_out, made = config_maps(value, namespace="kquota")
+    assert laid_out.layouts["records"].parts >= 2
+    assert max(sizes(made)) <= PART_LIMITS.packed
+    assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
+    assert read(ID, made.values()).remainder == value.rest
+
+
+def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
+    dice = random.Random(3)
+    owners = [Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n)) for n in range(5000)]  # fmt: skip
+    intents = {
+        (entity(user=dice.randbytes(12).hex()), key): Intent(
+            value=float(dice.randrange(10**9)), owner=owner, at=1_700_000_000.5
+        )
+        for owner in owners
+        for key in COLUMNS[:3]
+    }
+    assert len(intents) == 15_000
+    before, there = config_maps(kept(), namespace="x")
+    value = replace(before, remainder=OwnershipRecords(cluster_id=ID, intents=intents))
+    during, under_way = config_maps(value, namespace="x")
+    assert max(sizes(under_way)) <= PART_LIMITS.packed
+    assert read(ID, under_way.values()).remainder == value.remainder
+    after, left = config_maps(
+        replace(during, remainder=OwnershipRecords(cluster_id=ID)), namespace="x"
+    )
+    assert len(left) == 1
+    assert after.layouts["ledger"].parts == 1
+    assert diff(under_way, left).create
+    assert set(diff(under_way, left).delete) == set(under_way)
+    assert diff(there, under_way).delete == tuple(there)
+
+
+def test_a_batch_of_a_hundred_documents_costs_two_writes():
+    before, there = config_maps(kept(*many(500)), namespace="x")
+    intents = {
+        (entity(user=f"user-{number}"), key): Intent(
+            value=1.0, owner=Owner(document=f"team/{number}")
+        )
+        for number in range(100)
+        for key in COLUMNS[:3]
+    }
+    _, during = config_maps(
+        replace(before, remainder=replace(before.remainder, intents=intents)), namespace="x"
+    )
+    assert diff(there, during).writes == 1
+    assert diff(during, there).writes == 1
+
+
+def test_one_changed_pair_touches_one_part_of_many():
+    value, there = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
+    subject = next(iter(value.remainder.records))
+    changed = replace(
+        value, remainder=value.remainder.with_changes([Orphaned(entity=subject, key=RATE)])
+    )
+    difference = diff(there, config_maps(changed, namespace="x", limits=SMALL)[1])
+    assert difference.writes == 1
+    assert len(difference.update) == 1
+
+
+def test_more_than_the_largest_layout_takes_is_an_error():
+    with pytest.raises(InventoryError, match="do not fit"):
+        maps(kept(*many(300)), limits=PartLimits(packed=2000, parts=2))
+
+
+# ---- layouts and crashes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
+def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
+    """New parts are created before old ones go: until all are there, the old layout counts."""
+    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
+    grown = replace(old, remainder=old.remainder.with_changes(many(500, seed=2)))
+    new, wanted = config_maps(grown, namespace="x", limits=SMALL)
+    difference = diff(there, wanted)
+    created = [one for one in difference.create if "-records-" in one["metadata"]["name"]]
+    some = [one for number, one in enumerate(created) if number in written]
+    stored = {**there, **{one["metadata"]["name"]: one for one in some}}
+    if len(some) < len(created):
+        assert read(ID, stored.values()).remainder.records == old.remainder.records
+        return
+    if deleted:
+        stored = {name: one for name, one in stored.items() if name not in difference.delete}
+    back = read(ID, stored.values())
+    assert back.remainder.records == grown.remainder.records
+    assert back.layouts["records"] == new.layouts["records"]
+
+
+def test_a_missing_part_is_damage_and_not_less():
+    _, made = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
+    lost = next(name for name in made if "-records-" in name)
+    with pytest.raises(InventoryError, match="missing"):
+        read(ID, [one for name, one in made.items() if name != lost])
+
+
+def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
+    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
+    wanted = maps(replace(old, remainder=old.remainder.with_changes(many(500, seed=2))), "x", SMALL)
+    again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x", limits=SMALL)[
+        1
+    ]
+    stale = diff({**there, **wanted}, again)
+    assert (stale.create, stale.update) == ((), ())
+    assert all("-0-0of1" in name for name in stale.delete)
+    assert stale.writes == 1
+
+
+@given(st.integers(0, 9), st.integers(1, 9))
+def test_names_tell_their_layout(serial, parts):
+    layout = SeriesLayout(serial=serial, parts=parts)
+    names = {name_of_part("p", layout, number) for number in range(parts)}
+    assert current("p", names)[0] == layout
+
+
+def test_a_foreign_name_with_our_labels_is_an_error():
+    with pytest.raises(InventoryError, match="not their name"):
+        current("kquota-x-records", {"somebody-elses"})
+    with pytest.raises(InventoryError, match="not their name"):
+        current("kquota-x-records", {"kquota-x-records-backup"})
+
+
+@given(ENTITIES)
+def test_an_entity_is_always_filed_in_the_same_part(subject):
+    assert part_of(subject, 8) == part_of(subject, 8) < 8
+
+
+def test_where_entities_are_filed_never_changes():
+    assert [part_of(ALICE, 1024), part_of(entity(ip=None), 1024)] == [627, 767]
+
+
+# ---- damage ------------------------------------------------------------------------------------
+
+
+def good():
+    return next(one for name, one in maps(kept(*many(3))).items() if "-records-" in name)
+
+
+def packed(content: bytes) -> dict:
+    return {"content": base64.b64encode(content).decode()}
+
+
+DAMAGE = {
+    "no content": {},
+    "not base64": {"content": "***"},
+    "not gzip": packed(b"hello"),
+    "cut off": packed(gzip.compress(b"x" * 500)[:-3]),
+    "something behind it": packed(gzip.compress(b"{}") + b"more"),
+    "no JSON": packed(gzip.compress(b"{")),
+    "another format": packed(
+        gzip.compress(b'{"kind":"kquota-inventory","format":9,"clusters":{}}')
+    ),
+    "no cluster": packed(gzip.compress(b'{"kind":"kquota-inventory","format":1,"clusters":{}}')),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_an_error_that_names_the_config_map(case):
+    one = copy.deepcopy(good())
+    one["binaryData"] = DAMAGE[case]
+    with pytest.raises(InventoryError, match=one["metadata"]["name"]):
+        read(ID, [one])
+
+
+def test_a_bomb_is_not_unpacked(monkeypatch):
+    monkeypatch.setattr(shards, "UNPACKED_BYTES", 1000)
+    one = copy.deepcopy(good())
+    one["binaryData"] = packed(gzip.compress(b"x" * 100_000))
+    with pytest.raises(InventoryError, match="too large"):
+        unpacked(one)
+
+
+def test_records_of_another_cluster_id_are_damage():
+    one = copy.deepcopy(good())
+    other = maps(
+        StoredRecords(remainder=OwnershipRecords(cluster_id="other").with_changes(many(3)))
+    )
+    name = next(name for name in other if "-records-" in name)
+    one["binaryData"] = other[name]["binaryData"]
+    with pytest.raises(InventoryError, match="another cluster id"):
+        read(ID, [one])
+
+
+def test_a_pair_in_two_parts_is_damage():
+    layout = SeriesLayout(serial=1, parts=2)
+    several = []
+    for number in range(2):
+        name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)
+        several.append(part(kept(*many(3)).rest, "records", name))
+    with pytest.raises(InventoryError, match="repeats"):
+        read(ID, several)
+
+
+@pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
+def test_damaged_removals_are_an_error(text):
+    one = next(iter(maps(NOTHING).values()))
+    with pytest.raises(InventoryError, match="removals"):
+        read(ID, [{**one, "data": {"removals": text}}])
+
+
+def test_a_label_that_says_something_else_is_an_error():
+    one = copy.deepcopy(good())
+    one["metadata"]["labels"]["kafka-quotas.io/records"] = "other"
+    with pytest.raises(InventoryError, match="other"):
+        read(ID, [one])
+
+
+# ---- comparing -----------------------------------------------------------------------------------
+
+
+def test_a_difference_lists_what_to_create_update_and_delete():
+    one, two = maps(kept(*many(3))), maps(kept(*many(4)))
+    one = {name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}} for name, o in one.items()}  # fmt: skip
+    difference = diff({**one, "stale": {}}, two)
+    assert difference.create == ()
+    assert [o["metadata"]["resourceVersion"] for o in difference.update] == ["7"]
+    assert difference.delete == ("stale",)
+    assert len(diff({}, two).create) == 2
+
+
+def test_what_another_zlib_packed_is_the_same():
+    there = maps(kept(*many(30)))
+    repacked = copy.deepcopy(there)
+    for one in repacked.values():
+        one["binaryData"] = packed(gzip.compress(unpacked(one), 1))
+    assert repacked != there
+    assert diff(repacked, there).writes == 0
+
+
+def test_what_is_damaged_is_written_anew():
+    there = maps(kept(*many(3)))
+    broken = copy.deepcopy(there)
+    name = next(iter(broken))
+    broken[name]["binaryData"] = {}
+    assert [one["metadata"]["name"] for one in diff(broken, there).update] == [name]
+
+
+def test_removals_are_readable_without_a_tool():
+    counts = [
+        RemovalCount(at=at, tenant=tenant, count=count, owned=20, owned_by_all=90)
+        for at, tenant, count in ((1.0, "a", 3), (5.5, "a", 2), (5.5, "b", 1))
+    ]
+    made = maps(kept(removals=tuple(counts)))
+    assert [one["data"] for one in made.values()] == [
+        {
+            "removals": "[[1.0, 3], [5.5, 3]]",
+            "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
+        }
+    ]
+
+
+def test_removals_of_an_earlier_version_are_read():
+    (one,) = maps(NOTHING).values()
+    found = read(ID, [{**one, "data": {"removals": "[[1.0, 3]]"}}]).removals
+    assert [(count.at, count.tenant, count.count) for count in found] == [(1.0, "", 3)]

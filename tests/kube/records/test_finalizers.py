@@ -1,0 +1,146 @@
+"""Our finalizer: only where deletion has an effect, and never longer than something is really to be removed."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import ConnectError
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.records import finalizers
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Orphaned,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
+from reconciler.quota.results.report import (
+    Preview,
+    Reconciliation,
+    ValidationResult,
+)
+
+ALICE = entity(user="alice")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+DELETE, RETAIN = DeletionPolicy.DELETE, DeletionPolicy.RETAIN
+
+
+@pytest.mark.parametrize(
+    ("policy", "deletion", "effect"),
+    [
+        (Policy.OBSERVE, DELETE, False),
+        (Policy.CREATE_ONLY, DELETE, False),
+        (Policy.UPSERT, DELETE, True),
+        (Policy.UPSERT, RETAIN, False),
+        (Policy.UPSERT, None, False),
+        (Policy.SYNC, DELETE, True),
+        (Policy.SYNC, RETAIN, False),
+        (Policy.SYNC, None, True),
+    ],
+)
+def test_deletion_has_an_effect_where_something_will_be_removed(policy, deletion, effect):
+    assert finalizers.deletion_has_effect(deletion, policy) is effect
+
+
+def obj(*present):
+    return {"metadata": {"resourceVersion": "7", **({"finalizers": [*present]} if present else {})}}
+
+
+def test_the_first_finalizer_makes_the_list_and_a_further_one_is_appended():
+    assert finalizers.adding(obj())[1] == {
+        "op": "add",
+        "path": "/metadata/finalizers",
+        "value": [FINALIZER],
+    }
+    assert finalizers.adding(obj("other"))[1]["path"] == "/metadata/finalizers/-"
+
+
+def test_adding_fits_one_version_of_the_object_only():
+    assert finalizers.adding(obj())[0] == {
+        "op": "test",
+        "path": "/metadata/resourceVersion",
+        "value": "7",
+    }
+
+
+def test_ours_is_taken_off_wherever_it_stands_and_no_other():
+    patch = finalizers.removing(obj("other", FINALIZER))
+    assert patch == [
+        {"op": "test", "path": "/metadata/finalizers/1", "value": FINALIZER},
+        {"op": "remove", "path": "/metadata/finalizers/1"},
+    ]
+
+
+def owned(*keys, orphaned=()):
+    record = NO_RECORD
+    for key in keys:
+        record = record.with_pair(key, 1.0, Owner(document="team/a"))
+    return OwnershipRecords(
+        cluster_id="c",
+        records={ALICE: record} if keys else {},
+        orphaned=frozenset((ALICE, key) for key in orphaned),
+    )
+
+
+def report(*keys, complete=True, error=None):
+    changes = tuple(
+        QuotaChange(entity=ALICE, key=key, before=1.0, after=None, cause=Cause.PRUNE)
+        for key in keys
+    )
+    preview = Preview(
+        plan=Plan(cluster_id="c", changes=changes, complete=complete),
+        preconditions=None,
+        verdict=ValidationResult(source="none"),
+        policy=Policy.SYNC,
+        drift_mode=DriftMode.WARN,
+        created_at=0.0,
+    )
+    return Reconciliation(cluster="prod", preview=preview, error=error)
+
+
+def test_what_is_still_to_be_removed_holds_a_document_back():
+    held = finalizers.holds_back(["team/a"], owned(RATE, SHARE), report(RATE))
+    assert held == {"team/a": {(ALICE, RATE)}}
+
+
+def test_what_was_removed_or_will_never_be_holds_nobody_back():
+    assert finalizers.holds_back(["team/a"], owned(), report()) == {}
+    assert finalizers.holds_back(["team/a"], owned(RATE), report()) == {}
+    assert finalizers.holds_back(["team/a"], owned(RATE, orphaned=[RATE]), report(RATE)) == {}
+
+
+def test_documents_of_others_are_no_business_of_this():
+    assert finalizers.holds_back(["team/b"], owned(RATE), report(RATE)) == {}
+    assert finalizers.holds_back([], owned(RATE), report(RATE)) == {}
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        Reconciliation(cluster="prod", error=ConnectError("away")),
+        report(complete=False),
+        report(error=ConnectError("away")),
+    ],
+)
+def test_a_pass_that_could_not_tell_holds_everything_back(failed):
+    assert finalizers.holds_back(["team/a"], owned(RATE), failed) == {"team/a": {(ALICE, RATE)}}
+
+
+@pytest.mark.parametrize("deletion", [DELETE, None])
+def test_what_is_given_up_is_orphaned_and_retained_from_then_on(deletion):
+    owner = Owner(document="team/a", since=1.0, deletion_policy=deletion)
+    record = NO_RECORD.with_pair(RATE, 5.0, owner)
+    told = tuple(
+        finalizers.given_up(
+            [(ALICE, RATE)], OwnershipRecords(cluster_id="c", records={ALICE: record})
+        )
+    )
+    kept = replace(owner, deletion_policy=RETAIN)
+    assert told == (
+        Recorded(entity=ALICE, key=RATE, value=5.0, owner=kept),
+        Orphaned(entity=ALICE, key=RATE),
+    )

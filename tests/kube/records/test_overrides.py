@@ -1,0 +1,198 @@
+"""Overrides in the operator's ledger: what they replace is known, two writers do not lose each other's, ends come back."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, UsageError
+from reconciler.kube.api.custom_resources import REQUESTED_AT
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTAS,
+    CONFIG_MAPS,
+    QUOTA_CLUSTERS,
+)
+from reconciler.kube.records import overrides, record_store
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Override, OverrideSet
+from tests.fakes.clock import FakeClock
+from tests.fakes.kube_api import FakeKubeApi
+from tests.kube.reviews import quota
+
+ALICE = entity(user="alice")
+RATE = Key.PRODUCER_BYTE_RATE
+MIB = 1048576.0
+
+
+def world(*, live: Any = 1048576, **status: Any) -> FakeKubeApi:
+    api = FakeKubeApi()
+    obj = quota()
+    obj["status"] = {
+        "keys": [{"key": "producer_byte_rate", "desired": 1048576, "live": live, **status}]
+    }
+    if live is None:
+        del obj["status"]["keys"][0]["live"]
+    api.put(CLIENT_QUOTAS, obj)
+    api.put(
+        QUOTA_CLUSTERS,
+        {
+            "metadata": {"name": "prod"},
+            "spec": {"bootstrapServers": "b:1"},
+            "status": {"clusterId": "id"},
+        },
+    )
+    return api
+
+
+def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> Any:
+    wanted = overrides.OverrideRequest(
+        entity=ALICE, values={RATE: value}, until=1000.0, author="me", reason="INC-1"
+    )
+
+    async def story() -> Any:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        return await overrides.begin(where, replace(wanted, **changes))
+
+    return asyncio.run(story())
+
+
+def kept(api: FakeKubeApi) -> dict[Any, Override]:
+    return dict(asyncio.run(record_store.read(api, "kafka", "id")).remainder.overrides)
+
+
+def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
+    async def story() -> Any:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        return await overrides.end(where, frozenset(pairs), now=now)
+
+    return asyncio.run(story())
+
+
+def test_an_override_knows_what_it_replaces() -> None:
+    api = world(live=2048)
+    (made,) = begun(api)
+    assert kept(api) == {(ALICE, RATE): made}
+    assert (made.value, made.before, made.declared) == (5 * MIB, 2048.0, MIB)
+    assert (made.until, made.who, made.reason) == (1000.0, "me", "INC-1")
+
+
+def test_a_pair_that_is_not_set_comes_back_as_not_set() -> None:
+    api = world(live=None)
+    (made,) = begun(api, None)
+    assert (made.value, made.before, made.declared) == (None, None, MIB)
+
+
+def test_an_override_of_an_override_replaces_what_stood_before_the_first() -> None:
+    api = world(live=2048)
+    begun(api, 5 * MIB)
+    obj = api.find(CLIENT_QUOTAS, "payments", "alice")
+    obj["status"]["keys"][0]["live"] = 5 * MIB
+    (second,) = begun(api, 6 * MIB)
+    assert second.before == 2048.0
+    obj["status"]["keys"][0]["live"] = 7.0  # somebody else wrote meanwhile
+    (third,) = begun(api, 8 * MIB)
+    assert third.before == 7.0
+
+
+def test_what_no_document_declares_is_not_overridden_blindly() -> None:
+    api = world()
+    with pytest.raises(UsageError, match="no ClientQuota declares consumer_byte_rate"):
+        begun(api, values={Key.CONSUMER_BYTE_RATE: 1.0})
+    with pytest.raises(UsageError, match="user=bob"):
+        begun(api, entity=entity(user="bob"))
+    assert kept(api) == {}
+
+
+def test_documents_of_other_clusters_or_on_their_way_out_do_not_count() -> None:
+    for change in ("cluster", "deletion"):
+        api = world()
+        obj = api.find(CLIENT_QUOTAS, "payments", "alice")
+        if change == "cluster":
+            obj["spec"]["clusterRef"]["name"] = "other"
+        else:
+            obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        with pytest.raises(UsageError):
+            begun(api)
+
+
+def test_what_the_operator_has_not_looked_at_is_not_overridden_yet() -> None:
+    api = world()
+    del api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
+    with pytest.raises(KquotaError, match="has not looked at"):
+        begun(api)
+
+
+def test_an_override_is_ended_by_its_time_so_that_its_value_goes_first() -> None:
+    api = world()
+    begun(api)
+    (made,) = ended(api, (ALICE, RATE))
+    assert made.until == 500.0
+    assert kept(api)[ALICE, RATE].until == 500.0
+    with pytest.raises(UsageError, match="no override"):
+        ended(api, (entity(user="bob"), RATE))
+
+
+def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
+    api = world()
+    begun(api)
+    other = Override(
+        entity=entity(user="bob"), key=RATE, value=1.0, until=9.0, author="op", reason="r"
+    )
+    raced = False
+
+    def operator(verb: str, plural: str, *_: str) -> Any:
+        nonlocal raced
+        if verb != "update" or plural != CONFIG_MAPS.plural or raced:
+            return None
+        raced = True
+        return record_store.change(
+            api,
+            "kafka",
+            "id",
+            lambda one: replace(
+                one, remainder=one.remainder.with_changes([OverrideSet(override=other)])
+            ),
+        )
+
+    api.before = operator
+    begun(api, 6 * MIB)
+    assert raced
+    found = kept(api)
+    assert found[ALICE, RATE].value == 6 * MIB
+    assert found[other.entity, RATE] == other
+
+
+def test_whoever_loses_every_race_is_told() -> None:
+    api = world()
+    begun(api)
+
+    def busy(verb: str, *_: str) -> None:
+        if verb == "update":
+            raise KubernetesConflict("somebody else", status=409)
+
+    api.before = busy
+    with pytest.raises(KubernetesConflict):
+        begun(api, 6 * MIB)
+
+
+def test_a_cluster_that_is_unknown_or_was_never_reached_is_told() -> None:
+    api = world()
+    del api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    with pytest.raises(ConfigError, match="no cluster id yet"):
+        begun(api)
+    api.objects.clear()
+    with pytest.raises(UsageError, match="there is no QuotaCluster prod"):
+        begun(api)
+
+
+def test_the_operator_is_asked_for_a_pass() -> None:
+    api, clock = world(), FakeClock()
+
+    async def story() -> bool:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")  # type: ignore[arg-type]
+        return await overrides.wait_until_applied(where, seconds=5, clock=clock)
+
+    assert asyncio.run(story()) is False
+    assert REQUESTED_AT in api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["annotations"]

@@ -1,0 +1,177 @@
+"""Parts of a series: every record in exactly one, each small enough, stable, and worked out in linear time."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.inventory import format as records_format
+from reconciler.inventory.format import ClusterRecords
+from reconciler.kube.records.config_maps import (
+    UNPACKED_BYTES,
+    StoredRecords,
+    config_maps,
+    read,
+)
+from reconciler.kube.records.series_layout import ONE, SeriesLayout
+from reconciler.kube.records.series_parts import (
+    PartLimits,
+    gzip_of,
+    lay_out,
+    sizes_of,
+    split,
+)
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from tests.inventory.samples import RECORD_CHANGES
+
+ID = "lkc-1"
+RATE = Key.PRODUCER_BYTE_RATE
+CONTROLS = [chr(code) for code in range(1, 32)]
+
+
+def records(names):
+    """Records of users with these names."""
+    return OwnershipRecords(cluster_id=ID).with_changes(
+        [
+            Recorded(
+                entity=entity(user=name),
+                key=RATE,
+                value=float(number + 1),
+                owner=Owner(document=f"team-a/{number}", since=float(number)),
+            )
+            for number, name in enumerate(names)
+        ]
+    )
+
+
+def control_names(count, *, length=32_767, seed=7):
+    """Names that are six times as long in JSON and hardly compress."""
+    dice = random.Random(seed)
+    return [
+        "".join(dice.choices(CONTROLS, k=length - 8)) + f"{number:08}" for number in range(count)
+    ]
+
+
+class Packer:
+    """Gzip that counts what it is given."""
+
+    def __init__(self):
+        self.bytes = 0
+        self.calls = 0
+
+    def __call__(self, content):
+        self.bytes += len(content)
+        self.calls += 1
+        return gzip_of(content)
+
+
+def size_of(owned):
+    return len(records_format.encode({ID: ClusterRecords(owned=owned)}))
+
+
+# ---- the law -----------------------------------------------------------------------------------
+
+NAMES = st.lists(
+    st.one_of(
+        st.text(min_size=1, max_size=40),
+        st.text(alphabet=CONTROLS, min_size=1, max_size=400),
+        st.integers(1, 900).map("a".__mul__),
+    ),
+    unique=True,
+    max_size=40,
+)
+
+
+@given(NAMES, st.sampled_from([1, 2, 8, 64]), st.lists(RECORD_CHANGES, max_size=6))
+def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, parts, changes):
+    owned = records(names).with_changes(changes)
+    limits = PartLimits(packed=4096, unpacked=9000)
+    layout, packed = lay_out(owned, {}, SeriesLayout(serial=3, parts=parts), limits=limits)
+    assert layout.parts == len(packed)
+    assert all(map(limits.allows, packed))
+    shares = split(owned, layout.parts)
+    together = OwnershipRecords(cluster_id=ID)
+    for share, part in zip(shares, packed, strict=True):
+        assert gzip_of(records_format.encode({ID: ClusterRecords(owned=share)})) == part.packed
+        for section in ("records", "intents", "drift_since", "overrides"):
+            some, more = getattr(together, section), getattr(share, section)
+            assert some.keys().isdisjoint(more)
+            together = replace(together, **{section: {**some, **more}})
+        assert together.orphaned.isdisjoint(share.orphaned)
+        together = replace(together, orphaned=together.orphaned | share.orphaned)
+    assert together == owned
+
+
+@given(NAMES, NAMES)
+def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
+    limits = PartLimits(packed=8192)
+    layout, before = lay_out(records(names), {}, SeriesLayout(parts=16), limits=limits)
+    grown = records([*names, *more]) if set(names).isdisjoint(more) else records(names)
+    later, after = lay_out(grown, {}, layout, limits=limits)
+    if later == layout:
+        old, new = split(records(names), layout.parts), split(grown, layout.parts)
+        for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            assert one.records.keys() <= other.records.keys()
+            if one == other:
+                assert before[number] == after[number]
+
+
+@given(st.lists(RECORD_CHANGES, max_size=12), NAMES)
+def test_the_size_of_an_entity_is_never_less_than_what_its_rows_have(changes, names):
+    owned = records(names).with_changes(changes)
+    empty = size_of(OwnershipRecords(cluster_id=ID))
+    assert sum(sizes_of(owned).values()) >= size_of(owned) - empty
+
+
+# ---- cost --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [15, 60])
+def test_long_names_are_encoded_and_compressed_a_few_times_however_many_parts_they_need(count):
+    owned = records(control_names(count))
+    packer = Packer()
+    layout, parts = lay_out(owned, {}, ONE, pack=packer)
+    assert layout.parts > 1
+    assert all(map(PartLimits().allows, parts))
+    assert packer.bytes <= 4.2 * size_of(owned)
+
+
+def test_what_is_written_per_record_does_not_grow_with_the_number_of_records():
+    shares = []
+    for count in (200, 800, 3200):
+        owned = records(control_names(count, length=400))
+        packer = Packer()
+        _ = lay_out(owned, {}, ONE, limits=PartLimits(packed=16_000), pack=packer)
+        shares.append(packer.bytes / size_of(owned))
+    assert max(shares) <= 4.2
+    assert packer.calls <= 4 * 1024
+
+
+def test_a_layout_that_fits_is_packed_once():
+    owned = records(control_names(60))
+    layout, _ = lay_out(owned, {}, ONE)
+    packer = Packer()
+    again, _ = lay_out(owned, {}, layout, pack=packer)
+    assert again == layout
+    assert packer.bytes <= 1.1 * size_of(owned)
+
+
+def test_records_are_not_spread_over_many_more_parts_than_they_fill():
+    layout, parts = lay_out(records(control_names(60)), {}, ONE)
+    stored = sum(4 * len(part.packed) / 3 for part in parts)
+    assert layout.parts <= 8 * stored / PartLimits().packed
+
+
+# ---- what compresses too well ------------------------------------------------------------------
+
+
+def test_what_compresses_well_is_still_small_enough_to_be_read_again():
+    owned = records([f"{number:05}" + "a" * 32_000 for number in range(3000)])
+    assert size_of(owned) > UNPACKED_BYTES
+    kept, stored = config_maps(StoredRecords(remainder=owned), namespace="x")
+    assert kept.layouts["records"].parts > 1
+    assert read(ID, stored.values()).remainder.records == owned.records

@@ -1,0 +1,64 @@
+"""One loop per QuotaCluster that is ours: begun, ended and woken as clusters come, go and change hands."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from reconciler.app.loop import LoopIntervals, LoopOutcome, LoopTrigger
+from reconciler.kube.api.custom_resources import operator_class_of
+from reconciler.kube.run.cluster_loops import LOST, ClusterLoops
+from reconciler.kube.watch.resource_cache import ResourceCache
+from tests.fakes.clock import FakeClock
+from tests.kube.worlds import quota_cluster
+
+
+def cluster(generation: int = 1, **spec: Any) -> dict[str, Any]:
+    made = quota_cluster(**spec)
+    made["metadata"]["generation"] = generation
+    return made
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0)
+
+
+def test_a_cluster_that_is_given_to_another_operator_is_looked_after_no_longer():
+    cache = ResourceCache()
+    passes: list[str] = []
+    ended: list[str] = []
+
+    def work_of(name: str) -> Any:
+        async def work(wake: LoopTrigger) -> LoopOutcome:
+            del wake
+            passes.append(name)
+            return LoopOutcome()
+
+        return work
+
+    async def run() -> None:
+        loops = ClusterLoops(
+            cache,
+            is_own=lambda name: operator_class_of(cache.clusters[name]) == "",
+            work_of=work_of,
+            pace_of=lambda name: LoopIntervals(),
+            clock=FakeClock(),
+            on_end=ended.append,
+        )
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(loops.run(stop))
+        loops.wake(cache.cluster_seen(cluster()), "prod")
+        await until(lambda: "prod" in passes)
+        loops.wake(cache.cluster_seen(cluster(2, operatorClass="theirs")), "prod")
+        await until(lambda: bool(ended))
+        assert ended == ["prod"]
+        assert list(loops.loops) == []
+        loops.wake(cache.cluster_seen(cluster(3)), "prod")
+        passes.clear()
+        await until(lambda: "prod" in passes)
+        stop.set()
+        await running
+
+    asyncio.run(run())
+    assert set(passes) <= {"prod", LOST}

@@ -1,0 +1,582 @@
+"""One pass of the operator with everything around it, on an API server and a Kafka cluster in memory."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.app.loop import (
+    LoopOutcome,
+    LoopTrigger,
+    ReconcileRunner,
+    RemovalWindow,
+)
+from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
+from reconciler.inventory.audit_log import MemoryAuditLog
+from reconciler.kube.api.custom_resources import FINALIZER
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTA_DEFINITION,
+    CLIENT_QUOTAS,
+    CONFIG_MAPS,
+    DEFINITIONS,
+    QUOTA_CLUSTERS,
+)
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.records import record_store
+from reconciler.kube.records.config_maps import StoredRecords
+from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.run.cluster_reconciler import (
+    ClusterReconciler,
+    OperatorContext,
+)
+from reconciler.kube.run.removal_guard import DefinitionGuard
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Override, OverrideSet
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kube_api import FakeKubeApi
+from tests.kube.worlds import quota_cluster, resource
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+DELETED = "2023-11-14T22:13:20Z"
+"""When the fake clock begins."""
+
+
+class Sessions:
+    """Gives the cluster, or raises what it was told to."""
+
+    def __init__(self, store: FakeCluster) -> None:
+        self.store, self.error = store, None
+
+    async def for_(self, cluster: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.store
+
+
+class World:
+    """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
+
+    def __init__(
+        self,
+        *,
+        patience: float = 600.0,
+        from_file: bool = False,
+        limits: NamespaceLimits | None = None,
+        **spec: Any,
+    ) -> None:
+        self.patience, self.fenced, self.limits = patience, False, limits
+        self.api = FakeKubeApi(namespace="ops")
+        self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
+        self.kafka = FakeCluster()
+        self.sessions = Sessions(self.kafka)
+        self.file: tuple[dict[str, Any], ...] | None = None
+        if from_file:
+            self.file = ({**quota_cluster(**spec)},)
+            del self.file[0]["apiVersion"]
+        else:
+            self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
+        self.begin()
+
+    def begin(self) -> None:
+        """A new operator process: nothing is remembered."""
+        self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
+        clock = self.kafka.clock
+        inventory = KubeInventory(self.api, self.cache, name="prod", namespace="ops")
+        self.everything = FullListing(
+            self.api,
+            self.cache,
+            namespaces=(),
+            from_file=self.file,
+            wake=lambda names, key: None,
+            on_listed=lambda: None,
+        )
+        self.work = ClusterReconciler(
+            "prod",
+            OperatorContext(
+                settings=OperatorSettings(
+                    identity="op", operator_namespace="ops", deletion_timeout=self.patience
+                ),
+                cache=self.cache,
+                list_everything=self.everything,
+                sessions=self.sessions,
+                writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
+                clock=clock,
+                audit=self.audit,
+                refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
+                fenced=lambda: self.fenced,
+                looks_after=lambda cluster_id, name: name,
+                secret_of=lambda name: None,
+                passed=lambda report, conflicts: None,
+            ),
+            inventory=inventory,
+            passes=ReconcileRunner(
+                "prod", clock=clock, window=RemovalWindow(KubeRemovals(inventory), seconds=3600)
+            ),
+        )
+
+    def put(self, obj: dict[str, Any]) -> None:
+        self.api.put(CLIENT_QUOTAS, obj)
+
+    def change(self, name: str, **spec: Any) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        obj["spec"] |= spec
+        obj["metadata"]["generation"] += 1
+
+    def delete(self, name: str) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        if obj["metadata"].get("finalizers"):
+            obj["metadata"]["deletionTimestamp"] = DELETED
+        else:
+            del self.api.objects["clientquotas", "team", name]
+
+    def turn(self, **wake: Any) -> LoopOutcome:
+        """What the watch would have told by now, then one pass."""
+
+        async def one() -> LoopOutcome:
+            await self.everything()
+            return await self.work(LoopTrigger(**wake))
+
+        return asyncio.run(one())
+
+    def obj(self, name: str) -> dict[str, Any]:
+        return self.api.find(CLIENT_QUOTAS, "team", name)
+
+    def reason(self, name: str) -> str:
+        ready = [one for one in self.obj(name)["status"]["conditions"] if one["type"] == "Ready"]
+        return ready[0]["reason"]
+
+    def exists(self, name: str) -> bool:
+        return ("clientquotas", "team", name) in self.api.objects
+
+    def writes(self) -> list[tuple[str, str]]:
+        """What was written since the last call."""
+        found = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
+        self.api.calls.clear()
+        return found
+
+    def live(self) -> dict[Any, Any]:
+        return dict(self.kafka.truth.limits)
+
+
+def limits(rate: float | None = None, share: float | None = None) -> Sequence[float | None]:
+    return (rate, None, share, None, None)
+
+
+def test_what_is_declared_is_applied_and_the_status_holds_the_record():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    assert world.turn() == LoopOutcome()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert world.reason("alice") == "Synced"
+    (key,) = world.obj("alice")["status"]["keys"]
+    assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
+    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
+
+
+def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none():
+    world = World()
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}))
+    world.turn(resync=True)  # As the first pass of a process is.
+    written = world.writes()
+    assert written.count(("apply", "clientquotas")) == 3
+    assert len(written) == 6, written
+    world.turn(resync=True)
+    assert world.writes() == []
+
+
+def test_the_quota_cluster_says_when_it_is_due_again_and_not_while_it_fails():
+    world = World(interval="5m")
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert (status["lastSuccessfulSyncTime"], status["nextSyncTime"]) == (
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:18:20Z",
+    )
+    world.sessions.error = ConnectError("the brokers are away")
+    world.turn(resync=True)
+    assert "nextSyncTime" not in world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+
+
+def test_a_restart_writes_nothing():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn(resync=True)
+    world.writes()
+    world.begin()
+    world.turn(resync=True)
+    assert world.writes() == []
+    assert world.audit.entries == []
+
+
+def test_a_crash_between_sending_and_the_status_loses_no_ownership():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def away(verb: str, *_: str) -> None:
+        if verb == "apply":
+            raise KubernetesUnavailable("away")
+
+    world.api.before = away
+    assert world.turn().retry
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert "status" not in world.obj("alice")
+    world.api.before = None
+    world.begin()
+    world.audit.entries.clear()
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+    assert world.audit.entries == []
+    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+
+
+def test_a_finalizer_stands_before_the_first_write_and_goes_after_the_removal():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    order = [call[:2] for call in world.api.calls if call[0] in {"patch", "apply"}]
+    assert order[0] == ("patch", "clientquotas")
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.delete("alice")
+    world.turn()
+    assert world.live() == {}
+    assert not world.exists("alice")
+
+
+def test_what_is_retained_stays_and_is_remembered_as_orphaned():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    assert "finalizers" not in world.obj("alice")["metadata"]
+    world.delete("alice")
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    records = [name for plural, _, name in world.api.objects if plural == "configmaps"]
+    assert any("records" in name for name in records)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+    world.begin()
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+
+
+def test_a_key_that_left_its_document_is_removed_and_another_writers_is_not():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
+    world.turn()
+    world.kafka.write(ALICE, Key.CONSUMER_BYTE_RATE, 7000.0)
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn()
+    assert world.live() == {ALICE: (2048.0, 7000.0, None, None, None)}
+
+
+def test_drift_that_one_pass_observed_asks_for_another_pass_soon_and_is_confirmed_by_it():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    assert not world.turn().confirm
+    world.kafka.write(ALICE, RATE, 9000.0)
+    assert world.turn(resync=True).confirm
+    assert not world.turn().confirm
+    assert world.reason("alice") == "Drifted"
+    world.fenced = True
+    world.kafka.write(ALICE, RATE, 9001.0)
+    assert not world.turn().confirm, "nothing counts as drift after a takeover"
+
+
+def test_a_listing_that_fails_removes_nothing():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
+    world.turn()
+    world.change("alice", limits={"producerByteRate": 2048})
+    asyncio.run(world.everything())
+
+    def away(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("list", "clientquotas"):
+            raise KubernetesUnavailable("away")
+
+    world.api.before = away
+    asyncio.run(world.work(LoopTrigger()))
+    assert world.live() == {ALICE: limits(2048.0, 50.0)}
+    world.api.before = None
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_two_documents_for_one_pair_have_a_winner_and_the_next_takes_its_place():
+    world = World()
+    world.put(resource("first", ALICE, {RATE: 2048}))
+    world.turn()
+    world.put(resource("second", ALICE, {RATE: 4096}, created="2025-01-01T00:00:00Z"))
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert world.reason("second") == "Conflict"
+    world.delete("first")
+    world.turn()
+    assert world.live() == {ALICE: limits(4096.0)}
+    assert world.reason("second") == "Synced"
+
+
+def test_a_broker_that_is_away_is_told_and_tried_again_and_holds_no_deletion_for_ever():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.sessions.error = ConnectError("the brokers are away")
+    world.delete("alice")
+    assert world.turn().retry
+    assert world.reason("alice") == "Deleting"
+    world.kafka.clock.advance(700)
+    world.turn()
+    assert not world.exists("alice")
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert [one["reason"] for one in world.api.events] == ["BrokerUnavailable", "Released"]
+    assert world.api.events[-1]["regarding"]["kind"] == "QuotaCluster"
+    world.sessions.error = None
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+    assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_a_wrong_cluster_is_never_written_to():
+    world = World(expectedClusterId="another")
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    turn = world.turn()
+    assert not turn.retry
+    assert world.live() == {}
+    assert world.reason("alice") == "WrongCluster"
+    assert issubclass(WrongCluster, Exception)
+
+
+def test_a_reference_in_a_custom_resource_is_refused():
+    world = World(properties={"sasl.jaas.config": "${file:/etc/passwd:x}"})
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    assert world.live() == {}
+    assert world.reason("alice") == "ClusterInvalid"
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "ReferenceRefused"
+
+
+def test_an_invalid_document_freezes_what_it_owns_and_blocks_nobody():
+    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
+    world.kafka.cluster_id = "fake"
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.change("alice", limits={"producerByteRate": -1})
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn(resync=True)
+    assert world.reason("alice") == "Invalid"
+    assert world.reason("bob") == "Synced"
+    assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
+
+
+LONG = entity(user="\x01" * 32_767)
+
+
+def applied_before_the_bound(**spec: Any) -> World:
+    """A world with a document whose name is too long by now, and what it applied when it was not."""
+    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
+    world.kafka.cluster_id = "fake"
+    world.put(resource("long", ALICE, {RATE: 2048}, **spec))
+    world.turn()
+    world.kafka.write(ALICE, RATE, None)
+    world.kafka.write(LONG, RATE, 2048.0)
+    obj = world.obj("long")
+    obj["spec"]["entity"] = {"user": {"name": LONG[0]}}
+    world.begin()
+    return world
+
+
+def test_what_a_document_with_too_long_a_name_applied_stays_and_others_go_on():
+    world = applied_before_the_bound()
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    for _ in range(2):
+        world.turn(resync=True)
+        assert (world.reason("long"), world.reason("bob")) == ("Invalid", "Synced")
+        assert world.live() == {LONG: limits(2048.0), BOB: limits(4096.0)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "live"),
+    [("Delete", {}), ("Retain", {LONG: limits(2048.0)})],
+    ids=["Delete", "Retain"],
+)
+def test_a_document_with_too_long_a_name_is_deleted_by_its_policy(policy: str, live: Any):
+    world = applied_before_the_bound(deletionPolicy=policy)
+    world.turn(resync=True)
+    world.delete("long")
+    world.turn(resync=True)
+    assert not world.exists("long")
+    assert world.live() == live
+
+
+def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
+    world = World(guards={"maxRemovals": 2}, patience=10_000.0)
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    for name in ("a", "b"):
+        world.delete(name)
+        world.turn()
+        world.begin()
+    world.delete("c")
+    world.turn(resync=True)
+    assert list(world.live()) == [entity(user="c")]
+    assert world.reason("c") == "Deleting"
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "GuardRefused"
+    world.kafka.clock.advance(3601)
+    world.turn(resync=True)
+    assert world.live() == {}
+
+
+def test_an_override_that_somebody_wrote_meanwhile_is_kept():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    raced = []
+
+    def meanwhile(verb: str, plural: str, _: str, name: str) -> None:
+        if (verb, plural) == ("update", "configmaps") and not raced:
+            raced.append(name)
+            one = world.api.find(CONFIG_MAPS, "ops", name)
+            one["metadata"]["resourceVersion"] = "changed"
+            one["metadata"]["labels"]["by"] = "another"
+
+    world.api.before = meanwhile
+    world.turn()
+    assert raced
+    assert world.reason("alice") == "Synced"
+
+
+@pytest.mark.parametrize("policy", ["Observe", "CreateOnly"])
+def test_policies_that_write_less_leave_the_rest(policy):
+    world = World(policy=policy)
+    world.kafka.write(BOB, RATE, 9000.0)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    expected = {BOB: limits(9000.0)}
+    if policy == "CreateOnly":
+        expected |= {ALICE: limits(2048.0)}
+    assert world.live() == expected
+    assert world.reason("bob") == ("ObserveOnly" if policy == "Observe" else "PolicyRestricted")
+
+
+def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_audit_log():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    cluster_id, now = world.kafka.cluster_id, world.kafka.clock.now()
+    ends = Override(
+        entity=ALICE, key=RATE, value=512.0, until=now + 60, author="night", reason="storm"
+    )
+
+    def with_override(kept: StoredRecords) -> StoredRecords:
+        return replace(kept, remainder=kept.remainder.with_changes([OverrideSet(override=ends)]))
+
+    _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
+    world.turn()
+    assert world.live() == {ALICE: limits(512.0)}
+    world.kafka.clock.advance(61)
+    world.audit.entries.clear()
+
+    def away(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("update", "configmaps") and world.live() == {ALICE: limits(2048.0)}:
+            raise KubernetesUnavailable("away")
+
+    world.api.before = away
+    with contextlib.suppress(
+        KubernetesUnavailable
+    ):  # The ledger cannot be written afterwards either.
+        world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
+    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+    world.api.before = None
+    world.audit.entries.clear()
+    world.turn()
+    assert world.audit.entries == []
+    assert world.reason("alice") == "Synced"
+
+
+def test_records_that_may_not_be_written_are_no_secret_of_the_log():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.put(resource("bob", BOB, {RATE: 4096}))
+
+    def refuse(verb: str, plural: str, *_: str) -> None:
+        if plural == "configmaps" and verb in {"create", "update"}:
+            raise Forbidden("a Role lacks a right", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    with contextlib.suppress(Forbidden):
+        world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "KubernetesRefused")
+    assert world.reason("bob") == "KubernetesRefused"
+
+
+def test_the_window_of_the_guards_is_the_one_that_the_cluster_says_now():
+    world = World(guards={"maxRemovals": 1, "window": "2h"}, patience=100_000.0)
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.delete("a")
+    world.turn()
+    world.kafka.clock.advance(3700)
+    world.delete("b")
+    world.turn()
+    assert world.exists("b"), "two hours are not over"
+    obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
+    obj["spec"]["guards"]["window"] = "0s"
+    obj["metadata"]["generation"] += 1
+    world.turn()
+    assert not world.exists("b")
+    assert list(world.live()) == [entity(user="c")]
+
+
+def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pass():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.change("alice", suspend=True)
+    world.turn()
+    assert world.reason("alice") == "Suspended"
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    asyncio.run(world.everything())
+    world.api.calls.clear()
+    asyncio.run(world.work(LoopTrigger(keys=("team/bob",))))
+    assert ("list", "clientquotas", "", "") not in world.api.calls
+    assert set(world.live()) == {ALICE, BOB}
+
+
+def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
+    world = World(patience=100)
+    for number in range(110):
+        name = f"user-{number}"
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.sessions.error = ConnectError("the brokers are away")
+    for number in range(110):
+        world.delete(f"user-{number}")
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert not world.exists("user-0")
+    notes = [one["note"] for one in world.api.events if one["reason"] == "Released"]
+    assert len(notes) == 101
+    assert notes[-1].startswith("10 more ClientQuotas are released: 10 limits stay in Kafka")

@@ -1,0 +1,41 @@
+"""Who does not lead for certain alters nothing in Kafka, and may look at everything."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import LeaseLost
+from reconciler.kube.run.leader_store import LeadingStore
+from reconciler.kube.status.conditions import trouble_of
+from reconciler.kube.status.reasons import Reason
+from reconciler.quota.entity import entity
+from reconciler.quota.filters import Filter
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration
+from tests.fakes.cluster import FakeCluster
+
+ALICE = entity(user="alice")
+CHANGE = (Alteration(entity=ALICE, operations=((Key.PRODUCER_BYTE_RATE, 2048.0),)),)
+
+
+def test_nothing_is_altered_from_the_moment_on_at_which_the_lease_is_not_certain() -> None:
+    kafka, leads = FakeCluster(), [True]
+    store = LeadingStore(kafka, lambda: leads[0])
+    asyncio.run(store.alter(CHANGE))
+    leads[0] = False
+    with pytest.raises(LeaseLost, match="nothing was sent"):
+        asyncio.run(store.alter(CHANGE))
+    assert kafka.sent == [CHANGE]
+
+
+def test_a_deposed_leader_still_describes_and_validates() -> None:
+    kafka = FakeCluster()
+    store = LeadingStore(kafka, lambda: False)
+    assert asyncio.run(store.cluster()).id == kafka.cluster_id
+    assert asyncio.run(store.describe(Filter())).limits == {}
+    asyncio.run(store.alter(CHANGE, validate_only=True))
+    assert kafka.sent == []
+
+
+def test_documents_do_not_say_that_they_failed_because_another_leads() -> None:
+    assert trouble_of(LeaseLost("x")).reason is Reason.PENDING

@@ -1,0 +1,165 @@
+"""A definition of ClientQuota that is being deleted takes no limit from Kafka; asking for it costs a request only where it matters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reconciler.errors import Forbidden, KubernetesUnavailable
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTA_DEFINITION,
+    CLIENT_QUOTAS,
+    DEFINITIONS,
+    QUOTA_CLUSTERS,
+)
+from reconciler.quota.entity import entity
+from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World
+from tests.kube.worlds import resource
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+NAMES = ("alice", "bob")
+
+
+def world_of_two(**spec: Any) -> World:
+    world = World(**spec)
+    for name in NAMES:
+        world.put(
+            resource(name, entity(user=name), {RATE: 2048, SHARE: 50}, deletionPolicy="Delete")
+        )
+    world.turn(resync=True)
+    assert set(world.live()) == {ALICE, BOB}
+    return world
+
+
+def going(world: World) -> None:
+    """As the API server does it: the definition gets its timestamp, then every document is deleted."""
+    metadata = world.api.find(DEFINITIONS, None, CLIENT_QUOTA_DEFINITION)["metadata"]
+    metadata["deletionTimestamp"] = "2023-11-14T22:13:20Z"
+    for name in NAMES:
+        world.delete(name)
+
+
+def gone(world: World) -> None:
+    """The definition is gone, and the documents are on their way out."""
+    del world.api.objects[DEFINITIONS.plural, "", CLIENT_QUOTA_DEFINITION]
+    for name in NAMES:
+        world.delete(name)
+
+
+def gets(world: World) -> int:
+    return sum(call[:2] == ("get", DEFINITIONS.plural) for call in world.api.calls)
+
+
+def ready(world: World) -> dict[str, Any]:
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    (condition,) = [one for one in status["conditions"] if one["type"] == "Ready"]
+    return dict(condition)
+
+
+@pytest.mark.parametrize("ends", [going, gone])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_while_the_definition_goes_every_limit_stays_and_no_document_is_held_for_ever(
+    ends: Callable[[World], None], restarts: bool
+) -> None:
+    world = world_of_two()
+    before = world.live()
+    ends(world)
+    for _ in range(3):
+        if restarts:
+            world.begin()
+        world.turn(resync=True)
+        assert world.live() == before
+    assert all(world.exists(name) for name in NAMES)
+    assert ready(world)["reason"] == "GuardRefused"
+    assert "4 removals are withheld" in ready(world)["message"]
+    assert "restore the documents from git" in ready(world)["message"]
+    assert "kquota operator release" in world.obj("alice")["status"]["conditions"][0]["message"]
+    # They are let go by the deletion timeout, and records say what they left.
+    world.kafka.clock.advance(700.0)
+    world.turn(resync=True)
+    world.turn(resync=True)
+    assert world.live() == before
+    assert not any(world.exists(name) for name in NAMES)
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert counts["orphaned"] == 4
+
+
+def test_documents_that_come_back_own_their_limits_again() -> None:
+    world = world_of_two()
+    before = world.live()
+    gone(world)
+    world.kafka.clock.advance(700.0)
+    world.turn(resync=True)
+    world.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
+    for name in NAMES:
+        world.put(
+            resource(name, entity(user=name), {RATE: 2048, SHARE: 50}, deletionPolicy="Delete")
+        )
+    world.turn(resync=True)
+    assert world.live() == before
+    assert [world.reason(name) for name in NAMES] == ["Synced", "Synced"]
+    assert world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"].get("orphaned", 0) == 0
+    world.delete("alice")
+    world.turn(resync=True)
+    assert set(world.live()) == {BOB}
+
+
+def test_the_definition_is_read_once_per_pass_with_removals_of_deleted_documents_and_never_otherwise() -> (
+    None
+):
+    world = world_of_two()
+    world.turn(resync=True)
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn(resync=True)
+    assert world.live()[ALICE] != world.live()[BOB], "a key that leaves its document is removed"
+    assert gets(world) == 0
+    world.delete("alice")
+    world.turn(resync=True)
+    assert gets(world) == 1
+    assert set(world.live()) == {BOB}
+    world.turn(resync=True)
+    assert gets(world) == 1
+
+
+def failing(error: Exception) -> Callable[[str, str, str, str], None]:
+    def before(verb: str, plural: str, _: str, __: str) -> None:
+        if (verb, plural) == ("get", DEFINITIONS.plural):
+            raise error
+
+    return before
+
+
+def test_without_the_right_to_read_the_definition_the_budgets_alone_decide() -> None:
+    world = world_of_two(guards={"maxRemovals": 2})
+    world.api.before = failing(Forbidden("get customresourcedefinitions: not allowed", status=403))
+    for name in NAMES:
+        world.delete(name)
+    world.turn(resync=True)
+    assert len(world.live()) == 1
+    assert "the next is made at" in ready(world)["message"]
+
+
+def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_goes_on() -> None:
+    world = world_of_two()
+    world.api.before = failing(KubernetesUnavailable("no answer"))
+    world.delete("alice")
+    world.change("bob", limits={"producerByteRate": 4096, "requestPercentage": 50})
+    turn = world.turn(resync=True)
+    assert turn.retry
+    assert ALICE in world.live()
+    assert "removals wait" in ready(world)["message"]
+    assert world.kafka.truth.value(BOB, RATE) == 4096
+    world.api.before = None
+    world.turn(resync=True)
+    assert ALICE not in world.live()
+    assert ("clientquotas", "team", "alice") not in world.api.objects
+
+
+def test_another_definition_that_goes_is_no_reason_to_wait() -> None:
+    world = world_of_two()
+    other = {"metadata": {"name": "quotaclusters.kafka-quotas.io", "deletionTimestamp": "2023-11-14T22:13:20Z"}}  # fmt: skip
+    world.api.put(DEFINITIONS, other)
+    world.delete("alice")
+    world.turn(resync=True)
+    assert set(world.live()) == {BOB}
+    assert (CLIENT_QUOTAS.plural, "team", "bob") in world.api.objects

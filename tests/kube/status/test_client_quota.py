@@ -1,0 +1,543 @@
+"""The status of a document: what it records, what it says of each key, what stays when nobody could look."""
+
+import math
+
+import pytest
+
+from reconciler.errors import AuthenticationError, ConnectError, StalePlan
+from reconciler.kube.api.custom_resources import REQUESTED_AT
+from reconciler.kube.status.client_quota import (
+    GRACE_SECONDS,
+    MOST_ENTITY,
+    document_status,
+    pending_status,
+)
+from reconciler.kube.status.comparison import unchanged
+from reconciler.kube.status.conditions import condition_of
+from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.reasons import Reason
+from reconciler.manifest.project.cluster import from_spec
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.results.report import Reconciliation
+from reconciler.reconcile import NewOverride
+from tests.fakes.cluster import LANDED, LOST
+from tests.kube.crd_schema import faults
+from tests.kube.scenarios import CREATED, DOCUMENT, NOW, meddle, ran, world
+from tests.kube.worlds import KubeWorld, resource
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, CONSUME, RATE, SHARE
+
+CLUSTERS = {"prod": from_spec("prod", {"bootstrapServers": "b:1"})}
+AWAY = Reconciliation(cluster="prod", error=ConnectError("no broker answers"))
+
+
+def after(report, previous, obj=CREATED, **more):
+    return document_status(
+        assess_eligibility(obj, CLUSTERS),
+        settled=ResolvedClaims(desired=DesiredState()),
+        report=report,
+        owned=OwnershipRecords(cluster_id="", is_known=False),
+        previous=previous,
+        now=NOW + 5000,
+        **more,
+    )
+
+
+# ---- keys --------------------------------------------------------------------------------------
+
+
+def test_what_was_written_is_told_with_value_time_and_result():
+    made = world(None, resource("a", ALICE, {RATE: "10Mi", SHARE: 50.5}, deletionPolicy="Delete"))
+    ran(made)
+    assert made.key(DOCUMENT, RATE) == {
+        "key": "producer_byte_rate",
+        "desired": 10485760,
+        "live": 10485760,
+        "applied": 10485760,
+        "appliedAt": "2023-11-14T22:13:20Z",
+        "since": "2023-11-14T22:13:20Z",
+        "deletionPolicy": "Delete",
+        "cause": "InSync",
+        "result": "Applied",
+    }
+    assert made.key(DOCUMENT, SHARE)["applied"] == 50.5
+    assert made.status(DOCUMENT)["entity"] == "user=alice"
+    assert made.status(DOCUMENT)["clusterId"] == "fake-cluster"
+
+
+def test_what_was_there_already_is_adopted_without_a_result():
+    made = world({ALICE: {RATE: 4096.0}})
+    ran(made)
+    assert made.kafka.writes == 0
+    assert made.key(DOCUMENT, RATE)["applied"] == 4096
+    assert "result" not in made.key(DOCUMENT, RATE)
+    assert made.reason(DOCUMENT) == "Synced"
+
+
+def test_a_changed_limit_has_a_new_time_and_an_untouched_one_keeps_its_own():
+    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
+    ran(made)
+    made.put(resource("a", ALICE, {RATE: 8192, SHARE: 50}))
+    ran(made)
+    rate, share = made.key(DOCUMENT, RATE), made.key(DOCUMENT, SHARE)
+    assert rate["appliedAt"] > share["appliedAt"]
+    assert rate["since"] == share["since"]
+    assert made.status(DOCUMENT)["observedGeneration"] == 2
+
+
+def test_a_key_that_left_the_document_leaves_the_status_once_it_is_removed():
+    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
+    ran(made)
+    made.put(resource("a", ALICE, {RATE: 4096}))
+    made.run(complete=False)
+    waiting = made.key(DOCUMENT, SHARE)
+    assert "desired" not in waiting
+    assert waiting["applied"] == 50
+    assert made.reason(DOCUMENT) == "Held"
+    assert "not every document was read" in waiting["message"]
+    made.run()
+    assert [one["key"] for one in made.status(DOCUMENT)["keys"]] == ["producer_byte_rate"]
+    assert made.reason(DOCUMENT) == "Synced"
+
+
+def test_the_brokers_own_words_are_told_and_gone_once_it_accepts():
+    made = world()
+    made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "Custom policy: too \x1b[31m much")
+    ran(made)
+    assert made.key(DOCUMENT, RATE)["result"] == "Rejected"
+    assert "Custom policy: too \\u001b[31m much" in made.key(DOCUMENT, RATE)["message"]
+    assert "applied" not in made.key(DOCUMENT, RATE)
+    made.kafka.faults.rejected.clear()
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.key(DOCUMENT, RATE)["result"] == "Applied"
+    assert "message" not in made.key(DOCUMENT, RATE)
+
+
+def test_a_missing_right_is_told_apart_from_a_refused_value():
+    made = world()
+    made.kafka.faults.rejected[ALICE] = (31, "CLUSTER_AUTHORIZATION_FAILED", "not allowed")
+    ran(made)
+    assert made.reason(DOCUMENT) == "AuthorizationFailed"
+
+
+def test_a_lost_answer_keeps_the_intent_until_it_is_settled():
+    made = world()
+    made.kafka.faults.unknown[ALICE] = LOST
+    ran(made)
+    one = made.key(DOCUMENT, RATE)
+    assert (one["intended"], one["result"]) == (4096, "Unknown")
+    made.kafka.faults.unknown.clear()
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert "intended" not in made.key(DOCUMENT, RATE)
+
+
+def test_a_lost_answer_whose_write_is_seen_is_applied():
+    made = world()
+    made.kafka.faults.unknown[ALICE] = LANDED
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.key(DOCUMENT, RATE)["result"] == "Applied"
+
+
+def test_a_live_value_that_json_cannot_say_is_left_out():
+    made = world({ALICE: {RATE: math.nan}}, policy="CreateOnly")
+    ran(made)
+    assert "live" not in made.key(DOCUMENT, RATE)
+    assert made.reason(DOCUMENT) == "PolicyRestricted"
+    assert "nan" in made.condition(DOCUMENT)["message"]
+
+
+def test_the_worst_key_gives_the_reason_and_is_told_first():
+    made = world(
+        {ALICE: {SHARE: 5000.0}},
+        resource("a", ALICE, {RATE: 4096, SHARE: 50}),
+        resource("b", ALICE, {RATE: 5}, created="2020-01-01T00:00:00Z"),
+        policy="CreateOnly",
+    )
+    ran(made)
+    ready = made.condition(DOCUMENT)
+    assert ready["reason"] == "Conflict"
+    assert ready["message"].startswith("producer_byte_rate: ClientQuota team/b has it; request_percentage: ")  # fmt: skip
+
+
+def test_an_override_is_shown_beside_the_declared_value():
+    order = NewOverride(entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, principal="me\n", reason="night")  # fmt: skip
+    made = world()
+    ran(made, overrides=(order,))
+    one = made.key(DOCUMENT, RATE)
+    assert (one["desired"], one["live"]) == (4096, 8192)
+    assert one["overriddenBy"] == {
+        "until": "2023-11-15T00:43:20Z",
+        "who": "me\\u000a",
+        "reason": "night",
+        "value": 8192,
+    }
+    made.writes.clear()
+    ran(made)
+    assert "status team/a" not in made.writes
+    made.clock.advance(9000)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert "overriddenBy" not in made.key(DOCUMENT, RATE)
+    assert made.key(DOCUMENT, RATE)["live"] == 4096
+
+
+# ---- drift -------------------------------------------------------------------------------------
+
+
+def test_drift_is_listed_at_once_and_spoken_of_after_enough_looks():
+    made = KubeWorld(confirm_after=2)
+    made.put(CREATED)
+    ran(made)
+    meddle(made)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.condition(DOCUMENT)["message"] == "declared, recorded and live agree"
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "False"
+    first = made.status(DOCUMENT)["drift"][0]
+    assert (first["key"], first["expected"], first["live"]) == ("producer_byte_rate", 4096, 9999)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Drifted"
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
+    assert made.status(DOCUMENT)["drift"][0]["firstSeen"] == first["firstSeen"]
+
+
+def test_a_restart_forgets_no_drift_and_writes_nothing():
+    made = KubeWorld(confirm_after=2)
+    made.put(CREATED)
+    ran(made)
+    meddle(made)
+    ran(made, passes=2)
+    made.writes.clear()
+    made.restart()
+    ran(made)
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
+    assert made.writes == []
+
+
+def test_corrected_drift_is_gone_and_its_time_is_that_of_the_correction():
+    made = world(driftDetection="Correct")
+    ran(made)
+    before = made.key(DOCUMENT, RATE)["appliedAt"]
+    meddle(made)
+    ran(made)
+    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+    assert made.reason(DOCUMENT) == "Synced"
+    assert "drift" not in made.status(DOCUMENT)
+    assert made.key(DOCUMENT, RATE)["appliedAt"] > before
+
+
+def test_drift_that_nobody_wants_to_hear_of_is_in_the_key_alone():
+    made = world(driftDetection="Disabled")
+    ran(made)
+    meddle(made)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "False"
+    assert made.key(DOCUMENT, RATE)["cause"] == "Drift"
+    assert "Disabled" in made.key(DOCUMENT, RATE)["message"]
+
+
+def test_ignored_drift_has_its_reason():
+    made = world(ignore=[{"user": {"exact": "alice"}, "reason": "load test"}])
+    ran(made)
+    meddle(made)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.key(DOCUMENT, RATE)["message"] == "ignored: load test"
+
+
+# ---- conflicts ---------------------------------------------------------------------------------
+
+
+def test_when_the_winner_goes_the_loser_has_its_value_set_in_place():
+    made = world(None, CREATED, resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z"))
+    ran(made)
+    assert made.reason("team/b") == "Conflict"
+    made.delete(DOCUMENT, finalizer=False)
+    ran(made)
+    assert made.reason("team/b") == "Synced"
+    assert made.kafka.truth.value(ALICE, RATE) == 5000.0
+    assert made.condition("team/b", "Conflict")["status"] == "False"
+
+
+def test_a_pair_that_a_suspended_document_holds_is_not_another_ones():
+    made = world()
+    ran(made)
+    made.put(
+        resource("a", ALICE, {RATE: 4096}, suspend=True),
+        resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z"),
+    )
+    ran(made)
+    assert made.reason(DOCUMENT) == "Suspended"
+    assert made.reason("team/b") == "Conflict"
+    assert "suspended or cannot be used" in made.condition("team/b")["message"]
+    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+
+
+# ---- documents that freeze or go ---------------------------------------------------------------
+
+FROZEN = {
+    "suspended": resource("a", ALICE, {RATE: 1}, suspend=True),
+    "invalid": resource("a", ALICE, {RATE: -1}),
+}
+
+
+@pytest.mark.parametrize("case", FROZEN)
+def test_a_document_that_freezes_keeps_its_records_and_moves_on_in_generation(case):
+    made = world()
+    ran(made)
+    made.put(FROZEN[case])
+    ran(made)
+    status = made.status(DOCUMENT)
+    assert status["observedGeneration"] == 2
+    one = made.key(DOCUMENT, RATE)
+    assert (one["applied"], one["live"], one["cause"]) == (4096, 4096, "Frozen")
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "Unknown"
+    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+    made.put(CREATED)
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+
+
+def test_a_deleted_document_says_what_its_removal_waits_for():
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    ran(made)
+    made.delete(DOCUMENT, finalizer=True)
+    made.run(complete=False)
+    assert made.reason(DOCUMENT) == "Deleting"
+    assert "not every document was read" in made.condition(DOCUMENT)["message"]
+    made.run()
+    assert made.kafka.truth.value(ALICE, RATE) is None
+    assert "keys" not in made.status(DOCUMENT)
+
+
+def test_a_retained_document_leaves_an_orphan_that_a_new_one_of_its_name_does_not_remove():
+    made = world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}, deletionPolicy="Retain"))
+    ran(made)
+    made.delete(DOCUMENT, finalizer=False)
+    ran(made)
+    assert made.owned.orphaned == {(ALICE, RATE), (ALICE, SHARE)}
+    assert made.obj["status"]["counts"]["orphaned"] == 2
+    made.put(resource("a", ALICE, {RATE: 4096}))
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.kafka.truth.value(ALICE, SHARE) == 50.0
+    assert made.owned.orphaned == {(ALICE, SHARE)}
+    made.delete(DOCUMENT, finalizer=False)
+    made.put(resource("a", BOB, {RATE: 4096}))
+    ran(made)
+    assert made.kafka.truth.value(ALICE, RATE) == 4096.0
+
+
+def test_a_deleted_document_whose_broker_is_away_says_so():
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    ran(made)
+    made.delete(DOCUMENT, finalizer=True)
+
+    def away(_):
+        raise ConnectError("b1:9092 refuses")
+
+    made.kafka.faults.before = away
+    ran(made)
+    ready = made.condition(DOCUMENT)
+    assert ready["reason"] == "Deleting"
+    assert ready["message"] == (
+        "it was deleted; its limits are being removed first, but no broker of its cluster answers"
+    )
+    assert made.key(DOCUMENT, RATE)["applied"] == 4096
+
+
+def test_somebody_who_fights_us_is_told_with_values_and_times():
+    made = world(driftDetection="Correct")
+    ran(made)
+    for value in (5001.0, 5002.0, 5003.0, 5004.0):
+        meddle(made, value)
+        ran(made)
+    message = made.condition(DOCUMENT)["message"]
+    assert made.reason(DOCUMENT) == "FoughtOver"
+    assert message.startswith("producer_byte_rate: 4096 was applied, 5004 is live; it was written back 3 times")  # fmt: skip
+    assert "2023-11-14T22:15:00Z over 5001" in message
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
+
+
+def test_rights_that_are_not_granted_are_told_of_a_document_that_is_in_order():
+    tenants = [{"namespaces": ["team"], "entities": [{"user": {"exact": "alice"}}]}]
+    made = world(
+        None,
+        resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True),
+        tenants=tenants,
+    )
+    ran(made)
+    ready = made.condition(DOCUMENT)
+    assert ready["reason"] == "Synced"
+    assert "acts as Retain" in ready["message"]
+    assert "suspend is not granted and is ignored" in ready["message"]
+    assert made.key(DOCUMENT, RATE)["deletionPolicy"] == "Retain"
+
+
+# ---- passes that failed ------------------------------------------------------------------------
+
+
+def test_a_failed_pass_leaves_keys_and_drift_as_they_were_found():
+    made = world()
+    ran(made)
+    meddle(made)
+    ran(made)
+    before = made.status(DOCUMENT)
+    status = after(AWAY, before)
+    assert condition_of(status, "Ready")["reason"] == "BrokerUnavailable"
+    for name in ("keys", "drift", "clusterId", "entity"):
+        assert status[name] == before[name]
+    assert condition_of(status, "Drifted") == condition_of(before, "Drifted")
+
+
+def test_a_failed_pass_still_says_what_the_document_says_by_now():
+    made = world()
+    ran(made)
+    newer = resource("a", ALICE, {RATE: 8192, CONSUME: 1})
+    newer["metadata"]["generation"] = 2
+    status = after(AWAY, made.status(DOCUMENT), newer)
+    assert [(one["key"], one["desired"], one["applied"]) for one in status["keys"]] == [
+        ("producer_byte_rate", 8192, 4096)
+    ]
+    assert status["observedGeneration"] == 2
+
+
+def test_a_blip_is_not_worth_a_write_to_every_document_and_an_outage_is():
+    made = world()
+    ran(made)
+    before = made.status(DOCUMENT)
+    assert after(AWAY, before, outage=GRACE_SECONDS - 1) == before
+    told = after(AWAY, before, outage=GRACE_SECONDS)
+    assert condition_of(told, "Ready")["reason"] == "BrokerUnavailable"
+    newer = resource("a", ALICE, {RATE: 8192})
+    newer["metadata"]["generation"] = 2
+    assert condition_of(after(AWAY, before, newer, outage=0.0), "Ready")["status"] == "False"
+
+
+def test_what_needs_help_is_told_at_once():
+    made = world()
+    ran(made)
+    refused = Reconciliation(cluster="prod", error=AuthenticationError("wrong password"))
+    told = after(refused, made.status(DOCUMENT), outage=0.0)
+    assert condition_of(told, "Stalled")["reason"] == "AuthenticationFailed"
+
+
+def test_a_pass_that_begins_anew_says_nothing():
+    made = world()
+    ran(made)
+    before = made.status(DOCUMENT)
+    assert after(Reconciliation(cluster="prod", error=StalePlan("changed")), before) == before
+
+
+def test_what_a_broken_pass_had_compared_already_counts():
+    """Sending failed: what was to be sent waits, what was in order is in order."""
+    made = world(None, CREATED, resource("b", BOB, {RATE: 5000}))
+    ran(made)
+    made.put(resource("b", BOB, {RATE: 6000}))
+
+    def away(name):
+        if name == "alter":
+            raise ConnectError("no broker answers")
+
+    made.kafka.faults.before = away
+    ran(made)
+    assert made.reason(DOCUMENT) == "Synced"
+    assert made.reason("team/b") == "BrokerUnavailable"
+    assert made.key("team/b", RATE)["cause"] == "Spec"
+
+
+# ---- around ------------------------------------------------------------------------------------
+
+
+def test_a_pending_document_says_so_and_a_faulty_one_says_what_is_wrong():
+    waiting = pending_status(assess_eligibility(CREATED, CLUSTERS), now=NOW)
+    assert condition_of(waiting, "Ready")["reason"] == "Pending"
+    assert condition_of(waiting, "Reconciling")["status"] == "True"
+    faulty = pending_status(assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), now=NOW)
+    assert condition_of(faulty, "Ready")["reason"] == "Invalid"
+
+
+def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
+    obj = resource("a", ALICE, {RATE: 4096})
+    obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
+    assert "lastHandledReconcileAt" not in pending_status(
+        assess_eligibility(obj, CLUSTERS), now=NOW
+    )
+    assert ran(world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
+    assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128
+    kept = after(AWAY, {"lastHandledReconcileAt": "earlier"}, outage=math.inf)
+    assert kept["lastHandledReconcileAt"] == "earlier"
+
+
+LONG = (
+    entity(user="x" * 512, client_id="y" * 512),
+    entity(user="\u202e" * 170),
+    entity(user='"\\' * 256, client_id=DEFAULT),
+)
+
+
+@pytest.mark.parametrize("subject", LONG, ids=["both slots", "reordering", "quotes"])
+def test_the_longest_names_give_statuses_that_the_api_server_takes(subject):
+    made = world(None, resource("a", subject, {RATE: 4096}))
+    made.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no " * 20_000)
+    obj = ran(made)
+    status = obj["status"]
+    assert faults("ClientQuota", status) == []
+    assert len(status["entity"]) <= MOST_ENTITY
+    assert len(repr(status)) < 12_000
+    assert made.load()[1] == made.owned
+
+
+def test_a_name_stored_before_the_bound_gives_a_small_status_too():
+    made = world(None, resource("a", entity(user="\x01" * 32_767), {RATE: 4096}))
+    status = ran(made)["status"]
+    assert faults("ClientQuota", status) == []
+    assert len(status["entity"]) <= MOST_ENTITY
+    assert len(repr(status)) < 12_000
+    assert made.reason("team/a") == "Invalid"
+
+
+def test_held_documents_never_name_whom_they_wait_for():
+    made = world(None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}, namespace="other"))
+    made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    ran(made)
+    assert made.reason(DOCUMENT) == "Held"
+    assert "shop" not in repr(made.status(DOCUMENT))
+
+
+# ---- unchanged ---------------------------------------------------------------------------------
+
+
+def test_times_alone_are_no_change_and_everything_else_is():
+    made = world()
+    before = ran(made)["status"]
+    same = {**before, "keys": [{**one, "since": "2020-01-01T00:00:00Z"} for one in before["keys"]]}
+    assert unchanged(before, same)
+    assert unchanged({**before, "conditions": before["conditions"][::-1]}, before)
+    assert not unchanged({}, before)
+    assert not unchanged(before, {**before, "observedGeneration": 2})
+    other = {**before, "keys": [{**one, "applied": 5} for one in before["keys"]]}
+    assert not unchanged(before, other)
+    fewer = {**before, "keys": []}
+    assert not unchanged(before, fewer)
+
+
+@pytest.mark.parametrize(
+    ("later", "same"),
+    [("2024-01-01T00:09:59Z", True), ("2024-01-01T00:10:00Z", False), (None, False), ("x", False)],
+)
+def test_the_time_of_the_last_sync_is_refreshed_now_and_then(later, same):
+    before = {"lastSuccessfulSyncTime": "2024-01-01T00:00:00Z"}
+    assert unchanged(before, {"lastSuccessfulSyncTime": later} if later else {}) is same
+
+
+def test_the_reasons_of_the_table_are_the_only_ones():
+    made = world()
+    ran(made)
+    assert {one.value for one in Reason} >= {made.reason(DOCUMENT)}

@@ -1,0 +1,160 @@
+"""Conditions: who is there, when times change, how long sentences are; and what each error means."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler import errors
+from reconciler.kube.status.conditions import (
+    MOST_CHARACTERS,
+    bounded,
+    condition_of,
+    conditions,
+    trouble_of,
+)
+from reconciler.kube.status.reasons import TABLE, Reason
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.render.names import escaped_lines
+from tests.kube.scenarios import ERRORS, HOME, ran, world
+from tests.kube.worlds import resource
+
+NOW, LATER = 1_704_067_200.0, 1_704_070_800.0
+THEN = "2024-01-01T00:00:00Z"
+
+
+def made(reason, previous=(), now=NOW, **more):
+    found = conditions(reason, "words", generation=3, previous=previous, now=now, **more)
+    return {one["type"]: one for one in found}
+
+
+@given(st.sampled_from(Reason), st.sampled_from(Reason))
+def test_a_time_changes_with_the_status_and_with_nothing_else(one, other):
+    before = made(one, drifted="", conflict="")
+    after = made(other, previous=before.values(), now=LATER, drifted="x", conflict="")
+    for kind, found in after.items():
+        flipped = kind not in before or before[kind]["status"] != found["status"]
+        assert (found["lastTransitionTime"] == THEN) != flipped
+
+
+@given(st.sampled_from(Reason), st.sampled_from(["", "x", None]), st.sampled_from(["", "x", None]))
+def test_made_again_nothing_changes(reason, drifted, conflict):
+    before = made(reason, drifted=drifted, conflict=conflict)
+    again = made(reason, before.values(), LATER, drifted=drifted, conflict=conflict)
+    assert again == before
+
+
+@given(st.sampled_from(Reason))
+def test_reconciling_and_stalled_are_there_only_while_true(reason):
+    found = made(reason)
+    assert list(found)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
+    assert ("Reconciling" in found, "Stalled" in found) == (
+        TABLE[reason].reconciling,
+        TABLE[reason].stalled,
+    )
+
+
+def test_what_was_not_compared_is_unknown_or_stays_where_nobody_could_ask():
+    before = made(Reason.DRIFTED, drifted="x was applied", conflict="")
+    unknown = made(Reason.SUSPENDED, before.values(), LATER)
+    assert (unknown["Drifted"]["status"], unknown["Drifted"]["reason"]) == (
+        "Unknown",
+        "NotCompared",
+    )
+    kept = made(Reason.BROKER_UNAVAILABLE, before.values(), LATER, keep=True)
+    assert kept["Drifted"] == before["Drifted"]
+    assert made(Reason.BROKER_UNAVAILABLE, keep=True)["Drifted"]["status"] == "Unknown"
+
+
+def test_a_damaged_time_is_replaced():
+    before = [{"type": "Ready", "status": "True", "lastTransitionTime": "yesterday"}]
+    assert made(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
+
+
+@given(st.text(max_size=3000), st.integers(60, 2000))
+def test_sentences_are_cut_and_say_so(text, most):
+    found, text = bounded(text, most), escaped_lines(text)
+    assert len(found) <= most
+    if len(text) <= most:
+        assert found == text
+    else:
+        assert found.endswith("characters more)")
+        assert text.startswith(found[: most - 40])
+
+
+def test_messages_of_conditions_are_bounded():
+    found = conditions(
+        Reason.INVALID, "x" * 50_000, generation=1, previous=(), now=NOW, drifted="y" * 50_000
+    )
+    assert max(len(one["message"]) for one in found) == MOST_CHARACTERS
+
+
+def test_a_condition_that_is_not_there_is_empty():
+    assert condition_of({}, "Ready") == {}
+    assert condition_of({"conditions": [None, 5]}, "Ready") == {}
+
+
+# ---- errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ERRORS)
+def test_each_error_has_its_row(reason):
+    assert trouble_of(ERRORS[reason]).reason is reason
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (errors.RequestTimeout("late", phase="request"), Reason.BROKER_UNAVAILABLE),
+        (errors.DnsError("no such host"), Reason.BROKER_UNAVAILABLE),
+        (errors.ControllerUnavailable("no controller"), Reason.BROKER_UNAVAILABLE),
+        (errors.InventoryLocked("held"), Reason.OTHER_WRITER),
+        (errors.ConfigError("no such property"), Reason.INVALID),
+        (errors.CredentialsError("odd", reason="Elsewhere"), Reason.SECRET_INVALID),
+        (errors.BrokerError("code 35", code=35), Reason.FAILED),
+        (errors.DecodeError("leftover"), Reason.FAILED),
+        (errors.EncodeError("too long"), Reason.FAILED),
+        (errors.StalePlan("changed"), Reason.PENDING),
+        (errors.Interrupted("stopped"), Reason.PENDING),
+        (errors.KubernetesConflict("409"), Reason.KUBERNETES_UNAVAILABLE),
+        (errors.NotFound("404"), Reason.KUBERNETES_REFUSED),
+        (errors.QuotaValueError("odd"), Reason.FAILED),
+    ],
+    ids=lambda one: getattr(one, "value", type(one).__name__),
+)
+def test_relatives_of_an_error_go_with_it(error, reason):
+    assert trouble_of(error).reason is reason
+
+
+def _tree(kind):
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _tree(one)
+
+
+def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_way_round():
+    """Where the class says that a retry helps, the row says that it goes on; but for a lock, whose holder has to go."""
+    for kind in _tree(errors.KquotaError):
+        error = kind.__new__(kind)
+        Exception.__init__(error, "x")
+        error.message, error.hint, error.reason = "x", "", ""
+        row = TABLE[trouble_of(error).reason]
+        if kind.retriable and kind is not errors.InventoryLocked:
+            assert row.reconciling, kind
+        if row.reconciling and not kind.retriable:
+            assert kind in {errors.StalePlan, errors.Interrupted, errors.LeaseLost}, kind
+
+
+def test_the_hint_is_part_of_what_admins_read():
+    trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
+    assert trouble.message == "wrong; correct it"
+
+
+def test_a_second_spelling_of_an_address_that_is_in_sync_is_told_with_the_command_that_removes_it():
+    rate = Key.CONNECTION_CREATION_RATE
+    made = world({}, resource("a", HOME, {rate: 7}))
+    made.run()
+    made.kafka.write(entity(ip="0:0:0:0:0:0:0:1"), rate, 5.0)
+    (ready,) = [one for one in ran(made)["status"]["conditions"] if one["type"] == "Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", Reason.TWIN_SPELLING)
+    assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in ready["message"]

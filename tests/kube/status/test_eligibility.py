@@ -1,0 +1,300 @@
+"""What a custom resource may ask for: one kind per document, and what all of them together mean for the planner."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kube.status.eligibility import (
+    MOST_PROBLEMS,
+    Eligibility,
+    EligibilityKind,
+    assess_eligibility,
+    resolve_desired_state,
+    shortened,
+)
+from reconciler.manifest.project.cluster import from_spec
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
+from reconciler.quota.state import QuotaState, limits_of
+from tests.kube.worlds import resource
+from tests.reconcile.worlds import ALICE, BOB, CONSUME, RATE, SHARE
+
+NOBODY = OwnershipRecords(cluster_id="x")
+
+
+def cluster(**spec):
+    return {"prod": from_spec("prod", {"bootstrapServers": "b:1", **spec})}
+
+
+def tenants(*allow: str, priority: int = 0, **entities):
+    names = entities or {"user": {"exact": "alice"}}
+    return [
+        {
+            "namespaces": ["team"],
+            "entities": [names],
+            "allow": list(allow),
+            "priority": priority,
+            "bounds": {"producerByteRate": {"max": "10Mi"}},
+        }
+    ]
+
+
+def terminating(obj):
+    obj["metadata"]["deletionTimestamp"] = "2024-01-02T00:00:00Z"
+    return obj
+
+
+A = resource("a", ALICE, {RATE: 4096})
+
+KINDS = {
+    "accepted": (A, cluster(), EligibilityKind.ACCEPTED),
+    "suspended": (resource("a", ALICE, {RATE: 1}, suspend=True), cluster(), EligibilityKind.SUSPENDED),
+    "suspend is granted": (
+        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants("Suspend")), EligibilityKind.SUSPENDED,
+    ),
+    "suspend is not granted": (
+        resource("a", ALICE, {RATE: 1}, suspend=True), cluster(tenants=tenants()), EligibilityKind.ACCEPTED,
+    ),
+    "no such number": (resource("a", ALICE, {RATE: 0}), cluster(), EligibilityKind.INVALID),
+    "no canonical address": (
+        resource("a", entity(ip="010.0.0.1"), {RATE: 1}), cluster(), EligibilityKind.INVALID,
+    ),
+    "invalid before its cluster is looked for": (resource("a", ALICE, {RATE: 0}), {}, EligibilityKind.INVALID),
+    "another namespace": (
+        resource("a", ALICE, {RATE: 1}, namespace="other"), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+    ),
+    "another entity": (resource("a", BOB, {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED),
+    "a form that reaches others": (
+        resource("a", entity(client_id="shop"), {RATE: 1}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+    ),
+    "beyond its bounds": (
+        resource("a", ALICE, {RATE: "11Mi"}), cluster(tenants=tenants()), EligibilityKind.NOT_GRANTED,
+    ),
+    "outside the scope": (A, cluster(scope=[{"user": {"exact": "bob"}}]), EligibilityKind.OUT_OF_SCOPE),
+    "no cluster": (A, {}, EligibilityKind.CLUSTER_NOT_FOUND),
+    "a suspended cluster": (A, cluster(suspend=True), EligibilityKind.CLUSTER_SUSPENDED),
+    "on its way out": (terminating(resource("a", ALICE, {RATE: 1})), cluster(), EligibilityKind.TERMINATING),
+    "on its way out and invalid": (
+        terminating(resource("a", ALICE, {RATE: 0})), cluster(), EligibilityKind.TERMINATING,
+    ),
+    "on its way out and suspended": (
+        terminating(resource("a", ALICE, {RATE: 1}, suspend=True)), cluster(), EligibilityKind.TERMINATING,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_each_document_has_one_kind(case):
+    obj, clusters, kind = KINDS[case]
+    standing = assess_eligibility(obj, clusters)
+    assert standing.kind is kind
+    assert standing.obj is obj
+    assert standing.claims == (
+        kind in {EligibilityKind.ACCEPTED, EligibilityKind.CLUSTER_SUSPENDED}
+    )
+    assert standing.freezes == (
+        kind
+        not in {
+            EligibilityKind.ACCEPTED,
+            EligibilityKind.CLUSTER_SUSPENDED,
+            EligibilityKind.TERMINATING,
+        }
+    )
+    if kind in {
+        EligibilityKind.INVALID,
+        EligibilityKind.NOT_GRANTED,
+        EligibilityKind.OUT_OF_SCOPE,
+        EligibilityKind.CLUSTER_NOT_FOUND,
+    }:
+        assert standing.messages
+
+
+def test_a_cluster_with_faults_is_told_from_one_that_is_not_there():
+    standing = assess_eligibility(A, {}, unusable={"prod"})
+    assert standing.kind is EligibilityKind.CLUSTER_INVALID
+    assert "its own status says why" in standing.messages[0]
+
+
+def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_said():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
+    standing = assess_eligibility(obj, cluster(tenants=tenants()))
+    assert standing.claim is not None
+    assert standing.claim.declaration.deletion_policy is DeletionPolicy.RETAIN
+    assert not standing.claim.declaration.suspended
+    assert "acts as Retain" in standing.messages[0]
+    assert "suspend is not granted" in standing.messages[1]
+
+
+def test_with_allow_both_count():
+    obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
+    claim = assess_eligibility(obj, cluster(tenants=tenants("Delete"))).claim
+    assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
+
+
+def test_a_claim_has_the_priority_of_its_grant_and_the_age_of_its_object():
+    obj = resource("a", ALICE, {RATE: 4096}, created="2024-01-01T00:00:05Z")
+    claim = assess_eligibility(obj, cluster(tenants=tenants(priority=7))).claim
+    assert (claim.priority, claim.created) == (7, 1_704_067_205.0)
+
+
+def test_metadata_of_the_api_server_makes_no_document_invalid():
+    obj = resource("a", ALICE, {RATE: 4096})
+    obj["metadata"] |= {
+        "generateName": "a-",
+        "annotations": {f"example.org/{number}": "x" for number in range(300)},
+        "labels": {"x": "y" * 63},
+        "somethingNew": {},
+    }
+    standing = assess_eligibility(obj, cluster())
+    assert standing.kind is EligibilityKind.ACCEPTED
+    assert standing.claim.declaration.labels == (("x", "y" * 63),)
+
+
+@pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
+def test_a_name_of_512_bytes_may_be_declared(name):
+    assert (
+        assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster()).kind
+        is EligibilityKind.ACCEPTED
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
+)
+def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(name, says):
+    standing = assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster())
+    assert standing.kind is EligibilityKind.INVALID
+    assert standing.freezes
+    (message,) = standing.messages
+    assert says in message
+    assert len(message) < 200
+
+
+def test_a_claim_that_does_not_fit_its_kind_cannot_be_built():
+    with pytest.raises(ValueError, match="does not fit"):
+        Eligibility(document="a/b", obj={}, kind=EligibilityKind.ACCEPTED)
+
+
+def test_long_lists_of_faults_are_counted():
+    assert shortened(["same", "same"]) == ("same",)
+    many = shortened([f"fault {number}" for number in range(20)])
+    assert len(many) == MOST_PROBLEMS + 1
+    assert many[-1] == "and 12 more"
+
+
+# ---- gathering ---------------------------------------------------------------------------------
+
+
+def records(*pairs, policy=None):
+    return NOBODY.with_changes(
+        Recorded(
+            entity=subject,
+            key=key,
+            value=value,
+            owner=Owner(document=document, deletion_policy=policy, since=1.0),
+        )
+        for document, subject, key, value in pairs
+    )
+
+
+def gathered(*objects, owned=NOBODY, **spec):
+    return resolve_desired_state(
+        [assess_eligibility(one, cluster(**spec)) for one in objects], owned
+    )
+
+
+def test_a_loser_claims_and_freezes_nothing_and_keeps_its_other_keys():
+    older = resource("a", ALICE, {RATE: 1000})
+    younger = resource("b", ALICE, {RATE: 2000, SHARE: 50}, created="2025-01-01T00:00:00Z")
+    settled = gathered(younger, older)
+    assert settled.desired.limits[ALICE] == limits_of({RATE: 1000.0, SHARE: 50.0})
+    assert settled.losses == {"team/b": {(ALICE, RATE): "team/a"}}
+    assert settled.desired.frozen == frozenset()
+    assert settled.desired.conflicts == ()
+
+
+def test_the_present_holder_beats_age():
+    older = resource("a", ALICE, {RATE: 1000})
+    younger = resource("b", ALICE, {RATE: 2000}, created="2025-01-01T00:00:00Z")
+    owned = records(("team/b", ALICE, RATE, 2000.0))
+    assert gathered(older, younger, owned=owned).losses == {"team/a": {(ALICE, RATE): "team/b"}}
+
+
+FROZEN = {
+    "invalid": (resource("a", ALICE, {RATE: 0}), {}),
+    "ungranted": (A, {"tenants": tenants(user={"exact": "bob"})}),
+    "suspended": (resource("a", ALICE, {RATE: 4096}, suspend=True), {}),
+    "out of scope": (A, {"scope": [{"user": {"exact": "bob"}}]}),
+}
+
+
+@pytest.mark.parametrize("case", FROZEN)
+def test_a_document_that_cannot_be_used_freezes_what_is_recorded_as_its_own_and_nothing_else(case):
+    obj, spec = FROZEN[case]
+    owned = records(
+        ("team/a", ALICE, RATE, 4096.0),
+        ("team/gone", ALICE, CONSUME, 5.0),
+        policy=DeletionPolicy.DELETE,
+    )
+    live = QuotaState(limits={ALICE: limits_of({RATE: 4096.0, CONSUME: 5.0})})
+    settled = gathered(obj, owned=owned, **spec)
+    plan = compare(desired=settled.desired, owned=owned, live=live, rules=Rules())
+    assert [one.key for one in plan.findings_for(Cause.FROZEN)] == [RATE]
+    assert [(one.key, one.after) for one in plan.changes] == [(CONSUME, None)]
+
+
+def test_an_ungranted_document_of_a_stranger_changes_nothing_for_others():
+    mine = resource("a", ALICE, {RATE: 4096})
+    stranger = resource("b", ALICE, {RATE: 1}, namespace="stranger")
+    settled = gathered(mine, stranger, tenants=tenants())
+    assert settled.desired.limits == {ALICE: limits_of({RATE: 4096.0})}
+    assert settled.losses == {}
+    assert settled.desired.halted == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("policy", "in_force", "cause", "removed"),
+    [
+        (DeletionPolicy.DELETE, Policy.UPSERT, Cause.PRUNE, True),
+        (DeletionPolicy.RETAIN, Policy.SYNC, Cause.PRUNE, False),
+        (None, Policy.UPSERT, Cause.PRUNE, False),
+        (None, Policy.SYNC, Cause.PRUNE, True),
+    ],
+)
+def test_a_document_on_its_way_out_is_judged_by_the_policy_recorded_last(
+    policy, in_force, cause, removed
+):
+    obj = terminating(resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    owned = records(("team/a", ALICE, RATE, 4096.0), policy=policy)
+    settled = gathered(obj, owned=owned)
+    plan = compare(
+        desired=settled.desired,
+        owned=owned,
+        live=QuotaState(limits={ALICE: limits_of({RATE: 4096.0})}),
+        rules=Rules(policy=in_force, sync_confirmed=True),
+    )
+    assert "team/a" not in settled.desired.documents
+    assert bool(plan.changes) == removed
+    assert {one.cause for one in (*plan.changes, *plan.findings)} == {cause}
+
+
+def test_under_exclusive_sync_what_a_suspended_document_asks_for_is_nobodys_prey():
+    obj = resource("a", ALICE, {RATE: 4096}, suspend=True)
+    settled = gathered(obj)
+    assert settled.desired.halted == {(ALICE, RATE)}
+
+
+@given(st.permutations(range(6)))
+def test_the_order_of_documents_never_matters(order):
+    objects = [
+        resource("a", ALICE, {RATE: 1000}),
+        resource("b", ALICE, {RATE: 2000, SHARE: 50}),
+        resource("c", BOB, {RATE: 0}),
+        resource("d", entity(user=DEFAULT), {RATE: 5000}, suspend=True),
+        resource("e", ALICE, {SHARE: 60}),
+        terminating(resource("f", BOB, {RATE: 3000})),
+    ]
+    assert gathered(*(objects[place] for place in order)) == gathered(*objects)

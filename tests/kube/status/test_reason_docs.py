@@ -1,0 +1,36 @@
+"""The page about reasons is the table: nothing missing, nothing stale, every link of it leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.kube.status.reason_docs import PATH, text
+from reconciler.kube.status.reasons import ROWS
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / PATH).read_text(encoding="utf-8")
+
+
+def test_the_page_is_what_the_table_gives():
+    assert text() == PAGE
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
+def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
+    line = next(one for one in PAGE.splitlines() if one.startswith(f"| [{row.reason}]("))
+    cells = [one.strip() for one in line.strip("|").split("|")]
+    assert cells[2] == row.ready
+    assert ("Stalled" in cells[3], "Reconciling" in cells[3]) == (row.stalled, row.reconciling)
+    assert cells[4:6] == [row.kstatus, row.argo]
+    section = PAGE.split(f"\n## {row.reason}\n")[1].split("\n## ")[0]
+    assert row.helps in section
+
+
+def test_links_lead_to_sections_and_to_pages_that_exist():
+    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
+        page, _, section = target.partition("#")
+        assert not page or (ROOT / "docs" / page).is_file(), target
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8") if page else PAGE
+        headings = re.findall(r"^##+ (.+)$", text, re.MULTILINE)
+        assert not section or section in {one.lower().replace(" ", "-") for one in headings}, target

@@ -1,0 +1,120 @@
+"""The table of reasons, row by row: what our own code writes for each shows exactly the conditions of its row."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kube.status.conditions import condition_of
+from reconciler.kube.status.reasons import (
+    PRECEDENCE,
+    ROWS,
+    TABLE,
+    Reason,
+    ReasonRow,
+    worst,
+)
+from tests.kube.crd_schema import faults
+from tests.kube.scenarios import CLUSTERS, DOCUMENTS
+
+CASES = [
+    *(("ClientQuota", reason, make) for reason, make in DOCUMENTS.items()),
+    *(("QuotaCluster", reason, make) for reason, make in CLUSTERS.items()),
+]
+NAMES = [f"{kind} {reason}" for kind, reason, _ in CASES]
+
+
+@pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
+def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make):
+    obj, row = make(), TABLE[reason]
+    status = obj["status"]
+    ready = condition_of(status, "Ready")
+    assert (ready["reason"], ready["status"]) == (reason.value, row.ready)
+    found = {one["type"]: one["status"] for one in status["conditions"]}
+    assert ("Stalled" in found) == row.stalled
+    assert ("Reconciling" in found) == row.reconciling
+    assert found["Paused"] == ("True" if row.paused else "False")
+    if kind == "ClientQuota":
+        assert (found["Conflict"] == "True") == row.conflict
+    assert set(found) >= {"Ready", "Drifted", "Conflict", "Paused"}
+    assert all(
+        one["observedGeneration"] == obj["metadata"]["generation"] for one in status["conditions"]
+    )
+    assert status["observedGeneration"] == obj["metadata"]["generation"]
+    for kind_of in ("Stalled", "Reconciling"):
+        one = condition_of(status, kind_of)
+        assert not one or (one["reason"], one["status"]) == (reason.value, "True")
+
+
+@pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
+def test_the_schema_takes_the_status_of_every_reason_whole(kind, reason, make):
+    assert faults(kind, make()["status"]) == []
+
+
+def test_every_reason_has_a_row_and_every_row_a_resource_that_shows_it():
+    assert [row.reason for row in ROWS] == list(Reason)
+    assert {row.reason for row in ROWS if "Q" in row.on} == set(DOCUMENTS)
+    assert {row.reason for row in ROWS if "C" in row.on} == set(CLUSTERS)
+    assert all(row.on in {"Q", "C", "QC"} for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.reason.value)
+def test_rows_agree_with_what_readers_of_conditions_make_of_them(row):
+    """kstatus: Reconciling is InProgress, Stalled is Failed, Ready alone decides the rest."""
+    if row.reason is Reason.DELETING:
+        assert row.kstatus == "Terminating"
+    elif row.stalled:
+        assert (row.ready, row.kstatus, row.argo) == ("False", "Failed", "Degraded")
+    elif row.paused:
+        assert (row.ready, row.kstatus, row.argo) == ("Unknown", "InProgress", "Suspended")
+    elif row.reconciling:
+        assert (row.kstatus, row.argo) == ("InProgress", "Progressing")
+        assert row.ready != "True"
+    else:
+        assert (row.ready, row.kstatus, row.argo) == ("True", "Current", "Healthy")
+
+
+PRODUCT = {
+    "stalled": "Conflict NotGranted BrokerRejected ClusterNotFound GuardRefused TakeoverPending TwinSpelling",
+    "reconciling": "BrokerUnavailable OutcomeUnknown VerifyTimeout Held",
+    "ready": "ObserveOnly Drifted PolicyRestricted OverrideActive Synced",
+    "paused": "Suspended ClusterSuspended",
+}
+"""What is promised to users, by reason."""
+
+
+def test_what_was_promised_holds():
+    for word, names in PRODUCT.items():
+        for name in names.split():
+            row = TABLE[Reason(name)]
+            found = row.ready == "True" if word == "ready" else getattr(row, word)
+            assert found, (word, name)
+
+
+def test_a_row_cannot_both_go_on_and_be_stuck():
+    with pytest.raises(ValueError, match="both"):
+        ReasonRow(
+            reason=Reason.HELD, ready="False", stalled=True, reconciling=True, kstatus="Failed",
+            argo="Degraded", on="Q", message="x", helps="y",
+        )  # fmt: skip
+
+
+@given(st.sets(st.sampled_from(Reason), min_size=1))
+def test_of_several_reasons_the_first_of_the_table_is_shown(reasons):
+    assert worst(*reasons) is min(reasons, key=lambda one: PRECEDENCE[one])
+    assert worst() is Reason.SYNCED
+
+
+def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_what_is_fine():
+    rank = {"stuck": 0, "waits": 1, "fine": 2}
+    of_keys = [row for row in ROWS if PRECEDENCE[row.reason] >= PRECEDENCE[Reason.CONFLICT]]
+    order = [
+        rank["stuck" if row.stalled else "waits" if row.reconciling else "fine"] for row in of_keys
+    ]
+    assert order == sorted(order)
+
+
+def test_sentences_for_tenants_name_nobody():
+    for row in ROWS:
+        assert not any(word in row.message for word in ("{", "%", "User:", "@"))
+        assert row.helps.endswith(".")
+        assert not row.message.endswith(".")

@@ -1,0 +1,177 @@
+"""The cache: what wakes a cluster, what was deleted, and what a complete listing replaces."""
+
+from reconciler.kube.watch.resource_cache import ResourceCache, slim
+
+
+def quota(
+    name, *, cluster="prod", uid="u1", generation=1, namespace="team", status=None, **metadata
+):
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
+            "generation": generation,
+            **metadata,
+        },
+        "spec": {"clusterRef": {"name": cluster}},
+        **({"status": status} if status else {}),
+    }
+
+
+RECORDS = {"keys": [{"key": "producer_byte_rate", "applied": 1}]}
+
+
+def quota_cluster(name, *, uid="c1", generation=1):
+    return {"metadata": {"name": name, "uid": uid, "generation": generation}, "spec": {}}
+
+
+def test_a_new_document_wakes_its_cluster_and_the_same_again_does_not():
+    cache = ResourceCache()
+    assert cache.observe(quota("a")) == {"prod"}
+    assert cache.observe(quota("a")) == frozenset()
+    assert list(cache.of("prod")) == ["team/a"]
+
+
+def test_a_change_of_the_status_alone_wakes_nobody_and_is_kept():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a"))
+    assert cache.observe(quota("a", status={"entity": "user=a"})) == frozenset()
+    assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
+
+
+def test_a_label_wakes_the_cluster_because_guards_may_ask_for_it():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a"))
+    assert cache.observe(quota("a", labels={"owner": "team-a"})) == {"prod"}
+    assert cache.observe(quota("a", labels={"owner": "team-a"})) == frozenset()
+
+
+def test_spec_deletion_request_and_finalizer_wake_the_cluster():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a"))
+    assert cache.observe(quota("a", generation=2))
+    assert cache.observe(
+        quota("a", generation=2, annotations={"kafka-quotas.io/requestedAt": "now"})
+    )
+    assert cache.observe(quota("a", generation=2, finalizers=["kafka-quotas.io/release"]))
+    assert cache.observe(quota("a", generation=2, deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+def test_a_deleted_document_departs_once():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", status=RECORDS))
+    _ = cache.observe(quota("b", uid="u2"))
+    assert cache.forget(quota("a")) == {"prod"}
+    assert cache.forget(quota("a")) == frozenset()
+    assert cache.forget(quota("b", uid="u2")) == {"prod"}
+    departed = cache.take_departed("prod")
+    assert list(departed) == ["team/a"], "the other one left nothing"
+    assert departed["team/a"]["status"] == RECORDS
+    assert cache.take_departed("prod") == {}
+    assert cache.document_count == 0
+
+
+def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", uid="u1", status=RECORDS))
+    assert cache.observe(quota("a", uid="u2", cluster="test")) == {"prod", "test"}
+    assert list(cache.take_departed("prod")) == ["team/a"]
+    assert list(cache.of("test")) == ["team/a"]
+    assert cache.of("prod") == {}
+
+
+def test_a_complete_listing_replaces_what_was_there():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", status=RECORDS))
+    _ = cache.observe(quota("b", uid="u2"))
+    assert cache.observe_listing([quota("b", uid="u2"), quota("c", uid="u3")]) == {"prod"}
+    assert sorted(cache.of("prod")) == ["team/b", "team/c"]
+    assert list(cache.take_departed("prod")) == ["team/a"]
+
+
+def test_a_listing_of_one_namespace_leaves_the_others_alone():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", namespace="one"))
+    _ = cache.observe(quota("a", namespace="one-more"))
+    _ = cache.observe_listing([], namespace="one")
+    assert list(cache.of("prod")) == ["one-more/a"]
+
+
+def test_documents_of_missing_clusters_are_known():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a"))
+    _ = cache.observe(quota("b", cluster="test"))
+    _ = cache.cluster_seen(quota_cluster("prod"))
+    assert {
+        name: list(documents) for name, documents in cache.documents_without_cluster().items()
+    } == {"test": ["team/b"]}
+
+
+def test_clusters_wake_by_their_spec_and_when_they_go():
+    cache = ResourceCache()
+    assert cache.cluster_seen(quota_cluster("prod")) == {"prod"}
+    assert cache.cluster_seen(quota_cluster("prod")) == frozenset()
+    assert cache.cluster_seen(quota_cluster("prod", generation=2)) == {"prod"}
+    assert cache.clusters_listed([quota_cluster("test")]) == {"prod", "test"}
+    assert cache.cluster_gone(quota_cluster("prod")) == frozenset()
+    assert cache.cluster_gone(quota_cluster("test")) == {"test"}
+
+
+def test_what_nobody_reads_is_not_kept():
+    asked = {"kafka-quotas.io/requestedAt": "now"}
+    obj = quota("a", managedFields=[{}], ownerReferences=[{}], annotations={"mine": "x", **asked})
+    assert slim(obj)["metadata"]["annotations"] == asked
+    assert slim(obj)["metadata"].keys() & {"managedFields", "ownerReferences"} == set()
+    assert "managedFields" in obj["metadata"]
+
+
+def test_a_listing_from_before_an_event_takes_nothing_back():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", resourceVersion="7", generation=1))
+    _ = cache.observe(quota("a", resourceVersion="12", generation=2))
+    _ = cache.observe(quota("new", uid="u2", resourceVersion="13"))
+    _ = cache.forget(quota("old", uid="u3", resourceVersion="14"))
+    older = [quota("a", resourceVersion="7"), quota("old", uid="u3", resourceVersion="3")]
+    assert cache.observe_listing(older, version="10") == frozenset()
+    assert sorted(cache.of("prod")) == ["team/a", "team/new"]
+    assert cache.of("prod")["team/a"]["metadata"]["generation"] == 2
+    assert cache.take_departed("prod") == {}
+
+
+def test_what_is_missing_in_a_newer_listing_is_gone():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", resourceVersion="12"))
+    assert cache.observe_listing([], version="12") == {"prod"}
+    assert not cache.of("prod")
+
+
+def test_an_event_that_is_older_than_the_answer_to_our_own_write_takes_no_status_back():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", resourceVersion="9", status={"entity": "user=a"}))
+    _ = cache.observe(quota("a", resourceVersion="8"))
+    assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
+
+
+def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
+    cache = ResourceCache()
+    _ = cache.observe(quota("a", uid="u1", resourceVersion="5", status=RECORDS))
+    _ = cache.observe(quota("a", uid="u2", resourceVersion="9"))
+    assert cache.forget(quota("a", uid="u1", resourceVersion="8")) == frozenset()
+    assert list(cache.of("prod")) == ["team/a"]
+    assert list(cache.take_departed("prod")) == ["team/a"]
+
+
+def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing():
+    cache = ResourceCache()
+    one = quota_cluster("prod")
+    one["metadata"]["resourceVersion"] = "5"
+    _ = cache.cluster_seen(one)
+    assert cache.cluster_gone(one) == {"prod"}
+    assert cache.clusters_listed([one], version="6") == frozenset()
+    again = quota_cluster("prod", uid="c2")
+    again["metadata"]["resourceVersion"] = "9"
+    assert cache.cluster_seen(again) == {"prod"}
+    assert cache.cluster_gone(one) == frozenset()
+    assert cache.clusters_listed([], version="8") == frozenset()
+    assert list(cache.clusters) == ["prod"]

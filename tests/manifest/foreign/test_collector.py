@@ -1,0 +1,73 @@
+"""Gathering, trees and the table of tools: what all readers share."""
+
+import pytest
+
+from reconciler.errors import ManifestErrors, QuotaValueError, UsageError
+from reconciler.manifest.foreign.collector import ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.document_tree import documents
+from reconciler.manifest.foreign.tools import TOOLS, read_files
+
+
+def given(text: str, *, live: bool = False) -> ImportedLimit:
+    return ImportedLimit(key="producer_byte_rate", text=text, line=1, live=live)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1024", 1024), ("1024.0", 1024.0), ("1.0E7", 1e7), ("1e+07", 1e7), ("5E-1", 0.5), ("-3", -3)],
+)
+def test_numbers_of_every_tool_are_read_exactly(text, value):
+    assert given(text).value() == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "017", "1_000", "0x10", "12:30", "1.", ".5", "+1", "NaN", "1e99999", "٣", "1" * 401]
+)  # fmt: skip
+def test_what_readers_take_for_different_numbers_is_none(text):
+    with pytest.raises(QuotaValueError):
+        given(text).value()
+
+
+def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64():
+    assert given("9007199254740993").value() == 9007199254740993
+    assert given("9223372036854776000", live=True).value() == 2.0**63
+
+
+def test_declarations_know_the_place_of_each_limit_and_their_namespace():
+    found = ImportCollector(namespace="platform")
+    found.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
+    (one,) = found.result().declarations
+    assert (one.document, one.path, one.line, one.lines) == ("platform/user.a", "f", 3, (0, 0, 4, 0, 0))  # fmt: skip
+
+
+def test_declarations_are_sorted_by_entity_and_remarks_by_place():
+    found = ImportCollector(namespace="default")
+    for name in ("b", "a"):
+        found.add("f", 1, [given("1")], user=name)
+        found.lose(name, 1, "x")
+        found.note(name, 1, "y")
+    made = found.result()
+    assert [one.entity[0] for one in made.declarations] == ["a", "b"]
+    assert [one.path for one in made.losses] == [one.path for one in made.notes] == ["a", "b"]
+
+
+def test_a_root_that_is_a_single_value_has_no_fields_and_no_items():
+    (root,) = documents("f", "words\n")
+    for walk in (root.fields, root.items):
+        with pytest.raises(ManifestErrors):
+            list(walk())
+    with pytest.raises(ManifestErrors):
+        root.get("a")
+
+
+def test_every_problem_of_a_yaml_file_is_listed_with_what_to_do():
+    with pytest.raises(ManifestErrors) as raised:
+        documents("f", "a: !x 1\n---\nb: [\n")
+    assert len(raised.value.problems) == 2
+    assert "plain YAML" in raised.value.hint
+
+
+@pytest.mark.parametrize("tool", [name for name, tool in TOOLS.items() if not tool.cluster])
+def test_a_tool_that_keeps_no_clusters_apart_takes_no_source_cluster(tool):
+    with pytest.raises(UsageError, match="--source-cluster"):
+        read_files(tool, [("f", "")], source_cluster="a")

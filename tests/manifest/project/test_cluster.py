@@ -1,0 +1,119 @@
+"""Parts of a QuotaCluster that are values of their own."""
+
+import pytest
+
+from reconciler.manifest.project.cluster import (
+    EVERYTHING,
+    Grant,
+    bounds_of,
+    from_spec,
+    seconds,
+)
+from reconciler.quota.entity import ABSENT, Entity
+from reconciler.quota.grants import TenantGrant
+from reconciler.quota.keys import Key
+from reconciler.quota.policy import Policy
+from tests.manifest.test_document import ENTITIES
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("90s", 90.0), ("1h30m", 5400.0), ("500ms", 0.5), ("1m1s", 61.0), ("48h", 172800.0)],
+)
+def test_a_duration_has_its_seconds(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+def test_protected_entities_and_required_labels_are_read() -> None:
+    guards = from_spec(
+        "prod",
+        {
+            "bootstrapServers": "a:1",
+            "guards": {
+                "protected": [
+                    {"user": {"prefix": "admin-"}, "reason": "the platform team's"},
+                    {"forms": ["defaultIp"]},
+                ],
+                "requiredLabels": [{"forms": ["defaultUser"], "labels": ["owner", "approved-by"]}],
+            },
+        },
+    ).guards
+    first, second = guards.protected
+    assert (first.reason, second.reason) == ("the platform team's", "")
+    assert first.entities.matches(Entity(("admin-x", "app", ABSENT)))
+    assert not first.entities.matches(Entity(("other", ABSENT, ABSENT)))
+    assert second.entities.matches(Entity((ABSENT, ABSENT, None)))
+    (rule,) = guards.required_labels
+    assert rule.labels == ("owner", "approved-by")
+    assert rule.entities.matches(Entity((None, ABSENT, ABSENT)))
+    assert not rule.entities.matches(Entity((None, "app", ABSENT)))
+
+
+def test_bounds_come_in_the_order_of_the_columns_and_quantities_are_exact() -> None:
+    made = bounds_of(
+        {"requestPercentage": {"max": 12.5}, "producerByteRate": {"min": "1.5Ki", "max": 2**60}}
+    )
+    assert [(one.key, one.minimum, one.maximum) for one in made] == [
+        (Key.PRODUCER_BYTE_RATE, 1536.0, 2.0**60),
+        (Key.REQUEST_PERCENTAGE, None, 12.5),
+    ]
+
+
+@pytest.mark.parametrize("slots", ENTITIES)
+def test_bounds_without_a_pattern_are_for_every_form(slots: Entity) -> None:
+    assert EVERYTHING.matches(slots)
+
+
+@pytest.mark.parametrize(
+    ("path", "covered"),
+    [
+        ("a/b.yaml", True),
+        ("a/b/c.yaml", True),
+        ("ab/c.yaml", False),
+        ("b/a/c.yaml", False),
+        ("a", True),
+    ],
+)
+def test_a_grant_covers_what_is_below_its_folders(path: str, covered: bool) -> None:
+    tenant = TenantGrant(namespaces=frozenset({"x"}), entities=())
+    assert Grant(tenant=tenant, paths=("a",)).covers(path) is covered
+    assert Grant(tenant=tenant).covers(path)
+
+
+def test_a_cluster_without_a_scope_looks_after_everything() -> None:
+    rules = from_spec("prod", {"bootstrapServers": "a:1"}).rules()
+    assert rules.in_scope(Entity(("anyone", ABSENT, ABSENT)))
+
+
+def test_a_suspended_cluster_is_only_looked_at_whatever_policy_is_asked_for() -> None:
+    spec = {"bootstrapServers": "a:1", "policy": "Sync", "suspend": True}
+    made = from_spec("prod", spec)
+    assert made.rules().policy is Policy.OBSERVE
+    assert made.rules(policy=Policy.UPSERT, force=True).policy is Policy.OBSERVE
+    assert from_spec("prod", spec | {"suspend": False}).rules().policy is Policy.SYNC
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "expected", "result"),
+    [("a", "a", True), ("a", "b", False), (None, None, False), (None, "a", False)],
+)
+def test_sync_is_confirmed_for_one_cluster_id_only(
+    confirmed: str | None, expected: str | None, result: bool
+) -> None:
+    spec = {"bootstrapServers": "a:1", "confirmSync": confirmed, "expectedClusterId": expected}
+    made = from_spec("prod", {name: value for name, value in spec.items() if value is not None})
+    assert made.sync_confirmed is result
+
+
+def test_the_bounds_of_a_tenant_are_among_the_guards_for_its_namespaces_and_entities() -> None:
+    tenant = {
+        "namespaces": ["pay"],
+        "entities": [{"user": {"prefix": "pay-"}}],
+        "bounds": {"producerByteRate": {"min": "1Mi", "max": "500Mi"}},
+    }
+    cluster = from_spec("prod", {"bootstrapServers": "a:1", "tenants": [tenant]})
+    (granted,) = (one for one in cluster.guards.granted if one.minimum is not None)
+    assert granted.namespaces == {"pay"}
+    assert granted.entities == cluster.grants[0].tenant.entities[0]
+    assert granted.approves(2.0 * 1024**2)
+    assert cluster.guards.bounds == ()

@@ -1,0 +1,240 @@
+"""kquota.yaml: what it becomes, and what is wrong with it."""
+
+import pytest
+
+from reconciler.errors import ConfigError, ManifestErrors
+from reconciler.manifest.project.file import InventoryLocation, parse
+from reconciler.quota.grants import Permission
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.guards import NewlyUnlimited
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import DriftMode, Policy
+
+V = "apiVersion: kafka-quotas.io/v1alpha1\n"
+PROD = V + "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n  bootstrapServers: a:9092,b:9092\n"
+FULL = V + """\
+kind: QuotaProject
+spec:
+  manifests: [quotas, "more/*.yaml"]
+  auditLog: audit.jsonl
+  inventory: {gitRef: refs/kquota/inventory}
+  limits:
+    producerByteRate: {min: 1Ki, max: 1Gi}
+  reading: {maxFiles: 5}
+  simulate: {failOn: {newThrottledPerDay: 10m, maxDelay: 60s}, elastic: Report}
+  clusters:
+    - name: prod
+      manifests: [prod]
+      inventory: {file: records.json}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: prod}
+spec:
+  bootstrapServers: "${env:BOOTSTRAP}"
+  properties:
+    security.protocol: SASL_SSL
+    sasl.password: ${file:/run/secrets/kafka:password}
+    request.timeout.ms: 30000
+  propertiesFile: client.properties
+  expectedClusterId: abc
+  confirmSync: abc
+  policy: Sync
+  driftDetection: Correct
+  exclusive: true
+  interval: 1h30m
+  scope: [{user: {prefix: team-}}, {forms: [ip, defaultIp]}]
+  ignore:
+    - {clientId: {exact: canary}, keys: [producer_byte_rate], reason: it sets its own, until: "2030-01-01T00:00:00Z"}
+  guards:
+    maxRemovals: 3
+    maxRemovedPercent: 12.5
+    maxChangeFactor: 4
+    maxExceptionFactor: 30
+    newlyUnlimited: Refuse
+    protectDefaults: false
+    window: 10m
+    bounds:
+      - user: {exact: batch}
+        limits: {requestPercentage: {max: 400}}
+  tenants:
+    - namespaces: [payments]
+      paths: [quotas/payments/]
+      priority: 5
+      entities: [{user: {prefix: pay-}}]
+      bounds: {consumerByteRate: {max: 10M}}
+      allow: [Delete]
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: dev}
+spec: {bootstrapServers: "localhost:9092"}
+"""  # fmt: skip
+
+
+def test_every_setting_becomes_its_value() -> None:
+    project = parse(FULL)
+    assert project.names == ("dev", "prod")
+    assert project.read_limits.max_files == 5
+    assert project.simulate["failOn"] == {"newThrottledPerDay": "10m", "maxDelay": "60s"}
+    prod = project.cluster("prod")
+    assert (prod.manifests, prod.own_manifests, prod.audit_log) == (("prod",), True, "audit.jsonl")
+    assert prod.inventory == InventoryLocation(file="records.json")
+    made = prod.cluster
+    assert made.properties == {
+        "bootstrap.servers": "${env:BOOTSTRAP}",
+        "security.protocol": "SASL_SSL",
+        "sasl.password": "${file:/run/secrets/kafka:password}",
+        "request.timeout.ms": "30000",
+    }
+    assert made.properties_file == "client.properties"
+    assert (made.expected_cluster_id, made.sync_confirmed, made.interval) == ("abc", True, 5400.0)
+    rules = made.rules(complete=False)
+    assert (rules.policy, rules.drift, rules.exclusive, rules.complete) == (
+        Policy.SYNC,
+        DriftMode.CORRECT,
+        True,
+        False,
+    )
+    assert rules.scope == (
+        EntityPattern(user=NamePattern(prefix="team-")),
+        EntityPattern(forms=frozenset({EntityForm.IP, EntityForm.DEFAULT_IP})),
+    )
+    (ignored,) = rules.ignore
+    assert (ignored.reason, ignored.keys, ignored.until) == (
+        "it sets its own",
+        {Key.PRODUCER_BYTE_RATE},
+        1893456000.0,
+    )
+
+
+def test_guards_and_bounds_of_cluster_and_project() -> None:
+    made = parse(FULL).cluster("prod").cluster
+    guards = made.guards
+    assert (
+        guards.max_removals,
+        guards.max_removed_percent,
+        guards.max_change_factor,
+        guards.max_exception_factor,
+    ) == (
+        3,
+        12.5,
+        4.0,
+        30.0,
+    )
+    assert guards.newly_unlimited is NewlyUnlimited.REFUSE
+    assert not guards.protect_defaults
+    assert made.guard_window == 600.0
+    own, general = guards.bounds
+    assert own == ValueRange(
+        entities=EntityPattern(user=NamePattern(exact="batch")),
+        key=Key.REQUEST_PERCENTAGE,
+        maximum=400.0,
+    )
+    assert (general.key, general.minimum, general.maximum) == (
+        Key.PRODUCER_BYTE_RATE,
+        1024.0,
+        2.0**30,
+    )
+    assert general.entities.forms == frozenset(EntityForm)
+
+
+def test_a_tenant_is_a_grant_bound_to_paths() -> None:
+    (grant,) = parse(FULL).cluster("prod").cluster.grants
+    assert grant.tenant.namespaces == {"payments"}
+    assert grant.tenant.allow == {Permission.DELETE}
+    assert grant.tenant.priority == 5
+    assert grant.tenant.bounds[0].maximum == 10e6
+    assert [
+        grant.covers(path)
+        for path in ("quotas/payments/a.yaml", "quotas/payments-b/a.yaml", "a.yaml")
+    ] == [True, False, False]
+
+
+def test_what_is_not_said_has_its_usual_value() -> None:
+    dev = parse(FULL).cluster("dev")
+    assert (dev.manifests, dev.own_manifests) == (("quotas", "more/*.yaml"), False)
+    assert dev.inventory == InventoryLocation(git_ref="refs/kquota/inventory")
+    alone = parse(PROD).cluster("prod")
+    assert (alone.manifests, alone.audit_log, alone.inventory.file) == (
+        (),
+        ".kquota/audit.jsonl",
+        ".kquota/inventory.json",
+    )
+    made = alone.cluster
+    assert (made.policy, made.drift, made.suspend, made.interval) == (
+        Policy.UPSERT,
+        DriftMode.WARN,
+        False,
+        120.0,
+    )
+    assert not made.sync_confirmed
+    assert made.grants == ()
+
+
+def test_no_secret_is_in_what_a_debugger_would_print() -> None:
+    text = (
+        PROD
+        + "  properties: {sasl.password: hunter2}\n  telemetry: {prometheus: 'https://u:hunter3@p'}\n"
+    )
+    project = parse(text)
+    assert "hunter" not in repr(project)
+    assert "hunter" not in repr(project.cluster("prod"))
+
+
+def test_an_unknown_cluster_is_told_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no QuotaCluster is called 'prd'") as caught:
+        parse(FULL).cluster("prd")
+    assert caught.value.hint == "did you mean prod?"
+
+
+WRONG = {
+    "nothing": ("", 1, 1, "holds no QuotaCluster"),
+    "only a project": (V + "kind: QuotaProject\nspec: {}\n", 1, 1, "holds no QuotaCluster"),
+    "a quota": (PROD + "---\n" + V + "kind: ClientQuota\n", 8, 1, "belong into the manifests"),
+    "a stranger": ("kind: ConfigMap\n", 1, 1, "not 'ConfigMap'"),
+    "no kind": ("a: b\n", 1, 1, "a document here has kind QuotaProject or QuotaCluster"),
+    "a list": ("- a\n", 1, 1, "a document here has kind"),
+    "two projects": (PROD + ("---\n" + V + "kind: QuotaProject\nspec: {}\n") * 2, 11, 1, "a second QuotaProject; the first is on line 7"),
+    "one cluster twice": (PROD + "---\n" + PROD, 7, 1, "a second QuotaCluster 'prod'; the first is on line 1"),
+    "unknown field": (PROD + "  polcy: Sync\n", 6, 3, "did you mean policy?"),
+    "wrong policy": (PROD + "  policy: sync\n", 6, 11, "did you mean Sync?"),
+    "a secretRef": (PROD + "  secretRef: {name: a}\n", 6, 3, "only the operator reads Secrets"),
+    "sync without a cluster id": (PROD + "  policy: Sync\n", 5, 3, "policy Sync needs expectedClusterId"),
+    "a flag as property": (PROD + "  properties: {a.b: true}\n", 6, 21, "must be a whole number or text, not true"),
+    "a property key": (PROD + "  properties: {on: x}\n", 6, 16, "put it in quotes"),
+    "a duration": (PROD + "  interval: 5 minutes\n", 6, 13, "is no duration"),
+    "a time": (PROD + "  ignore: [{user: {exact: a}, reason: r, until: 2030-01-01}]\n", 6, 49, "quotes"),
+    "an item twice": (PROD + "  tenants: [{namespaces: [a, a], entities: []}]\n", 6, 26, "holds an item twice"),
+    "a pattern with both": (PROD + "  scope: [{user: {exact: a, prefix: b}}]\n", 6, 18, "only one of exact and prefix"),
+    "an empty pattern": (PROD + "  scope: [{}]\n", 6, 11, "at least one of forms"),
+    "a grant of every client-id": (PROD + "  tenants:\n    - namespaces: [a]\n      entities:\n        - forms: [clientId]\n", 9, 11, "no pattern says which ones are granted"),
+    "bounds the wrong way": (PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n", 6, 49, "min 2Mi is above max 1Mi"),
+    "an unlisted cluster": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prd}]\n", 10, 21, "did you mean prod?"),
+    "a cluster listed twice": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prod}, {name: prod}]\n", 10, 35, "listed twice"),
+    "no manifests in a list": (PROD + "---\n" + V + "kind: QuotaProject\nspec: {manifests: []}\n", 9, 19, "at least 1 items"),
+    "two places for records": (PROD + "---\n" + V + "kind: QuotaProject\nspec: {inventory: {file: a, gitRef: refs/b}}\n", 9, 19, "more than 1 fields"),
+    "no YAML": (PROD + "  x: [\n", 7, 1, "not YAML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_told_with_its_place(text: str, line: int, column: int, words: str) -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        parse(text, "kquota.yaml")
+    assert [(one.path, one.line, one.column) for one in caught.value.problems] == [
+        ("kquota.yaml", line, column)
+    ]
+    assert words in caught.value.problems[0].message
+
+
+def test_all_mistakes_of_a_project_file_are_told_at_once() -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        parse(
+            PROD
+            + "  policy: sync\n  interval: soon\n---\n"
+            + V
+            + "kind: QuotaProject\nspec: {manifest: []}\n"
+        )
+    assert [one.line for one in caught.value.problems] == [6, 7, 11]

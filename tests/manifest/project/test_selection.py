@@ -1,0 +1,120 @@
+"""What one cluster gets of the documents: by reference, path, grant and scope."""
+
+import pytest
+
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.project.file import parse
+from reconciler.manifest.project.selection import for_cluster
+from reconciler.quota.policy import DeletionPolicy
+from tests.manifest.project.test_file import PROD
+
+TENANTS = PROD + """\
+  tenants:
+    - namespaces: [payments]
+      paths: [pay]
+      entities: [{user: {prefix: pay-}}]
+      bounds: {producerByteRate: {max: 1Mi}}
+    - namespaces: [platform]
+      entities: [{forms: [defaultUser]}, {user: {prefix: ""}}]
+      allow: [Delete, Suspend]
+""".replace('{user: {prefix: ""}}', "{user: {prefix: a}}")  # fmt: skip
+
+
+def quota(
+    namespace: str, entity: str, extra: str = "", rate: str = "5", cluster: str = "prod"
+) -> str:
+    return (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuota\n"
+        f"metadata: {{name: a, namespace: {namespace}}}\n"
+        f"spec: {{clusterRef: {{name: {cluster}}}, entity: {entity}, limits: {{producerByteRate: {rate}}}{extra}}}\n"
+    )
+
+
+CASES = {
+    "granted": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}}"), ""),
+    "user with client-id": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}, clientId: {name: x}}"), ""),
+    "from another path": ("other/a.yaml", quota("payments", "{user: {name: pay-1}}"), "may not come from this path"),
+    "from a path that only begins alike": ("pay2/a.yaml", quota("payments", "{user: {name: pay-1}}"), "may not come from this path"),
+    "another user": ("pay/a.yaml", quota("payments", "{user: {name: alice}}"), "no grant for entities of the form user"),
+    "the default user": ("pay/a.yaml", quota("payments", "{user: {default: true}}"), "no grant for entities of the form defaultUser"),
+    "a bare client-id": ("pay/a.yaml", quota("payments", "{clientId: {name: pay-1}}"), "no grant for entities of the form clientId"),
+    "too much": ("pay/a.yaml", quota("payments", "{user: {name: pay-1}}", rate="2Mi"), "above the granted maximum"),
+    "a namespace without grant": ("a.yaml", quota("fraud", "{user: {name: pay-1}}"), "namespace fraud has no grant"),
+    "a grant without paths": ("a.yaml", quota("platform", "{user: {default: true}}"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "text", "words"), CASES.values(), ids=CASES)
+def test_a_grant_decides_what_a_namespace_may_declare(path: str, text: str, words: str) -> None:
+    made = for_cluster(load_files([(path, text)]), parse(TENANTS).cluster("prod"))
+    assert len(made.declarations) == (0 if words else 1)
+    assert [words in one.message for one in made.problems] == ([True] if words else [])
+    assert [(one.path, one.line) for one in made.problems] == ([(path, 1)] if words else [])
+
+
+def test_what_is_not_allowed_does_not_count_and_is_said() -> None:
+    text = quota("payments", "{user: {name: pay-1}}", ", deletionPolicy: Delete, suspend: true")
+    made = for_cluster(load_files([("pay/a", text)]), parse(TENANTS).cluster("prod"))
+    (one,) = made.declarations
+    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, False)
+    assert [one.message for one in made.warnings] == [
+        "payments/a: deletionPolicy Delete is not granted and acts as Retain",
+        "payments/a: suspend is not granted and is ignored",
+    ]
+    assert not made.problems
+
+
+def test_what_is_allowed_counts() -> None:
+    text = quota("platform", "{user: {name: a1}}", ", deletionPolicy: Delete, suspend: true")
+    (one,) = for_cluster(load_files([("f", text)]), parse(TENANTS).cluster("prod")).declarations
+    assert (one.deletion_policy, one.suspended) == (DeletionPolicy.DELETE, True)
+
+
+def test_only_the_documents_of_the_cluster_are_given() -> None:
+    loaded = load_files(
+        [
+            (
+                "f",
+                quota("ns", "{user: {name: a}}")
+                + "---\n"
+                + quota("ns", "{user: {name: b}}", cluster="dev"),
+            )
+        ]
+    )
+    made = for_cluster(loaded, parse(PROD).cluster("prod"))
+    assert [one.entity[0] for one in made.declarations] == ["a"]
+    assert not made.problems
+
+
+def test_a_path_of_one_cluster_holds_no_document_of_another() -> None:
+    project = parse(
+        PROD
+        + "---\napiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\nspec: {clusters: [{name: prod, manifests: [prod]}]}\n"
+    )
+    loaded = load_files([("prod/f", quota("ns", "{user: {name: b}}", cluster="dev"))])
+    made = for_cluster(loaded, project.cluster("prod"))
+    assert [str(one) for one in made.problems] == [
+        "prod/f:1:1: ns/a is for cluster dev, but this path holds the manifests of prod"
+    ]
+
+
+def test_a_document_outside_the_scope_is_refused() -> None:
+    project = parse(PROD + "  scope: [{user: {prefix: team-}}]\n")
+    loaded = load_files(
+        [("f", quota("ns", "{user: {name: team-a}}") + "---\n" + quota("ns2", "{user: {name: b}}"))]
+    )
+    made = for_cluster(loaded, project.cluster("prod"))
+    assert [one.entity[0] for one in made.declarations] == ["team-a"]
+    assert ["outside the scope of prod" in one.message for one in made.problems] == [True]
+
+
+def test_problems_of_the_files_stay() -> None:
+    loaded = load_files([("f", "a: [\n")])
+    assert for_cluster(loaded, parse(PROD).cluster("prod")).problems == loaded.problems
+
+
+def test_a_grant_speaks_of_the_path_from_the_project_file_however_it_is_shown() -> None:
+    loaded = load_files([("REV:pay/a.yaml", quota("payments", "{user: {name: pay-1}}"))])
+    chosen = parse(TENANTS).cluster("prod")
+    assert not for_cluster(loaded, chosen).declarations
+    assert for_cluster(loaded, chosen, located=lambda path: path.removeprefix("REV:")).declarations

@@ -1,0 +1,223 @@
+"""The what-if policy from what was written: who is in which tier, what a change may do to them, how they are sized."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import ManifestErrors, QuotaValueError
+from reconciler.manifest.project.file import parse
+from reconciler.manifest.project.simulation_policy import policy_of
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import NO_LIMITS
+from reconciler.usage.impact.tier_policy import ElasticHandling
+from reconciler.usage.impact.verdict import Tolerance
+from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import Bucket, GroupKind, bucket_of
+
+PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "lkc-staging"
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+WRITTEN = {
+    "failOn": {"newThrottledPerDay": "10m", "maxDelay": "60s"},
+    "tiers": {
+        "payments": {
+            "share": 0.0005,
+            "maxDelay": "5s",
+            "entities": [{"user": {"prefix": "pay-"}}, {"forms": ["defaultIp"]}],
+            "marginPercent": 30,
+            "bumpPercent": 0,
+            "ignorePercent": 5,
+            "cutPercent": 25,
+            "bounds": {
+                "producerByteRate": {"min": "1Mi", "max": "1Gi"},
+                "requestPercentage": {"min": 2.5},
+            },
+        },
+        "gold": 0.002,
+        "slow": {"newThrottledPerDay": "2h", "entities": [{"clientId": {"exact": "etl"}}]},
+    },
+    "elastic": "Ignore",
+}
+
+
+def document(subject, tier):
+    return Declaration(
+        document="ns/one",
+        entity=subject,
+        limits=NO_LIMITS,
+        labels=(("app", "x"), ("kafka-quotas.io/tier", tier)),
+    )
+
+
+def test_nothing_written_tells_everything_and_refuses_nothing():
+    policy = policy_of({})
+    assert policy.names == ("batch", "gold", "silver")
+    assert (policy.tier_of(PROD, ALICE).tier, policy.tier_of(PROD, ALICE).tolerance) == (
+        SILVER,
+        Tolerance(),
+    )
+    assert policy.elastic is ElasticHandling.REPORT
+    assert [one.tier for one in policy.rules] == [GOLD, SILVER, BATCH]
+
+
+def test_every_setting_of_a_tier_becomes_its_value():
+    rule = policy_of(WRITTEN).tier_of(PROD, entity(user="pay-1", client_id="x"))
+    assert (rule.name, rule.tolerance) == (
+        "payments",
+        Tolerance(new_throttled_ms_per_day=43_200, max_delay_ms=5_000),
+    )
+    tier = rule.tier
+    assert (tier.share_ppm, tier.max_delay_ms) == (500, 5_000)
+    assert (tier.margin_percent, tier.bump_percent, tier.ignore_percent, tier.cut_percent) == (
+        30,
+        0,
+        5,
+        25,
+    )
+    assert rule.sized(QuotaType.PRODUCE) == replace(tier, floor=2**20, ceiling=2**30)
+    assert rule.sized(QuotaType.REQUEST) == replace(tier, floor=2_500_000)
+    assert rule.sized(QuotaType.FETCH) == tier
+
+
+def test_zero_tolerates_nothing_and_is_not_taken_for_unset():
+    strict = {"newThrottledPerDay": "0s", "maxDelay": "0s"}
+    policy = policy_of({"failOn": strict, "tiers": {"own": {"share": 0.5, **strict}}})
+    nothing = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
+    assert {one.tolerance for one in policy.rules} == {nothing}
+
+
+def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
+    (gold,) = [one for one in policy_of(WRITTEN).rules if one.name == "gold"]
+    assert gold.tier == replace(GOLD, share_ppm=2_000)
+    assert gold.tolerance == Tolerance(new_throttled_ms_per_day=172_800, max_delay_ms=60_000)
+    (never,) = [one for one in policy_of({"tiers": {"x": 0}}).rules if one.name == "x"]
+    assert (never.tier.share_ppm, never.tolerance.new_throttled_ms_per_day) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("who", "name"),
+    [
+        (entity(user="pay-1"), "payments"),
+        (bucket_of("pay-1"), "payments"),
+        (bucket_of("pay-1", "etl"), "payments"),
+        (bucket_of("", "etl"), "slow"),
+        (bucket_of("", "other"), "silver"),
+        (entity(user=DEFAULT), "silver"),
+        (entity(ip=DEFAULT), "payments"),
+        (Bucket(kind=GroupKind.IP), "payments"),
+        (Bucket(kind=GroupKind.NONE), "silver"),
+        (bucket_of(ip="10.0.0.1"), "silver"),
+        (Bucket(kind=GroupKind.USER), "silver"),
+    ],
+)
+def test_entities_and_buckets_find_their_tier(who, name):
+    assert policy_of(WRITTEN).tier_of(PROD, who).name == name
+
+
+def test_another_usual_tier_may_be_named_and_must_exist():
+    assert policy_of({"usualTier": "batch"}).tier_of(PROD, ALICE).tier == BATCH
+    with pytest.raises(QuotaValueError, match="no tier is called 'plaid'"):
+        policy_of({"usualTier": "plaid"})
+
+
+def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
+    policy = policy_of(
+        {}, {PROD: [document(ALICE, "gold"), document(entity(user=DEFAULT), "batch")]}
+    )
+    assert policy.tier_of(PROD, ALICE).tier == GOLD
+    assert policy.tier_of(PROD, bucket_of("alice")).name == "gold"
+    assert policy.tier_of(PROD, bucket_of("bob")).name == "batch"
+    assert policy.tier_of(PROD, entity(client_id="x")).name == "silver"
+
+
+def test_a_label_speaks_of_its_own_cluster_alone():
+    policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
+    told = [policy.tier_of(one, bucket_of("alice")).name for one in (PROD, STAGING, "another")]
+    assert told == ["gold", "batch", "silver"]
+    stricter = {"tiers": {"strict": {"newThrottledPerDay": "0s"}}}
+    policy = policy_of(stricter, {STAGING: [document(ALICE, "strict")]})
+    daily = [
+        policy.tolerance_of(one, QuotaType.PRODUCE, bucket_of("alice")).new_throttled_ms_per_day
+        for one in (PROD, STAGING)
+    ]
+    assert daily == [None, 0]
+
+
+def test_labels_of_every_cluster_are_checked():
+    policy = policy_of({}, {PROD: [document(ALICE, "tin")], STAGING: [document(ALICE, "lead")]})
+    assert policy.unknown == ("lead", "tin")
+
+
+def test_a_label_never_weakens_the_gate_and_never_leaves_a_tier_that_the_policy_gives():
+    policy = policy_of(
+        WRITTEN, {PROD: [document(ALICE, "slow"), document(entity(user="pay-1"), "slow")]}
+    )
+    slow = policy.tier_of(PROD, ALICE)
+    assert slow.name == "slow"
+    assert slow.tolerance == Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)
+    assert policy.tier_of(PROD, entity(user="pay-1")).name == "payments"
+    stricter = policy_of(WRITTEN, {PROD: [document(BOB, "gold")]}).tier_of(PROD, BOB)
+    assert stricter.tolerance.new_throttled_ms_per_day == 172_800
+
+
+def test_labels_that_name_no_tier_are_known():
+    policy = policy_of({}, {PROD: [document(ALICE, "gold"), document(BOB, "platinum")]})
+    assert policy.unknown == ("platinum",)
+    assert policy.tier_of(PROD, BOB).name == "silver"
+
+
+def test_what_consumers_read_is_never_gated():
+    policy = policy_of(WRITTEN)
+    assert policy.tolerance_of(PROD, QuotaType.FETCH, bucket_of("pay-1")).elastic
+    assert not policy.tolerance_of(PROD, QuotaType.PRODUCE, bucket_of("pay-1")).elastic
+
+
+PROJECT = """
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  simulate: {{{}}}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {{name: prod}}
+spec: {{bootstrapServers: "k:9092"}}
+"""
+
+
+def test_a_project_holds_it_and_keeps_the_order_of_its_tiers():
+    text = PROJECT.format(
+        "tiers: {b: {entities: [{user: {prefix: p}}]}, a: {entities: [{user: {prefix: pa}}]}}"
+    )
+    policy = policy_of(parse(text).simulate)
+    assert policy.tier_of(PROD, entity(user="pat")).name == "b"
+
+
+@pytest.mark.parametrize(
+    ("simulate", "words"),
+    [
+        ("tiers: {a: 2}", "above the largest value allowed"),
+        ("tiers: {a: b}", "must be a decimal number without exponent or a mapping"),
+        ("tiers: {a: {shore: 0.1}}", "did you mean share?"),
+        ("tiers: {a: {cutPercent: 0}}", "below the smallest value allowed"),
+        ("tiers: {a: {entities: [{}]}}", "needs at least 1 fields"),
+        ("tiers: {a: {entities: [{user: {exact: one, prefix: two}}]}}", "has more than 1 fields"),
+        (
+            "tiers: {a: {entities: [{ip: {exact: one}, user: {exact: two}}]}}",
+            "spec.simulate.tiers.a: an ip pattern stands alone",
+        ),
+        (
+            "tiers: {a: {bounds: {producerByteRate: {min: 2Mi, max: 1Mi}}}}",
+            "spec.simulate.tiers.a: the floor must lie above 0 and below the ceiling",
+        ),
+        ("usualTier: x", "spec.simulate.usualTier: no tier is called 'x'"),
+        ("elastic: Gate", "is none of Report, Ignore"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(simulate, words):
+    with pytest.raises(ManifestErrors) as caught:
+        parse(PROJECT.format(simulate))
+    (problem,) = caught.value.problems
+    assert words in problem.message
+    assert problem.line == 5

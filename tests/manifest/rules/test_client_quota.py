@@ -1,0 +1,209 @@
+"""The table of static rules: its CEL stands in the CRDs, its twins say yes and no where they should."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.manifest.rules.client_quota import (
+    QUOTA_RULES,
+    StaticRule,
+    canonical_ip,
+)
+from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
+from reconciler.manifest.schema import CRDS
+from reconciler.manifest.schema_check import broken
+from tests.manifest.samples import FORMS, cluster, quota
+
+ROOT = Path(__file__).parents[3]
+RULES = {rule.id: rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"}
+
+
+def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
+    crd = yaml.safe_load((ROOT / "crds" / CRDS[kind]).read_text(encoding="utf-8"))
+    found: set[tuple[tuple[str, ...], str, str]] = set()
+
+    def walk(node: dict[str, Any], at: tuple[str, ...]) -> None:
+        for one in node.get("x-kubernetes-validations", ()):
+            found.add((at, one["rule"], one["message"]))
+        for name, child in node.get("properties", {}).items():
+            walk(child, (*at, name))
+        if "items" in node:
+            walk(node["items"], (*at, "*"))
+
+    walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], ())
+    return found
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_the_crd_and_the_table_hold_the_same_rules(kind: str) -> None:
+    ours = {
+        (rule.at, rule.cel, rule.message)
+        for rule in RULES.values()
+        if rule.kind == kind and rule.cel
+    }
+    assert cel_of(kind) == ours
+
+
+def test_no_two_rules_share_a_name() -> None:
+    assert len(RULES) == len(
+        [rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"]
+    )
+
+
+def entity(**slots: Any) -> dict[str, Any]:
+    return quota(entity=slots)
+
+
+def ip(name: str) -> dict[str, Any]:
+    return quota(entity={"ip": {"name": name}}, limits={"connectionCreationRate": 5})
+
+
+def limits(**values: Any) -> dict[str, Any]:
+    return quota(limits=values)
+
+
+def bounds(**pair: Any) -> dict[str, Any]:
+    return cluster(guards={"bounds": [{"limits": {"producerByteRate": pair}}]})
+
+
+def grant(**pattern: Any) -> dict[str, Any]:
+    return cluster(tenants=[{"namespaces": ["a"], "entities": [pattern]}])
+
+
+BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("limits-carrier", limits(connectionCreationRate=5), "for an ip"),
+    ("limits-carrier", quota(entity={"ip": {"default": True}}), "not producerByteRate"),
+    ("entity-shape", entity(), "needs a user"),
+    ("entity-shape", entity(ip={"default": True}, user={"default": True}), "ip stands alone; take user away"),
+    ("user-one-of", entity(user={}), "needs name or default"),
+    ("user-one-of", entity(user={"name": "a", "default": True}), "only one of name and default"),
+    ("clientId-one-of", entity(clientId={}), "needs name or default"),
+    ("ip-one-of", entity(ip={}), "needs name or default"),
+    ("user-length", entity(user={"name": "é" * 257}), "514 bytes"),
+    ("clientId-length", entity(clientId={"name": "é" * 257}), "514 bytes"),
+    ("ip-canonical", ip("host.example"), "no IP address"),
+    ("ip-canonical", ip("10.0.0.0/8"), "no IP address"),
+    ("ip-canonical", ip("10.1"), "no IP address"),
+    ("ip-canonical", ip("010.0.0.1"), "no IP address"),
+    ("ip-canonical", ip("0:0:0:0:0:0:0:1"), "write ::1"),
+    ("ip-canonical", ip("2001:DB8::1"), "write 2001:db8::1"),
+    ("ip-canonical", ip("::ffff:1.2.3.4"), "write 1.2.3.4"),
+    ("ip-canonical", ip("::ffff:102:304"), "write 1.2.3.4"),
+    ("ip-canonical", ip("fe80::1%eth0"), "zone"),
+    ("rate-producerByteRate", limits(producerByteRate=0), "greater than 0"),
+    ("rate-producerByteRate", limits(producerByteRate=-1), "greater than 0"),
+    ("rate-producerByteRate", limits(producerByteRate=2**53 + 1), "no exact float64"),
+    ("rate-producerByteRate", limits(producerByteRate=2**63), "maximum"),
+    ("rate-producerByteRate", limits(producerByteRate="1.5"), "no whole number"),
+    ("rate-producerByteRate", limits(producerByteRate="0.1Ki"), "102.4, and that is no whole number"),
+    ("rate-producerByteRate", limits(producerByteRate="3000m"), "write 3"),
+    ("rate-producerByteRate", limits(producerByteRate="0"), "greater than 0"),
+    ("rate-producerByteRate", limits(producerByteRate="8Ei"), "broker's maximum"),
+    ("rate-producerByteRate", limits(producerByteRate=1.0), "without a point"),
+    ("rate-consumerByteRate", limits(consumerByteRate="9007199254740993"), "no exact float64"),
+    ("rate-requestPercentage", limits(requestPercentage=2**53 + 1), "no exact float64"),
+    ("rate-requestPercentage", limits(requestPercentage=float("inf")), "finite"),
+    ("rate-controllerMutationRate", limits(controllerMutationRate=10**400), "finite"),
+    ("rate-connectionCreationRate", quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": 2**31}), "maximum"),
+    ("sync-cluster-id", cluster(policy="Sync"), "needs expectedClusterId"),
+    ("exclusive-scope", cluster(exclusive=True), "needs policy Sync"),
+    ("exclusive-scope", cluster(exclusive=True, policy="Sync", expectedClusterId="x", scope=[]), "scope"),
+    ("confirm-sync", cluster(confirmSync="a", expectedClusterId="b"), "is not the expectedClusterId"),
+    ("ignore-until", cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "tomorrow"}]), "no time"),
+    ("ignore-until", cluster(ignore=[{"user": {"exact": "a"}, "reason": "r", "until": "2026-02-30T00:00:00Z"}]), "no time"),
+    ("scope-pattern", cluster(scope=[{}]), "at least one of"),
+    ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
+    ("protected-pattern", cluster(guards={"protected": [{"reason": "r"}]}), "at least one of"),
+    ("requiredLabels-pattern", cluster(guards={"requiredLabels": [{"labels": ["owner"]}]}), "at least one of"),
+    ("protected-ip-alone", cluster(guards={"protected": [{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]}), "stands alone"),
+    ("requiredLabels-user-match", cluster(guards={"requiredLabels": [{"user": {}, "labels": ["owner"]}]}), "needs exact or prefix"),
+    ("tenants-pattern", cluster(tenants=[{"namespaces": ["a"], "entities": [{}]}]), "at least one of"),
+    ("tenants-user-granted", grant(forms=["user"]), "form user has a named user"),
+    ("tenants-user-granted", grant(forms=["defaultUser", "user+clientId"], clientId={"prefix": ""}), "form user+clientId has a named user"),
+    ("tenants-clientId-granted", grant(forms=["user", "user+clientId"], user={"prefix": "a"}), 'write clientId: {prefix: ""}'),
+    ("tenants-clientId-granted", grant(forms=["clientId"], user={"prefix": "a"}), "form clientId has a named clientId"),
+    ("tenants-clientId-granted", grant(forms=["defaultUser+clientId"]), "which ones are granted"),
+    ("tenants-ip-granted", grant(forms=["defaultIp", "ip"]), "form ip has a named ip"),
+    ("scope-ip-alone", cluster(scope=[{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]), "stands alone"),
+    ("scope-user-match", cluster(scope=[{"user": {}}]), "needs exact or prefix"),
+    ("scope-user-match", cluster(scope=[{"user": {"exact": "a", "prefix": "b"}}]), "only one of"),
+    ("guards-bound-producerByteRate", bounds(min="2Mi", max="1Mi"), "min 2Mi is above max 1Mi"),
+    ("guards-bound-producerByteRate", bounds(min=3, max="2"), "above"),
+    ("tenants-bound-requestPercentage",
+     cluster(tenants=[{"namespaces": ["a"], "entities": [], "bounds": {"requestPercentage": {"min": 2, "max": 1}}}]), "above"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "document", "words"), BROKEN)
+def test_a_twin_says_no_and_why(name: str, document: dict[str, Any], words: str) -> None:
+    messages = [message for _, message in broken(RULES[name], document)]
+    assert len(messages) == 1
+    assert words in messages[0]
+
+
+def test_every_twin_is_seen_to_say_no() -> None:
+    """All but the rules that exist once per slot, per list and per key by the same function."""
+    seen = {name for name, _, _ in BROKEN}
+    families = {"match", "ip-alone", "bound"}
+    missing = {
+        name
+        for name, rule in RULES.items()
+        if rule.broken is not None
+        and name not in seen
+        and not any(family in name for family in families)
+    }
+    assert not missing
+
+
+ACCEPTED = (
+    *(quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}) for form in FORMS),
+    ip("::1"), ip("2001:db8::1"), ip("255.255.255.255"), ip("1::"), ip("::1.2.3.4".replace("1.2.3.4", "102:304")),
+    limits(producerByteRate=2**63 - 1), limits(producerByteRate=2**53), limits(producerByteRate="9223372036854775807"),
+    limits(producerByteRate="10Mi", consumerByteRate="1500", requestPercentage=0.001, controllerMutationRate=1),
+    cluster(policy="Sync", expectedClusterId="x", confirmSync="x", exclusive=True, scope=[{"forms": ["user"]}]),
+    cluster(guards={"bounds": [{"limits": {"producerByteRate": {"min": "1Ki", "max": 1024}}}]}),
+    grant(user={"prefix": ""}), grant(forms=["defaultUser", "defaultIp", "user+defaultClientId"], user={"exact": "a"}),
+    grant(forms=["user", "user+clientId", "clientId"], user={"prefix": ""}, clientId={"prefix": ""}), grant(forms=["ip"], ip={"prefix": ""}),
+    cluster(scope=[{"forms": ["user", "ip"]}], ignore=[{"forms": ["clientId"], "reason": "r"}]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("document", ACCEPTED)
+def test_no_twin_objects_to_a_correct_document(document: dict[str, Any]) -> None:
+    rules = [rule for rule in RULES.values() if rule.kind == document["kind"]]
+    assert [message for rule in rules for _, message in broken(rule, document)] == []
+
+
+def test_transition_rules_have_no_twin_because_files_have_no_past() -> None:
+    assert {rule.id for rule in RULES.values() if rule.broken is None} == {
+        "cluster-immutable",
+        "entity-immutable",
+    }
+
+
+def test_rules_without_cel_are_those_about_numbers_that_json_has_lost() -> None:
+    def kind(rule: StaticRule) -> bool:
+        return not rule.cel
+
+    assert {rule.id for rule in filter(kind, RULES.values())} == {
+        "rate-requestPercentage", "rate-controllerMutationRate",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("::", True), ("1.2.3.4", True), ("1.2.3", False), ("::1%1", False), ("", False)],
+)
+def test_only_canonical_literals_are_canonical(text: str, good: bool) -> None:
+    assert canonical_ip(text) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1970-01-01T00:00:10Z", 10.0), ("1970-01-01T01:00:00+01:00", 0.0), ("1970-01-01t00:00:00.5z", 0.5),
+     ("1970-01-01", None), ("1970-01-01T00:00:00", None), ("1970-13-01T00:00:00Z", None), ("19700101T000000Z", None)],
+)  # fmt: skip
+def test_a_time_has_a_zone(text: str, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds

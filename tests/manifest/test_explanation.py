@@ -1,0 +1,150 @@
+"""What is wrong, where, and in which words: one row per kind of mistake."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.manifest import explanation, schema_check
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.syntax.nodes import from_json, to_json
+from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
+from tests.manifest.samples import HEAD, cluster
+from tests.manifest.test_document import junk
+
+USER = HEAD + "  entity:\n    user: {name: alice}\n  limits:\n"
+
+WRONG: dict[str, tuple[str, int, int, str]] = {
+    "unknown field": (USER + "    producerByteRat: 5\n", 10, 5, "unknown field; did you mean producerByteRate?"),
+    "unknown field without a near one": (USER + "    zzz: 5\n    producerByteRate: 5\n", 10, 5, "known are producerByteRate"),
+    "unknown field of the document": (USER + "    producerByteRate: 5\nspecs: {}\n", 11, 1, "did you mean spec?"),
+    "missing field": (HEAD + "  entity: {user: {name: a}}\n", 6, 3, "spec.limits is missing"),
+    "no limit": (USER.rstrip() + " {}\n", 9, 11, "needs at least 1 field"),
+    "null slot": (HEAD + "  entity:\n    user:\n  limits: {producerByteRate: 5}\n", 8, 10, "null is never the default"),
+    "null name": (HEAD + "  entity:\n    user: {name: ~}\n  limits: {producerByteRate: 5}\n", 8, 18, "quotes"),
+    "empty plain name": (HEAD + "  entity:\n    user: {name: }\n  limits: {producerByteRate: 5}\n", 8, 18, "never the default"),
+    "empty name": (HEAD + "  entity:\n    user: {name: ''}\n  limits: {producerByteRate: 5}\n", 8, 18, "may not be empty"),
+    "number as name": (HEAD + "  entity:\n    user: {name: 123}\n  limits: {producerByteRate: 5}\n", 8, 18, "put it in quotes"),
+    "flag as name": (HEAD + "  entity:\n    clientId: {name: on}\n  limits: {producerByteRate: 5}\n", 8, 22, "put it in quotes"),
+    "default false": (HEAD + "  entity:\n    user: {default: false}\n  limits: {producerByteRate: 5}\n", 8, 21, "only true is allowed"),
+    "default yes": (HEAD + "  entity:\n    user: {default: yes}\n  limits: {producerByteRate: 5}\n", 8, 21, "true or false"),
+    "flat slot": (HEAD + "  entity:\n    user: alice\n  limits: {producerByteRate: 5}\n", 8, 11, "must be a mapping such as {name: checkout} or {default: true}, not alice"),
+    "flat entity": (HEAD + "  entity: alice\n  limits: {producerByteRate: 5}\n", 7, 11, "must be a mapping such as {user: {name: checkout}}"),
+    "flat limits": (HEAD + "  entity: {user: {name: a}}\n  limits: 5Mi\n", 8, 11, "must be a mapping such as {producerByteRate: 10Mi}"),
+    "name and default": (HEAD + "  entity:\n    user: {name: a, default: true}\n  limits: {producerByteRate: 5}\n", 8, 11, "only one of"),
+    "ip beside a user": (HEAD + "  entity: {ip: {name: 1.2.3.4}, user: {name: a}}\n  limits: {connectionCreationRate: 5}\n", 7, 11, "ip stands alone"),
+    "ip that is no literal": (HEAD + "  entity: {ip: {name: host}}\n  limits: {connectionCreationRate: 5}\n", 7, 16, "no IP address"),
+    "ip spelled otherwise": (HEAD + "  entity: {ip: {name: '::0'}}\n  limits: {connectionCreationRate: 5}\n", 7, 16, "write ::"),
+    "ip with byte rates": (HEAD + "  entity: {ip: {default: true}}\n  limits: {producerByteRate: 5}\n", 6, 3, "not producerByteRate"),
+    "user with connection rate": (USER + "    connectionCreationRate: 5\n", 6, 3, "is for an ip"),
+    "zero": (USER + "    producerByteRate: 0\n", 10, 23, "greater than 0; leave it out"),
+    "zero percent": (USER + "    requestPercentage: 0\n", 10, 24, "not greater than 0"),
+    "negative": (USER + "    producerByteRate: -5\n", 10, 23, "greater than 0"),
+    "not a number": (USER + "    requestPercentage: .nan\n", 10, 24, "decimal number"),
+    "infinite": (USER + "    requestPercentage: .inf\n", 10, 24, "decimal number"),
+    "exponent": (USER + "    producerByteRate: 1e7\n", 10, 23, "readers take for different values"),
+    "underscores": (USER + "    producerByteRate: 1_000_000\n", 10, 23, "whole number such as 20000000"),
+    "octal": (USER + "    producerByteRate: 0o17\n", 10, 23, "whole number such as 20000000"),
+    "a point": (USER + "    producerByteRate: 5.0\n", 10, 23, "must be a whole number"),
+    "fraction": (USER + "    producerByteRate: 0.1Ki\n", 10, 23, "is 102.4, and that is no whole number"),
+    "wrong unit": (USER + "    producerByteRate: 10MB\n", 10, 23, "is no quantity; write a whole number, or a number with"),
+    "no float64": (USER + "    producerByteRate: 9007199254740993\n", 10, 23, "nearest is 9007199254740992"),
+    "above the maximum": (USER + "    producerByteRate: 9223372036854775808\n", 10, 23, "above the largest value allowed, 9223372036854775807"),
+    "quantity for a decimal": (USER + "    requestPercentage: 50m\n", 10, 24, "decimal number without exponent"),
+    "line feed at the end": (USER + '    producerByteRate: "10Mi\\n"\n', 10, 23, "no quantity"),
+    "enum": (USER + "    producerByteRate: 5\n  deletionPolicy: retain\n", 11, 19, "none of Retain, Delete; did you mean Retain?"),
+    "no flag": (USER + "    producerByteRate: 5\n  suspend: 'true'\n", 11, 12, "true or false"),
+    "a list": (USER + "    producerByteRate: [5]\n", 10, 23, "not a list"),
+    "label as number": (USER.replace("name: a\n", "name: a\n  labels: {a: 1}\n", 1) + "    producerByteRate: 5\n", 5, 15, "in quotes"),
+    "label key": (USER.replace("name: a\n", "name: a\n  labels: {on: x}\n", 1) + "    producerByteRate: 5\n", 5, 12, "in quotes"),
+    "bad resource name": (USER.replace("name: a\n", "name: A_b\n", 1) + "    producerByteRate: 5\n", 4, 9, "no name of a resource"),
+    "bad namespace": (USER.replace("name: a\n", "name: a\n  namespace: a.b\n", 1) + "    producerByteRate: 5\n", 5, 14, "no name of a namespace"),
+    "long name": (USER.replace("alice", "x" * 513) + "    producerByteRate: 5\n", 8, 18, "longer than 512"),
+    "long name in bytes": (USER.replace("alice", "é" * 257) + "    producerByteRate: 5\n", 8, 11, "514 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_told_with_its_place_and_what_to_do(
+    text: str, line: int, column: int, words: str
+) -> None:
+    problems = load_files([("f.yaml", text)]).problems
+    assert [(one.line, one.column) for one in problems] == [(line, column)], [
+        str(one) for one in problems
+    ]
+    assert words in problems[0].message
+
+
+def test_every_mistake_of_a_file_is_listed_sorted_by_place() -> None:
+    text = "---\n".join(row[0] for row in WRONG.values())
+    problems = load_files([("f.yaml", text)]).problems
+    offset, expected = 0, []
+    for body, line, column, _ in WRONG.values():
+        expected.append((offset + line, column))
+        offset += body.count("\n") + 1
+    assert [
+        (one.line, one.column) for one in problems if "is also declared" not in one.message
+    ] == expected
+
+
+def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
+    text = USER + f"    producerByteRate: 5\n  deletionPolicy: {'x' * 5000}\n"
+    (problem,) = load_files([("f.yaml", text)]).problems
+    assert len(problem.message) < 300
+
+
+def test_jsonschema_is_not_loaded_for_what_is_in_order() -> None:
+    code = (
+        "import sys; from reconciler.manifest import load_files; from reconciler.manifest.project.file import parse\n"
+        f"assert not load_files([('f', {USER + '    producerByteRate: 5'!r})]).problems\n"
+        "parse('{apiVersion: kafka-quotas.io/v1alpha1, kind: QuotaCluster, metadata: {name: a}, spec: {bootstrapServers: \"a:1\"}}')\n"
+        "sys.exit('jsonschema' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---- the interpreter of schemas and jsonschema: one verdict ---------------------------------
+
+CLUSTER_FIELDS = (
+    "bootstrapServers", "properties", "propertiesFile", "secretRef", "expectedClusterId", "policy", "confirmSync",
+    "exclusive", "driftDetection", "interval", "suspend", "operatorClass", "scope", "ignore", "guards", "tenants",
+    "telemetry", "brokerCapacity", "odd",
+)  # fmt: skip
+pieces = st.one_of(
+    junk,
+    st.sampled_from(("Sync", "Observe", "Warn", "90s", "1h30m", "2026-01-01T00:00:00Z")),
+    st.builds(dict, user=st.builds(dict, exact=junk) | st.builds(dict, prefix=st.just("a")), reason=junk),
+    st.lists(st.builds(dict, forms=st.lists(st.sampled_from(("user", "ip", "odd")), max_size=2)), max_size=2),
+    st.lists(st.builds(dict, user=st.builds(dict, exact=st.just("a")), reason=st.just("r"), until=junk), max_size=1),
+    st.builds(dict, maxRemovals=junk, maxRemovedPercent=junk, window=junk),
+    st.builds(dict, bounds=st.lists(st.builds(dict, limits=st.builds(dict, producerByteRate=st.builds(dict, min=junk, max=junk))), max_size=1)),
+    st.lists(st.builds(dict, namespaces=st.lists(st.sampled_from(("a", "b", "A")), max_size=2), entities=st.just([])), max_size=2),
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(CLUSTER_FIELDS), pieces, max_size=5))
+def test_interpreter_and_jsonschema_give_one_verdict_on_clusters(
+    changes: dict[str, object],
+) -> None:
+    root = from_json(cluster(**changes))
+    found = explanation.problems("QuotaCluster", root, "f")
+    ours = schema_check.accepted("QuotaCluster", to_json(root)) and not any(
+        schema_check.ambiguous_keys(root)
+    )
+    assert ours is (not found), found
+
+
+@pytest.mark.parametrize("document", [one for one in ACCEPTED if one["kind"] == "QuotaCluster"])
+def test_a_correct_cluster_has_no_problem(document: dict[str, object]) -> None:
+    assert explanation.problems("QuotaCluster", from_json(document), "f") == []
+    assert schema_check.accepted("QuotaCluster", document)
+
+
+@pytest.mark.parametrize(
+    "document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"]
+)
+def test_a_cluster_that_breaks_a_rule_is_refused_by_both(document: dict[str, object]) -> None:
+    assert explanation.problems("QuotaCluster", from_json(document), "f")
+    assert not schema_check.accepted("QuotaCluster", document)

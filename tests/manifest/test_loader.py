@@ -1,0 +1,140 @@
+"""Files to declarations: kinds, lists, clusters, duplicates, counts."""
+
+import pytest
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifest.loader import load_files
+
+QUOTA = (
+    "apiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuota\nmetadata: {name: @, namespace: ns}\n"
+    "spec: {clusterRef: {name: prod}, entity: {user: {name: alice}}, limits: {producerByteRate: 5}}\n"
+)
+
+
+def quota(name: str, cluster: str = "prod") -> str:
+    return QUOTA.replace("@", name).replace("name: prod", f"name: {cluster}")
+
+
+def listed(kind: str, api_version: str, *names: str) -> str:
+    items = "".join("- " + quota(name).replace("\n", "\n  ").rstrip() + "\n" for name in names)
+    return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{resourceVersion: ''}}\nitems:\n{items}"
+
+
+def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
+    loaded = load_files(
+        [("b.yaml", quota("x") + "---\n" + quota("w")), ("a.yaml", "\n# c\n" + quota("z"))]
+    )
+    assert [(one.document, one.path, one.line) for one in loaded.of("prod")] == [
+        ("ns/x", "b.yaml", 1), ("ns/w", "b.yaml", 6), ("ns/z", "a.yaml", 3),
+    ]  # fmt: skip
+    assert (loaded.file_count, loaded.document_count) == (2, 3)
+    assert loaded.checked() is loaded
+
+
+def test_a_limit_knows_its_line() -> None:
+    text = "\n\n" + quota("x").replace(
+        "limits: {producerByteRate: 5}",
+        "limits: {\n    producerByteRate: 5,\n    requestPercentage: 1}",
+    )
+    (one,) = load_files([("f", text)]).declarations
+    assert one.lines == (7, 0, 8, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version"), [("List", "v1"), ("ClientQuotaList", "kafka-quotas.io/v1alpha1")]
+)
+def test_a_list_holds_many_documents(kind: str, api_version: str) -> None:
+    loaded = load_files([("f", listed(kind, api_version, "x", "w"))])
+    assert not loaded.problems
+    assert [(one.document, one.line) for one in loaded.declarations] == [("ns/x", 5), ("ns/w", 9)]
+
+
+def test_json_is_yaml() -> None:
+    text = '{"apiVersion": "kafka-quotas.io/v1alpha1", "kind": "ClientQuota", "metadata": {"name": "a"}, "spec": {"clusterRef": {"name": "prod"}, "entity": {"user": {"default": true}}, "limits": {"requestPercentage": 50.5}}}'
+    assert load_files([("f.json", text)]).checked().declarations[0].limits == (
+        None,
+        None,
+        50.5,
+        None,
+        None,
+    )
+
+
+STRANGERS = {
+    "no mapping": ("- a\n", 1, 1, "must be a mapping"),
+    "a text": ("just text\n", 1, 1, "must be a mapping"),
+    "no kind": ("apiVersion: v1\n", 1, 1, "kind is missing"),
+    "nothing": ("a: b\n", 1, 1, "apiVersion and kind are missing"),
+    "kind is a number": ("apiVersion: v1\nkind: 5\n", 2, 1, "kind is missing or no text"),
+    "another kind": ("apiVersion: v1\nkind: ConfigMap\n", 2, 7, "is no manifest"),
+    "a cluster": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n", 2, 7, "belongs into the project file"),
+    "a project": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n", 2, 7, "belongs into the project file"),
+    "another version": ("apiVersion: kafka-quotas.io/v1\nkind: ClientQuota\n", 1, 13, "this version reads kafka-quotas.io/v1alpha1"),
+    "another group": ("apiVersion: example.org/v1\nkind: ClientQuota\n", 1, 13, "this version reads"),
+    "a near kind": ("apiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuotas\n", 2, 7, "did you mean ClientQuota?"),
+    "a list without items": ("apiVersion: v1\nkind: List\n", 1, 1, "items is missing"),
+    "an unknown field of a list": ("apiVersion: v1\nkind: List\nitems: []\nitem: []\n", 4, 1, "unknown field item"),
+    "a list in a list": ("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: []}\n", 4, 26, "is no manifest"),
+    "a stranger in a list": ("apiVersion: v1\nkind: List\nitems: [a]\n", 3, 9, "must be a mapping"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), STRANGERS.values(), ids=STRANGERS)
+def test_what_is_no_quota_is_refused_with_a_clear_word(
+    text: str, line: int, column: int, words: str
+) -> None:
+    (problem,) = load_files([("f", text)]).problems
+    assert (problem.line, problem.column) == (line, column)
+    assert words in problem.message
+
+
+def test_an_item_of_a_list_must_name_its_version() -> None:
+    text = listed("List", "v1", "x").replace(
+        "- apiVersion: kafka-quotas.io/v1alpha1\n  kind", "- kind"
+    )
+    (problem,) = load_files([("f", text)]).problems
+    assert "apiVersion is missing" in problem.message
+
+
+def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -> None:
+    loaded = load_files(
+        [("f", quota("x", "prd") + "---\n" + quota("w") + "---\n" + quota("z", "other"))],
+        clusters=["prod", "dev"],
+    )
+    assert [str(one) for one in loaded.problems] == [
+        "f:1:1: ns/x: no QuotaCluster is called 'prd'; did you mean prod?",
+        "f:11:1: ns/z: no QuotaCluster is called 'other'; known are dev, prod",
+    ]
+    assert [one.document for one in loaded.of("prod")] == ["ns/w"]
+    assert loaded.of("dev") == ()
+
+
+def test_a_document_that_stands_twice_is_told_with_both_places() -> None:
+    loaded = load_files([("a", quota("x")), ("b", "\n" + quota("x"))])
+    assert [str(one) for one in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
+
+
+def test_one_name_for_two_clusters_is_two_documents() -> None:
+    assert not load_files([("a", quota("x")), ("b", quota("x", "dev"))]).problems
+
+
+def test_a_file_without_a_document_is_a_warning() -> None:
+    loaded = load_files([("a", "# nothing\n"), ("b", ""), ("c", quota("x"))])
+    assert [str(one) for one in loaded.warnings] == [
+        "a:1:1: the file holds no document",
+        "b:1:1: the file holds no document",
+    ]
+    assert not loaded.problems
+
+
+def test_problems_of_all_files_come_sorted_and_once() -> None:
+    given = load_files([("z", "a: [\n")]).problems
+    with pytest.raises(ManifestErrors) as caught:
+        load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=given).checked()
+    assert [one.path for one in caught.value.problems] == ["a", "a", "b", "z"]
+
+
+def test_progress_counts_the_documents_that_are_read() -> None:
+    seen: list[int] = []
+    load_files([("a", quota("x") + "---\n" + quota("y")), ("b", quota("z"))], progress=seen.append)
+    assert seen == [1, 2, 3]

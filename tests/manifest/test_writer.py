@@ -1,0 +1,183 @@
+"""What is written reads back to the same; what cannot be written is listed."""
+
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest.loader import load_files
+from reconciler.manifest.schema_names import ACCEPT
+from reconciler.manifest.source_document import find_document
+from reconciler.manifest.writer import (
+    document_text,
+    documents_text,
+    export,
+    number,
+    scalar,
+)
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import Limits, QuotaState
+from tests.manifest.samples import (
+    declarations,
+    entities,
+    labels,
+    limits_for,
+    without_place,
+)
+
+LIMIT: Limits = (1024.0, None, None, None, None)
+
+
+@given(st.lists(declarations(), max_size=6, unique_by=lambda one: one.document))
+def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> None:
+    loaded = load_files([("f", documents_text(several, cluster="prod"))])
+    assert loaded.problems == ()
+    assert [without_place(one) for one in loaded.of("prod")] == several
+
+
+@given(declarations(), labels)
+def test_annotations_are_written_beside_labels_and_read_back(
+    one: Declaration, annotations: dict[str, str]
+) -> None:
+    text = document_text(one, cluster="prod", annotations=annotations)
+    (declared,) = load_files([("f", text)]).checked().of("prod")
+    found = find_document(text, "prod", declared)
+    assert found is not None
+    assert without_place(found.declaration) == one
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
+    assert found.annotations == accepted | annotations
+
+
+def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -> None:
+    annotations = {"a" * 5000: "x", "b": "y"}
+    one = Declaration(document="a/b", entity=entity(user="u"), limits=LIMIT, labels=(("c", "d"),))
+    text = document_text(one, cluster="prod", annotations=annotations)
+    (declared,) = load_files([("f", text)]).checked().of("prod")
+    found = find_document(text, "prod", declared)
+    assert found is not None
+    assert found.annotations == annotations
+    assert yaml.safe_load(text)["metadata"]["annotations"] == annotations
+
+
+@st.composite
+def states(draw: st.DrawFn) -> QuotaState:
+    return QuotaState(
+        limits={
+            one: draw(limits_for(one)) for one in draw(st.lists(entities, max_size=6, unique=True))
+        }
+    )
+
+
+@given(states())
+def test_an_export_reads_back_to_the_state(state: QuotaState) -> None:
+    made = export(state, cluster="prod", namespace="exported")
+    assert made.complete
+    loaded = load_files([("f", made.text)])
+    assert loaded.problems == ()
+    assert {one.entity: one.limits for one in loaded.declarations} == state.limits
+    assert len(made.declarations) == len(state.limits)
+
+
+@given(states())
+def test_an_export_is_the_same_every_time(state: QuotaState) -> None:
+    again = QuotaState(limits=dict(reversed(list(state.limits.items()))))
+    assert export(state, cluster="prod") == export(again, cluster="prod")
+
+
+@given(st.text(max_size=20))
+def test_a_scalar_is_the_same_text_to_pyyaml_in_block_and_flow(text: str) -> None:
+    if re.search("[\ud800-\udfff]", text):
+        return
+    written = scalar(text)
+    assert "\n" not in written
+    assert yaml.safe_load(f"a: {written}\n") == {"a": text}
+    assert yaml.safe_load(f"a: {{b: {written}, c: [{written}]}}\n") == {
+        "a": {"b": text, "c": [text]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("alice", "alice"), ("CN=a,O=b", '"CN=a,O=b"'), ("<default>", '"<default>"'), ("123", '"123"'), ("on", '"on"'), ("", '""'),
+     ("a\nb", '"a\\nb"'), ("\x00\x07\x85", '"\\0\\x07\\x85"'), ("\u2028", '"\\u2028"'), ("\ufeff", '"\\uFEFF"'), ('"\\', '"\\"\\\\"'),
+     ("é😀", '"é😀"'), (" a ", '" a "'), ("10.0.0.7", "10.0.0.7"), ("12:30", '"12:30"')],
+)  # fmt: skip
+def test_a_scalar_is_plain_only_where_all_readers_agree(text: str, written: str) -> None:
+    assert scalar(text) == written
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [(Key.PRODUCER_BYTE_RATE, 10485760.0, "10Mi"), (Key.PRODUCER_BYTE_RATE, 2.0**63, "9223372036854775807"),
+     (Key.PRODUCER_BYTE_RATE, 20e6, "20M"), (Key.CONSUMER_BYTE_RATE, 999.0, "999"), (Key.CONNECTION_CREATION_RATE, 2e6, "2000000"),
+     (Key.REQUEST_PERCENTAGE, 50.5, "50.5"), (Key.REQUEST_PERCENTAGE, 200.0, "200"), (Key.REQUEST_PERCENTAGE, 1e-7, "0.0000001"),
+     (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000")],
+)  # fmt: skip
+def test_a_number_is_written_as_people_write_it(key: Key, value: float, text: str) -> None:
+    assert number(key, value) == text
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 0.5, float("nan"), float("inf"), 2.0**64])
+def test_a_number_that_no_manifest_may_hold_is_not_written(value: float) -> None:
+    with pytest.raises(QuotaValueError):
+        number(Key.PRODUCER_BYTE_RATE, value)
+
+
+def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
+    alice = entity(user="alice")
+    state = QuotaState(
+        limits={
+            alice: (1024.0, 1e-07, None, None, 5.0),
+            entity(user=""): LIMIT,
+            entity(user="é" * 257): LIMIT,
+            entity(user="\ud800"): LIMIT,
+            entity(ip="0:0:0:0:0:0:0:1"): (None, None, None, None, 5.0),
+        },
+        foreign_values={alice: (("odd_rate", 5.0),)},
+        foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 5.0),)),),
+    )
+    made = export(state, cluster="prod")
+    assert not made.complete
+    assert len(made.declarations) == 1
+    assert [(dict(one.entity), one.key, one.reason) for one in made.left_out] == [
+        ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
+        ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
+        ({"user": ""}, "producer_byte_rate", "an empty user name"),
+        ({"user": "\ud800"}, "producer_byte_rate", "a user name that is no Unicode text"),
+        ({"user": "alice"}, "connection_creation_rate", "connectionCreationRate does not belong on this form of entity"),
+        ({"user": "alice"}, "consumer_byte_rate", "consumerByteRate must be a whole number (bytes/s per broker)"),
+        ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
+        ({"user": "é" * 257}, "producer_byte_rate", "a user name of more than 512 bytes"),
+    ]  # fmt: skip
+    assert {one.entity for one in load_files([("f", made.text)]).declarations} == {alice}
+
+
+def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() -> None:
+    with pytest.raises(QuotaValueError, match="an empty user name"):
+        document_text(
+            Declaration(document="a/b", entity=entity(user=""), limits=LIMIT), cluster="c"
+        )
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, int]] = []
+    export(
+        QuotaState(limits={entity(user="a"): LIMIT}),
+        cluster="c",
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(0, 1)]
+
+
+def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:
+    alice = entity(user="alice")
+    state = QuotaState(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
+    made = export(state, cluster="prod")
+    assert made.complete
+    (read,) = load_files([("f", made.text)]).declarations
+    assert read.limits == (1000000.0, 1000000.0, 50.0000005, None, None)

@@ -1,0 +1,115 @@
+"""What a pass means in numbers."""
+
+import pytest
+
+from reconciler.errors import ConnectError, RequestTimeout
+from reconciler.metrics import families, reconciliation_values
+from reconciler.quota.planner.guards import Guard
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.results.report import PairVisibility, Reconciliation
+from tests.metrics.passes import (
+    APPLIED,
+    HELD,
+    REJECTED,
+    UNKNOWN,
+    change,
+    finding,
+    outcome,
+    passed,
+    preview,
+    sighting,
+    withheld,
+)
+
+ONE = change()
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (passed(), ("in_order", "")),
+        (passed(outcome=outcome((ONE, APPLIED))), ("in_order", "")),
+        (passed(RequestTimeout("late", phase="connect")), ("failed", "request_timeout")),
+        (passed(ConnectError("no")), ("failed", "connect_error")),
+        (Reconciliation(cluster="prod"), ("failed", "no_plan")),
+        (passed(withheld=(withheld(ONE, Guard.BOUNDS),)), ("incomplete", "withheld")),
+        (passed(outcome=outcome((ONE, UNKNOWN), (ONE, REJECTED))), ("incomplete", "unknown")),
+        (passed(outcome=outcome((ONE, HELD), (ONE, REJECTED))), ("incomplete", "rejected")),
+        (passed(outcome=outcome((ONE, HELD))), ("incomplete", "held")),
+        (passed(outcome=outcome(interrupted=True)), ("incomplete", "interrupted")),
+        (passed(outcome=outcome(recorded=False)), ("incomplete", "not_recorded")),
+        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.CHANGED)), ("incomplete", "changed_by_another")),
+        (passed(outcome=outcome((ONE, APPLIED), seen=PairVisibility.NOT_YET)), ("incomplete", "not_visible")),
+        (passed(outcome=outcome(failure="broken off")), ("incomplete", "broken_off")),
+    ],
+)  # fmt: skip
+def test_a_pass_has_one_result_and_the_worst_reason(one, expected):
+    assert reconciliation_values.verdict(one) == expected
+    assert (expected[0] == "in_order") == one.in_order
+    assert expected[0] in families.RESULTS
+
+
+def test_every_state_of_a_pair_is_counted():
+    plan = preview(
+        findings=(
+            finding(Cause.UNMANAGED),
+            finding(Cause.PRUNE, Action.ORPHAN),
+            finding(Cause.FROZEN),
+            finding(Cause.SPEC),
+            finding(Cause.OVERRIDE, Action.NOTHING),
+        ),
+        desired_pairs=11,
+        owned_pairs=12,
+        in_sync=7,
+    )
+    one = passed(preview=plan, sightings=(sighting(), sighting(user="bob", confirmed=False)))
+    assert reconciliation_values.states(one, plan.plan, foreign=4) == {
+        "declared": 11, "owned": 12, "in_sync": 7, "drifted": 1, "unmanaged": 1, "orphaned": 1, "frozen": 1,
+        "restricted": 1, "overridden": 1, "foreign": 4,
+    }  # fmt: skip
+    assert tuple(reconciliation_values.states(one, plan.plan, foreign=0)) == families.STATES
+
+
+def test_operations_are_counted_by_kind_and_by_what_became_of_them():
+    removal = change(Cause.PRUNE, after=None, before=2.0)
+    update = change(Cause.SPEC, before=1.0)
+    told = outcome((ONE, APPLIED), (ONE, APPLIED), (removal, HELD), (update, None))
+    assert reconciliation_values.operations(told) == {
+        ("create", "applied"): 2,
+        ("remove", "held"): 1,
+        ("update", "not_sent"): 1,
+    }
+    assert {one for one, _ in reconciliation_values.operations(told)} == set(
+        reconciliation_values.OPERATIONS
+    )
+    results = (APPLIED, REJECTED, HELD, UNKNOWN, None)
+    words = reconciliation_values.operations(outcome(*((ONE, result) for result in results)))
+    assert {word for _, word in words} == set(reconciliation_values.OUTCOMES)
+
+
+def test_only_applied_corrections_of_drift_count_as_corrections():
+    drift = change(Cause.DRIFT, before=1.0)
+    assert (
+        reconciliation_values.corrections(
+            outcome((drift, APPLIED), (drift, REJECTED), (ONE, APPLIED))
+        )
+        == 1
+    )
+
+
+def test_a_change_that_two_guards_speak_against_counts_for_both_and_for_each_once():
+    told = (withheld(ONE, Guard.BOUNDS, Guard.BOUNDS, Guard.PROTECTED), withheld(ONE, Guard.BOUNDS))
+    assert reconciliation_values.withheld(told) == {"bounds.range": 2, "protectDefaults": 1}
+
+
+@pytest.mark.parametrize(
+    ("user", "spelt"),
+    [
+        ("alice", "alice"),
+        ("O=A client,CN=localhost", "O%3DA%20client%2CCN%3Dlocalhost"),
+        ("a*b+c~d", "a%2Ab%2Bc%7Ed"),
+        ("å/-_.", "%C3%A5%2F-_."),
+    ],
+)
+def test_users_are_spelt_as_in_brokers_tags(user, spelt):
+    assert reconciliation_values.sanitized(user) == spelt

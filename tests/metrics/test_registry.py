@@ -1,0 +1,225 @@
+"""The metrics of one process, as a scrape sees them."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as plain
+
+from reconciler import __version__
+from reconciler.errors import ConnectError
+from reconciler.metrics import Metrics, families
+from reconciler.metrics.registry import ENTITY_SERIES
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.guards import Guard
+from reconciler.quota.policy import Cause
+from reconciler.quota.state import QuotaState, limits_of
+from tests.metrics.passes import (
+    APPLIED,
+    NOW,
+    REJECTED,
+    change,
+    outcome,
+    passed,
+    preview,
+    sighting,
+    withheld,
+)
+from tests.servers import prometheus
+
+LIVE = QuotaState(
+    limits={
+        entity(user="CN=a b", client_id="web*"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0}),
+        entity(user=DEFAULT): limits_of({Key.PRODUCER_BYTE_RATE: 6.0}),
+        entity(client_id="etl"): limits_of({Key.REQUEST_PERCENTAGE: 7.0}),
+        entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 8.0}),
+    },
+    foreign_values={entity(user="a"): (("new_key", 1.0), ("newer_key", 2.0))},
+    foreign_entities=(((("client-id-prefix", "x"),), (("new_key", 1.0),)),),
+)
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in plain(metrics.exposition().decode())
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return samples(metrics).get((name, tuple(sorted(labels.items()))))
+
+
+def everything() -> Metrics:
+    metrics = Metrics(entity_labels=True)
+    metrics.interval("prod", 120.0)
+    metrics.queue("prod", 3)
+    metrics.batch("prod", 3)
+    metrics.leader(True)
+    metrics.watched("ClientQuota", NOW)
+    metrics.kubernetes("patch", "clientquotas/status", 200)
+    metrics.kafka("prod", "DescribeClientQuotas", 0.02)
+    metrics.revision("prod", "0123abc", is_refused=False)
+    metrics.passed(passed())
+    metrics.passed(
+        passed(
+            outcome=outcome((change(), APPLIED), (change(Cause.DRIFT, before=1.0), APPLIED)),
+            withheld=(withheld(change(), Guard.BOUNDS),),
+            sightings=(sighting(),),
+            live=LIVE,
+        )
+    )
+    return metrics
+
+
+def test_every_family_of_the_table_has_a_sample_once_all_was_told_and_nothing_else_is_ours():
+    told = {(name, frozenset(dict(labels))) for name, labels in samples(everything())}
+    ours = {(name, labels) for name, labels in told if name.startswith("kquota_")}
+    assert ours == {(name, labels) for name, labels in families.SAMPLES.items()}
+
+
+def test_both_formats_can_be_read_and_say_the_same():
+    metrics = everything()
+    text = metrics.answer("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert text.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    read = {s.name: s.value for f in openmetrics(text.body.decode()) for s in f.samples}
+    assert read["kquota_leader"] == 1.0
+    assert read["kquota_corrections_total"] == 1.0
+    assert metrics.answer("text/plain").content_type.startswith("text/plain; version=0.0.4")
+
+
+def test_the_build_is_known_before_anything_else_and_nobody_is_called_a_follower_where_nothing_is_elected():
+    metrics = Metrics()
+    assert value(metrics, "kquota_build_info", version=__version__) == 1.0
+    assert value(metrics, "kquota_leader") is None
+    metrics.leader(False)
+    assert value(metrics, "kquota_leader") == 0.0
+
+
+def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
+    metrics = Metrics()
+    metrics.passed(passed())
+    assert (
+        value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
+    )
+    metrics.passed(replace(passed(ConnectError("no route")), ended_at=NOW + 60))
+    assert value(metrics, "kquota_last_pass_timestamp_seconds", cluster="prod") == NOW + 60
+    assert (
+        value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
+    )
+    labels = {"cluster": "prod", "result": "failed", "reason": "connect_error"}
+    assert value(metrics, "kquota_passes_total", **labels) == 1.0
+
+
+def test_a_pass_that_saw_nothing_leaves_what_an_earlier_one_saw():
+    metrics = Metrics()
+    metrics.passed(passed(preview=preview(desired_pairs=5), sightings=(sighting(fought=True),)))
+    metrics.passed(passed(ConnectError("no")))
+    assert value(metrics, "kquota_pairs", cluster="prod", state="declared") == 5
+    assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == 1
+    assert value(metrics, "kquota_drift_fought_pairs", cluster="prod") == 1
+
+
+def test_counters_begin_at_zero_so_that_their_first_step_is_an_increase():
+    metrics = Metrics()
+    metrics.interval("prod", 60.0)
+    rejected = {"cluster": "prod", "operation": "create", "outcome": "rejected"}
+    assert value(metrics, "kquota_operations_total", **rejected) == 0.0
+    assert value(metrics, "kquota_corrections_total", cluster="prod") == 0.0
+    metrics.passed(passed(outcome=outcome((change(), REJECTED))))
+    assert value(metrics, "kquota_operations_total", **rejected) == 1.0
+
+
+def test_a_guard_that_no_longer_speaks_has_no_series():
+    metrics = Metrics()
+    metrics.passed(passed(withheld=(withheld(change(), Guard.BOUNDS),)))
+    assert value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") == 1
+    metrics.passed(passed())
+    assert (
+        value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") is None
+    )
+
+
+def test_conflicts_that_were_settled_before_the_pass_are_told_beside_it():
+    metrics = Metrics()
+    metrics.passed(passed(), conflicts=4, foreign=2)
+    assert value(metrics, "kquota_conflicts", cluster="prod") == 4
+    assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 2
+
+
+def test_no_entity_is_named_unless_that_was_asked_for():
+    quiet, loud = Metrics(), Metrics(entity_labels=True)
+    for metrics in (quiet, loud):
+        metrics.passed(passed(sightings=(sighting(), sighting(user="bob", confirmed=False))))
+    assert b"alice" not in quiet.exposition()
+    named = {"cluster": "prod", "entity": "user=alice", "key": "producer_byte_rate"}
+    assert value(loud, "kquota_entity_drifted", **named) == 1
+    assert b"bob" not in loud.exposition()
+    loud.passed(passed())
+    assert value(loud, "kquota_entity_drifted", **named) is None
+
+
+def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
+    metrics = Metrics(entity_labels=True)
+    metrics.passed(passed(live=LIVE))
+    told = {tuple(dict(labels).values()): one for (name, labels), one in samples(metrics).items()
+            if name == "kquota_entity_limit"}  # fmt: skip
+    assert told == {
+        ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
+        ("etl", "prod", "request_percentage", ""): 7.0,
+    }
+
+
+def test_pairs_that_we_do_not_know_are_counted_in_what_the_pass_saw():
+    metrics = Metrics()
+    metrics.passed(passed(live=LIVE))
+    assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 3
+
+
+def test_named_entities_are_bounded():
+    metrics = Metrics(entity_labels=True)
+    many = tuple(sighting(user=f"u{number}") for number in range(ENTITY_SERIES + 5))
+    metrics.passed(passed(sightings=many))
+    named = [name for name, _ in samples(metrics) if name == "kquota_entity_drifted"]
+    assert len(named) == ENTITY_SERIES
+    assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == ENTITY_SERIES + 5
+
+
+def test_a_hostile_name_stays_inside_its_label():
+    metrics = Metrics(entity_labels=True)
+    metrics.passed(passed(sightings=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
+    names = {name for name, _ in samples(metrics)}
+    assert "kquota_leader" not in names
+    assert metrics.exposition().count(b"kquota_entity_drifted{") == 1
+
+
+def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
+    metrics = everything()
+    metrics.passed(passed(cluster="test"))
+    metrics.forget("prod")
+    labels = [dict(labels) for _, labels in samples(metrics)]
+    assert not [one for one in labels if one.get("cluster") == "prod"]
+    assert [one for one in labels if one.get("cluster") == "test"]
+    assert value(metrics, "kquota_leader") == 1.0
+
+
+def test_a_new_revision_takes_the_place_of_the_old_one():
+    metrics = Metrics()
+    metrics.revision("prod", "aaa", is_refused=False)
+    metrics.revision("prod", "bbb", is_refused=True)
+    assert value(metrics, "kquota_revision_info", cluster="prod", revision="aaa") is None
+    assert value(metrics, "kquota_revision_info", cluster="prod", revision="bbb") == 1
+    assert value(metrics, "kquota_revision_refused", cluster="prod") == 1
+
+
+def test_two_of_them_in_one_process_do_not_meet():
+    one, two = Metrics(), Metrics()
+    one.queue("prod", 3)
+    assert value(two, "kquota_queue_depth", cluster="prod") is None
+
+
+@pytest.mark.integration
+def test_promtool_has_nothing_to_say():
+    assert prometheus.promtool("check", "metrics", stdin=everything().exposition().decode()) == ""

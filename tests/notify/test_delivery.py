@@ -1,0 +1,180 @@
+"""Delivery over real sockets: tries, waits, ends, and addresses that stay secret."""
+
+import asyncio
+import logging
+import pickle
+
+import pytest
+
+from reconciler.errors import ConfigError, NotifyError
+from reconciler.notify import delivery, endpoint, webhook
+from reconciler.notify.delivery import DeliveryTimeouts
+from tests.fakes.clock import FakeClock
+from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message
+
+SECRETS = ("T0SECRET", "B0SECRET", KEY)
+
+
+def delivered(*answers: Answer, patience: DeliveryTimeouts | None = None):
+    """`(tries or error, what was got, waits)` of one message."""
+
+    async def story():
+        clock = FakeClock(NOW)
+        async with Receiver(*answers) as receiver, delivery.session() as session:
+            to = endpoint("webhook=env:HOOK", receiver.url, key=KEY)
+            request = webhook.request(message(ALICE), to, at=NOW)
+            try:
+                result = await delivery.deliver(
+                    session, to, request, clock=clock, random=lambda: 0.0, patience=patience or DeliveryTimeouts()
+                )  # fmt: skip
+            except NotifyError as error:
+                result = error
+            return result, receiver.got, clock.slept
+
+    return asyncio.run(story())
+
+
+def test_what_is_taken_at_once_is_sent_once():
+    tries, got, slept = delivered()
+    assert (tries, slept) == (1, [])
+    assert got[0].path == PATH
+    assert is_signed(got[0])
+
+
+def test_a_receiver_in_trouble_is_tried_again_with_the_same_bytes():
+    tries, got, slept = delivered(Answer(status=500), Answer(status=503), Answer())
+    assert tries == 3
+    assert slept == [0.5, 1.0]
+    assert len({(one.body, one.headers["X-Kquota-Delivery"]) for one in got}) == 1
+
+
+def test_what_is_wrong_is_not_tried_again():
+    error, got, _ = delivered(Answer(status=404, text="no_service"))
+    assert (error.status, error.attempts, len(got)) == (404, 1, 1)
+    assert "webhook=env:HOOK: http://127.0.0.1:" in str(error)
+    assert "answered 404 (no_service) after 1 try" in str(error)
+    assert error.hint == "the address is not valid any more"
+
+
+def test_redirects_are_not_followed():
+    error, got, _ = delivered(Answer(status=307, headers={"Location": "http://127.0.0.1:1/"}))
+    assert error.status == 307
+    assert len(got) == 1
+
+
+def test_the_receiver_says_how_long_to_wait():
+    assert delivered(Answer(status=429, headers={"Retry-After": "7"}), Answer())[2] == [7.0]
+    date = {"Retry-After": "Tue, 14 Nov 2023 22:13:31 GMT"}  # 11 s after NOW
+    assert delivered(Answer(status=429, headers=date), Answer())[2] == [11.0]
+    for odd in ("soon", "-3", "1e3", "Tue, 99 Nov 2023"):
+        assert delivered(Answer(status=429, headers={"Retry-After": odd}), Answer())[2] == [0.5]
+
+
+def test_waiting_has_an_end():
+    error, got, slept = delivered(Answer(status=429, headers={"Retry-After": "3600"}))
+    assert (len(got), slept) == (1, [])
+    assert "asks to wait 3600 s" in str(error)
+    error, got, slept = delivered(Answer(status=500))
+    assert (error.attempts, len(got)) == (5, 5)
+    assert sum(slept) < DeliveryTimeouts().total_seconds
+
+
+def test_a_receiver_that_hangs_costs_one_deadline_a_try():
+    async def story():
+        over = asyncio.Event()
+
+        async def silent(_reader, writer):
+            await over.wait()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        to = endpoint("hook", f"http://127.0.0.1:{port}{PATH}")
+        async with delivery.session() as session:
+            with pytest.raises(
+                NotifyError, match=r"could not be reached \(no answer in time\) after 2 tries"
+            ):
+                await delivery.deliver(
+                    session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
+                    random=lambda: 0.0, patience=DeliveryTimeouts(tries=2, try_seconds=0.05),
+                )  # fmt: skip
+        over.set()
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(story())
+
+
+def refused(url: str) -> NotifyError:
+    async def story():
+        to = endpoint("hook", url)
+        async with delivery.session() as session:
+            await delivery.deliver(
+                session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
+                random=lambda: 0.0, patience=DeliveryTimeouts(tries=1),
+            )  # fmt: skip
+
+    with pytest.raises(NotifyError) as caught:
+        asyncio.run(story())
+    return caught.value
+
+
+def test_nobody_there_is_said_without_the_address():
+    error = refused(f"http://127.0.0.1:1{PATH}?token=T0SECRET")
+    assert str(error).startswith("hook: http://127.0.0.1:1 could not be reached (")
+    assert not [one for one in SECRETS if one in str(error)]
+    assert error.__cause__ is None
+
+
+def test_a_receiver_that_repeats_our_secrets_is_not_quoted_with_them():
+    error, _, _ = delivered(
+        Answer(status=400, text=f"bad key {KEY} for {PATH}\x1b[31m" + "x" * 999)
+    )
+    assert "bad key <hidden> for /<hidden>" in str(error)
+    assert not [one for one in SECRETS if one in str(error)]
+    assert "\x1b" not in str(error)
+    assert len(str(error)) < 300
+
+
+def test_nothing_that_is_logged_holds_a_secret(caplog):
+    with caplog.at_level(logging.DEBUG):
+        delivered(Answer(status=500), Answer())
+        refused(f"http://127.0.0.1:1{PATH}")
+        delivered(Answer(status=404, text=PATH))
+    assert not [one for one in SECRETS if one in caplog.text]
+
+
+def test_an_endpoint_shows_scheme_host_and_port_only():
+    one = endpoint("hook", f" https://user:T0SECRET@hooks.example.com:8443{PATH}\n", key=KEY)
+    assert one.origin == "https://hooks.example.com:8443"
+    for text in (repr(one), str(one), f"{one.url}{one.key}", f"{one.url!r}"):
+        assert not [secret for secret in SECRETS if secret in text]
+    with pytest.raises(TypeError):
+        pickle.dumps(one)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "hooks.example.com", "ftp://x/T0SECRET", "https://", "https://a b/T0SECRET", "https://x:99999/T0SECRET", "https://[x/T0SECRET"]
+)  # fmt: skip
+def test_what_is_no_address_is_refused_without_being_shown(url):
+    with pytest.raises(ConfigError, match="webhook=env:HOOK") as caught:
+        endpoint("webhook=env:HOOK", url)
+    assert "T0SECRET" not in str(caught.value)
+    with pytest.raises(ConfigError, match="empty"):
+        endpoint("webhook=env:HOOK", "https://x/", key=" \n")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_open"),
+    [("http://example.com/", True), ("https://example.com/", False), ("http://127.0.0.1/", False), ("http://[::1]:8/", False), ("http://localhost/", False)],
+)  # fmt: skip
+def test_plain_http_beyond_this_machine_is_open(url, is_open):
+    assert endpoint("hook", url).is_open is is_open
+
+
+def test_the_environment_names_the_proxy(monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "inside.example.com")
+    assert delivery._proxy(endpoint("hook", "https://example.com/")) == "http://proxy:3128"
+    assert delivery._proxy(endpoint("hook", "https://inside.example.com/")) is None
+    assert delivery._proxy(endpoint("hook", "http://example.com/")) is None

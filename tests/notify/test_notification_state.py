@@ -1,0 +1,92 @@
+"""Who is due: once per drift, again after a while, and recovery only to whoever heard of the drift."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ConfigError
+from reconciler.notify import (
+    DriftEvent,
+    NotificationState,
+    notification_state_text,
+    read_notification_state,
+)
+from tests.notify.receivers import ALICE, BOB, NOW, drift
+
+DAY = 86_400.0
+
+
+def due(told: NotificationState, *pairs, now: float = NOW):
+    return told.due("hook", drift(*pairs), now=now, remind_after=DAY)
+
+
+def after(*looks):
+    """The memory after looks that were each told if due: `(now, pairs)`."""
+    told = NotificationState()
+    for now, pairs in looks:
+        message = due(told, *pairs, now=now)
+        told = told if message is None else told.after("hook", message)
+    return told
+
+
+def test_new_drift_is_told_once_and_again_when_it_changes_or_a_day_has_passed():
+    assert due(NotificationState(), ALICE).event is DriftEvent.BEGAN
+    told = after((NOW, [ALICE]))
+    assert due(told, ALICE, now=NOW + DAY - 1) is None
+    assert due(told, ALICE, now=NOW + DAY).event is DriftEvent.REMINDED
+    assert due(told, ALICE, BOB).event is DriftEvent.CHANGED
+    assert due(told, BOB).event is DriftEvent.CHANGED
+
+
+def test_recovery_is_told_once_with_what_it_was_and_how_long_it_lasted():
+    told = after((NOW, [ALICE, BOB]))
+    message = due(told, now=NOW + 100)
+    assert (message.event, message.resolved, message.since) == (DriftEvent.ENDED, 2, NOW - 600)
+    assert due(told.after("hook", message), now=NOW + 200) is None
+    assert due(NotificationState(), now=NOW) is None
+
+
+def test_what_drifts_anew_after_a_recovery_is_told_anew():
+    told = after((NOW, [ALICE]), (NOW + 1, []))
+    assert due(told, ALICE, now=NOW + 2).event is DriftEvent.BEGAN
+
+
+def test_receivers_and_clusters_are_remembered_apart():
+    told = after((NOW, [ALICE]))
+    assert told.due("other", drift(ALICE), now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
+    elsewhere = drift(ALICE, cluster="test")
+    assert told.due("hook", elsewhere, now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
+    assert told.due("hook", drift(cluster="test"), now=NOW, remind_after=DAY) is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 3 * DAY), st.sampled_from([(), (ALICE,), (BOB,), (ALICE, BOB)])), max_size=12))  # fmt: skip
+def test_the_memory_outlives_the_process_and_no_digest_is_told_twice_within_a_day(steps):
+    told, now, last = NotificationState(), NOW, {}
+    for wait, pairs in steps:
+        now += wait
+        message = due(told, *pairs, now=now)
+        if message is not None:
+            if message.event is not DriftEvent.ENDED:
+                assert message.digest not in last or now - last[message.digest] >= DAY
+                last = {message.digest: now}
+            else:
+                last = {}
+            told = told.after("hook", message)
+        told = read_notification_state(notification_state_text(told), location="told.json")
+        assert (due(told, *pairs, now=now) is None) or not pairs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"kind": "kquota-told", "format": 2, "told": []}',
+        '{"kind": "kquota-told", "format": 1}',
+        '{"kind": "kquota-told", "format": 1, "told": [{"receiver": "x"}]}',
+        '{"kind": "kquota-told", "format": 1, "told": [], "more": 1}',
+    ],
+)
+def test_a_damaged_memory_is_refused_and_named(text):
+    with pytest.raises(ConfigError, match=r"told\.json"):
+        read_notification_state(text, location="told.json")

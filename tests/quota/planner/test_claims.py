@@ -1,0 +1,169 @@
+"""Who wins where several documents ask for one pair."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecords
+from reconciler.quota.planner.claims import Claim, resolve_claims
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.state import NO_LIMITS, limits_of
+
+ALICE = entity(user="alice")
+BOB = entity(user="bob")
+PRODUCE, CONSUME = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
+NOTHING = OwnershipRecords(cluster_id="c")
+
+
+def claim(name, *, priority=0, created=0.0, subject=ALICE, suspended=False, **limits):
+    values = {Key(key): float(value) for key, value in limits.items()}
+    declared = Declaration(
+        document=f"team/{name}", entity=subject, limits=limits_of(values), suspended=suspended
+    )
+    return Claim(declaration=declared, priority=priority, created=created)
+
+
+def held_by(document, key=PRODUCE):
+    record = NO_RECORD.with_pair(key, 1.0, Owner(document=document))
+    return OwnershipRecords(cluster_id="c", records={ALICE: record})
+
+
+def winner(*claims, owned=NOTHING):
+    settled = resolve_claims(claims, owned=owned)
+    found = settled.desired.claim(ALICE, PRODUCE)
+    assert found is not None
+    return found.document
+
+
+def test_the_higher_grant_wins_over_everything_else():
+    older = claim("a", priority=5, created=1.0, producer_byte_rate=10)
+    granted = claim("b", priority=1, created=2.0, producer_byte_rate=20)
+    assert winner(older, granted, owned=held_by("team/a")) == "team/b"
+
+
+def test_the_present_holder_wins_over_an_older_document():
+    older = claim("a", created=1.0, producer_byte_rate=10)
+    holder = claim("b", created=2.0, producer_byte_rate=20)
+    assert winner(older, holder, owned=held_by("team/b")) == "team/b"
+
+
+def test_the_older_document_wins_where_nobody_holds_the_pair():
+    assert (
+        winner(
+            claim("b", created=1.0, producer_byte_rate=10),
+            claim("a", created=2.0, producer_byte_rate=20),
+        )
+        == "team/b"
+    )
+
+
+def test_the_name_decides_between_twins():
+    assert winner(claim("b", producer_byte_rate=1), claim("a", producer_byte_rate=2)) == "team/a"
+
+
+def test_the_loser_is_told_of_its_pair_and_of_the_winner_and_claims_nothing_of_it():
+    first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
+    settled = resolve_claims([first, second], owned=NOTHING)
+    assert settled.losses == {"team/b": {(ALICE, PRODUCE): "team/a"}}
+    assert settled.desired.claims == {ALICE: (first.declaration,)}
+    assert settled.desired.conflicts == ()
+    assert settled.desired.documents == {"team/a", "team/b"}
+    assert settled.desired.frozen == frozenset()
+    assert settled.desired.halted == frozenset()
+
+
+def test_a_loser_keeps_the_keys_that_it_alone_asks_for():
+    first = claim("a", producer_byte_rate=1)
+    second = claim("b", producer_byte_rate=2, consumer_byte_rate=3)
+    desired = resolve_claims([first, second], owned=NOTHING).desired
+    assert desired.limits[ALICE] == limits_of({PRODUCE: 1.0, CONSUME: 3.0})
+    found = desired.claim(ALICE, CONSUME)
+    assert found is not None
+    assert found.document == "team/b"
+
+
+def test_documents_with_different_keys_do_not_conflict():
+    settled = resolve_claims(
+        [claim("a", producer_byte_rate=1), claim("b", consumer_byte_rate=2)], owned=NOTHING
+    )
+    assert settled.losses == {}
+    assert settled.desired.pair_count == 2
+
+
+def test_equal_values_still_have_one_owner():
+    settled = resolve_claims(
+        [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
+    )
+    assert set(settled.losses) == {"team/b"}
+
+
+def test_a_suspended_document_freezes_its_own_pairs_and_takes_part_in_no_conflict():
+    silent = claim("a", suspended=True, producer_byte_rate=1)
+    settled = resolve_claims([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)
+    assert settled.losses == {}
+    assert settled.desired.frozen == {"team/a"}
+    assert settled.desired.halted == {(ALICE, PRODUCE)}
+
+
+def test_frozen_halted_and_other_documents_are_known_and_claim_nothing():
+    settled = resolve_claims(
+        [claim("a", producer_byte_rate=1)],
+        owned=NOTHING,
+        frozen=["team/broken"],
+        halted=[(BOB, PRODUCE)],
+        other_documents=["team/leaving"],
+    )
+    assert settled.desired.documents == {"team/a", "team/broken", "team/leaving"}
+    assert settled.desired.frozen == {"team/broken"}
+    assert settled.desired.halted == {(BOB, PRODUCE)}
+
+
+VALUES = st.dictionaries(
+    st.sampled_from([str(k) for k in COLUMNS[:4]]), st.integers(1, 3), min_size=1
+)
+CLAIMS = st.lists(
+    st.tuples(st.sampled_from([ALICE, BOB]), st.integers(0, 2), st.integers(0, 2), VALUES),
+    max_size=8,
+)
+
+
+@given(drawn=CLAIMS, shuffled=st.randoms(use_true_random=False))
+def test_every_pair_has_exactly_one_winner_whatever_the_order(drawn, shuffled):
+    claims = [
+        claim(f"d{n}", subject=subject, priority=priority, created=float(created), **values)
+        for n, (subject, priority, created, values) in enumerate(drawn)
+    ]
+    settled = resolve_claims(claims, owned=NOTHING)
+    again = claims[:]
+    shuffled.shuffle(again)
+    assert resolve_claims(again, owned=NOTHING) == settled
+    for one in claims:
+        for key, value in zip(COLUMNS, one.declaration.limits, strict=True):
+            if value is None:
+                continue
+            pair = one.declaration.entity, key
+            has = settled.desired.claim(*pair)
+            assert has is not None
+            mine = has.document == one.declaration.document
+            lost = settled.losses.get(one.declaration.document, {})
+            assert mine != (pair in lost)
+            assert mine or lost[pair] == has.document
+
+
+def test_a_holder_of_another_key_has_no_advantage():
+    owned = held_by("team/b", key=CONSUME)
+    one, two = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
+    assert winner(one, two, owned=owned) == "team/a"
+
+
+def test_a_declaration_without_limits_left_is_gone():
+    settled = resolve_claims(
+        [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
+    )
+    assert all(
+        one.limits != NO_LIMITS for several in settled.desired.claims.values() for one in several
+    )
+    assert replace(settled.desired).limits[ALICE] == limits_of({PRODUCE: 1.0})

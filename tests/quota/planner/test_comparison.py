@@ -1,0 +1,224 @@
+"""The comparison as a whole: its laws over random worlds, against a reading of the table that shares no code with it."""
+
+import itertools
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from reconciler.quota.entity import DEFAULT, entity, sort_key
+from reconciler.quota.keys import COLUMNS, Key, same_value
+from reconciler.quota.ownership import (
+    OverrideEnded,
+    Owner,
+    OwnershipRecords,
+    RecordChange,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
+from reconciler.quota.state import QuotaState
+from tests.quota.reference import target_of
+from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
+
+MANY = settings(max_examples=max(60, settings().max_examples))
+
+
+def plan_of(world: World) -> Plan:
+    return compare(
+        desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=NOW
+    )
+
+
+@MANY
+@given(worlds(overrides=False))
+def test_applying_a_plan_reaches_the_target_wherever_the_policy_lets_us_write(world):
+    assert apply_to(world.live, plan_of(world).changes) == target_of(world)
+
+
+@MANY
+@given(worlds())
+def test_a_plan_is_minimal(world):
+    changes = plan_of(world).changes
+    reached = apply_to(world.live, changes)
+    for left_out in changes:
+        assert not same_value(left_out.key, left_out.before, left_out.after)
+        assert left_out.before == world.live.value(left_out.entity, left_out.key)
+        assert apply_to(world.live, [one for one in changes if one is not left_out]) != reached
+
+
+@MANY
+@given(worlds())
+def test_every_pair_is_spoken_of_at_most_once_and_in_order(world):
+    plan = plan_of(world)
+    for spoken in (plan.changes, plan.findings):
+        places = [(sort_key(one.entity), COLUMNS.index(one.key)) for one in spoken]
+        assert places == sorted(places)
+    pairs = [(one.entity, one.key) for one in (*plan.changes, *plan.findings)]
+    assert len(pairs) == len(set(pairs))
+
+
+@MANY
+@given(worlds())
+def test_the_counts_of_a_plan_are_those_of_its_sides(world):
+    plan = plan_of(world)
+    desired = sum(5 - limits.count(None) for limits in world.desired.limits.values())
+    assert plan.desired_pairs == world.desired.pair_count == desired
+    assert plan.owned_pairs == world.owned.pair_count
+    assert plan.documents == len(world.desired.documents)
+    spoken = {(one.entity, one.key) for one in (*plan.changes, *plan.findings)}
+    declared = {(s, k) for s, limits in world.desired.limits.items()
+                for k, v in zip(COLUMNS, limits, strict=True) if v is not None}  # fmt: skip
+    silent = {
+        (s, k)
+        for s, k in declared - spoken
+        if not same_value(k, world.desired.limits[s][COLUMNS.index(k)], world.live.value(s, k))
+    }
+    # Only drift that nobody wants to hear of is neither in sync nor spoken of.
+    assert not silent or world.rules.drift is DriftMode.DISABLED
+    assert plan.in_sync == len(declared - spoken - silent)
+
+
+@given(states(among=ENTITIES))
+def test_a_state_compared_with_itself_needs_nothing(state):
+    desired = declared_as(state)
+    owned = OwnershipRecords(cluster_id="c").with_changes(
+        Recorded(entity=s, key=k, value=v, owner=Owner(document=desired.claims[s][0].document))
+        for s, k, v in state.pairs()
+    )
+    plan = compare(desired=desired, owned=owned, live=state, rules=Rules())
+    pairs = len(list(state.pairs()))
+    assert plan == Plan(
+        cluster_id="c", documents=len(state.limits), desired_pairs=pairs, in_sync=pairs, owned_pairs=pairs
+    )  # fmt: skip
+
+
+def declared_as(state: QuotaState) -> DesiredState:
+    return merge(
+        Declaration(document=f"team/{number}", entity=subject, limits=limits)
+        for number, (subject, limits) in enumerate(state.limits.items())
+    )
+
+
+@given(states(), states())
+def test_a_plan_made_from_nothing_owned_reaches_exactly_what_is_declared(before, after):
+    plan = compare(
+        desired=declared_as(after),
+        owned=OwnershipRecords(cluster_id="c"),
+        live=before,
+        rules=Rules(),
+    )
+    reached = apply_to(before, plan.changes)
+    for subject, key, value in after.pairs():
+        assert same_value(key, reached.value(subject, key), value)
+
+
+@MANY
+@given(declarations(among=ENTITIES), worlds())
+def test_the_order_of_the_documents_never_matters(documents, world):
+    plans = {
+        repr(plan_of(replace(world, desired=merge(order))))
+        for order in (documents, documents[::-1], sorted(documents, key=repr))
+    }
+    assert len(plans) == 1
+
+
+# -- a second plan ------------------------------------------------------------------------------------
+
+
+def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
+    """What an inventory is told of a change that was applied and seen."""
+    over = change.cause is Cause.OVERRIDE_EXPIRED
+    ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
+    if change.after is None or (over and change.claim is None):
+        return (RecordDropped(entity=change.entity, key=change.key), *ended)
+    owner = change.owner or Owner(document="")
+    record = Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
+    return (record, *ended)
+
+
+def carried_out(world: World) -> World:
+    plan = plan_of(world)
+    records = itertools.chain(plan.bookkeeping, *map(recorded, plan.changes))
+    return replace(
+        world,
+        live=apply_to(world.live, plan.changes),
+        owned=world.owned.with_changes(records),
+    )
+
+
+@MANY
+@given(worlds())
+def test_a_second_plan_writes_and_records_nothing(world):
+    again = plan_of(carried_out(world))
+    assert again.changes == ()
+    assert again.bookkeeping == ()
+
+
+@MANY
+@given(worlds())
+def test_observe_touches_neither_the_broker_nor_the_records(world):
+    plan = plan_of(replace(world, rules=replace(world.rules, policy=Policy.OBSERVE)))
+    assert (plan.changes, plan.bookkeeping) == ((), ())
+
+
+@MANY
+@given(worlds())
+def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
+    plan = plan_of(replace(world, rules=replace(world.rules, complete=False)))
+    assert [one for one in plan.changes if one.removes and one.cause is not Cause.OVERRIDE
+            and one.cause is not Cause.OVERRIDE_EXPIRED] == []  # fmt: skip
+    assert plan.orphans == ()
+
+
+@MANY
+@given(worlds(overrides=False))
+def test_what_may_be_written_grows_from_policy_to_policy(world):
+    written = [
+        {
+            (one.entity, one.key)
+            for one in plan_of(
+                replace(world, rules=replace(world.rules, policy=policy, sync_confirmed=True))
+            ).changes
+        }
+        for policy in (Policy.OBSERVE, Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC)
+    ]
+    assert written[0] <= written[1] <= written[2] <= written[3]
+
+
+@given(worlds())
+def test_foreign_types_and_keys_never_take_part(world):
+    foreign = replace(
+        world.live,
+        foreign_values={entity(user="alice"): (("new_key", 1.0),)},
+        foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),),
+    )
+    assert plan_of(replace(world, live=foreign)) == plan_of(world)
+
+
+def test_everything_rare_about_an_entity_is_looked_at_even_if_all_values_agree():
+    subject = entity(user=DEFAULT)
+    desired = declared_as(QuotaState(limits={subject: (1.0, None, None, None, None)}))
+    owned = OwnershipRecords(cluster_id="c").with_changes(
+        [
+            Recorded(
+                entity=subject,
+                key=Key.PRODUCER_BYTE_RATE,
+                value=1.0,
+                owner=Owner(document="team/0"),
+            )
+        ]
+    )
+    live = QuotaState(limits={subject: (1.0, None, None, None, None)})
+    pair = (subject, Key.PRODUCER_BYTE_RATE)
+    orphaned = replace(owned, orphaned=frozenset({pair}))
+    drifted = replace(owned, drift_since={pair: 5.0})
+    for rare in (orphaned, drifted):
+        plan = compare(desired=desired, owned=rare, live=live, rules=Rules(), now=NOW)
+        assert len(plan.bookkeeping) == 1
+        after = rare.with_changes(plan.bookkeeping)
+        assert (after.orphaned, after.drift_since) == (frozenset(), {})
+        assert plan.in_sync == 1
+        assert all(one.action is not Action.WRITE for one in plan.findings)

@@ -1,0 +1,103 @@
+"""Many documents, one desired state: the order never matters, conflicts name all places."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import entity, sort_key
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.state import limits_of, set_values
+from tests.quota.strategies import ENTITIES, declarations
+
+ALICE = entity(user="alice")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+
+
+def document(name: str, *, line: int = 1, suspended: bool = False, **limits: float) -> Declaration:
+    return Declaration(
+        document=name,
+        entity=ALICE,
+        limits=limits_of({Key(key): value for key, value in limits.items()}),
+        path="a.yaml",
+        line=line,
+        lines=(line + 5, 0, 0, 0, 0),
+        suspended=suspended,
+    )
+
+
+@given(st.data())
+def test_the_order_of_documents_never_matters(data):
+    documents = data.draw(declarations(among=ENTITIES[:4]))
+    shuffled = data.draw(st.permutations(documents))
+    assert merge(documents) == merge(shuffled)
+
+
+@given(declarations(among=ENTITIES), st.sampled_from([(), ("team/two",)]))
+def test_a_pair_is_desired_exactly_if_one_usable_document_asks_for_it(documents, frozen):
+    desired = merge(documents, frozen=frozen)
+    asking: dict[tuple, list[Declaration]] = {}
+    for one in documents:
+        if one.document not in desired.frozen:
+            for key, _ in set_values(one.limits):
+                asking.setdefault((one.entity, key), []).append(one)
+    alone = {pair: claims[0] for pair, claims in asking.items() if len(claims) == 1}
+    wanted = {(s, k): v for s, limits in desired.limits.items() for k, v in set_values(limits)}
+    assert wanted == {pair: one.limits[COLUMNS.index(pair[1])] for pair, one in alone.items()}
+    assert desired.pair_count == len(wanted)
+    assert all(desired.claim(*pair) == one for pair, one in alone.items())
+    assert {(c.entity, c.key): len(c.claims) for c in desired.conflicts} == {
+        pair: len(claims) for pair, claims in asking.items() if len(claims) > 1
+    }
+    places = [(sort_key(c.entity), COLUMNS.index(c.key)) for c in desired.conflicts]
+    assert places == sorted(places)
+    assert desired.documents == {one.document for one in documents} | set(frozen)
+    suspended = {one.document for one in documents if one.suspended}
+    assert desired.frozen == suspended | set(frozen)
+    assert desired.halted == {
+        (one.entity, key)
+        for one in documents
+        if one.document in desired.frozen
+        for key, _ in set_values(one.limits)
+    }
+
+
+def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
+    one, two = document("t/one", producer_byte_rate=1.0), document("t/two", request_percentage=2.0)
+    desired = merge([two, one])
+    assert desired.conflicts == ()
+    assert dict(set_values(desired.limits[ALICE])) == {RATE: 1.0, SHARE: 2.0}
+    assert (desired.claim(ALICE, RATE), desired.claim(ALICE, SHARE)) == (one, two)
+    assert desired.claim(ALICE, Key.CONSUMER_BYTE_RATE) is None
+    assert desired.claim(entity(user="bob"), RATE) is None
+
+
+def test_equal_values_for_one_pair_are_a_conflict_too_and_both_places_are_named():
+    one = document("t/one", line=9, producer_byte_rate=1.0)
+    two = document("t/two", line=3, producer_byte_rate=1.0)
+    (conflict,) = merge([one, two]).conflicts
+    assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
+
+
+def test_the_place_of_a_rule_is_its_own_line_or_its_documents():
+    one = document("t/one", line=9, producer_byte_rate=1.0)
+    assert (one.place(RATE), one.line_of(RATE)) == ("a.yaml:14", 14)
+    assert (one.place(SHARE), one.line_of(SHARE)) == ("a.yaml:9", 9)
+
+
+def test_a_suspended_document_claims_nothing_and_is_frozen_whole():
+    desired = merge(
+        [
+            document("t/one", producer_byte_rate=1.0),
+            document("t/one", line=20, suspended=True, request_percentage=5.0),
+        ]
+    )
+    assert (desired.limits, desired.claims) == ({}, {})
+    assert desired.frozen == desired.documents == {"t/one"}
+
+
+def test_limits_without_a_claim_cannot_be_built():
+    with pytest.raises(ValueError, match="every desired entity needs a claim"):
+        DesiredState(limits={ALICE: limits_of({RATE: 1.0})})
+    with pytest.raises(ValueError, match="every claim limits"):
+        DesiredState(claims={ALICE: (document("t/one", producer_byte_rate=1.0),)})

@@ -1,0 +1,124 @@
+"""What a change means for the kinds of clients that its entity is written for."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.effects import (
+    LimitEffect,
+    effect_of,
+    effects_of,
+    ladders,
+)
+from reconciler.quota.planner.plan import QuotaChange, apply_to
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.strategies import entities, keys_of, numbers, states
+
+RATE = Key.PRODUCER_BYTE_RATE
+NOBODY = "nobody named this"
+
+
+def change(
+    subject: Entity, before: float | None, after: float | None, key: Key = RATE
+) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
+
+
+def state(values: dict[Entity, float]) -> QuotaState:
+    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in values.items()})
+
+
+def kinds_of_clients(subject: Entity) -> list[Principal]:
+    """Clients that an entity is written for, by its words: strangers wherever it names nobody."""
+    user, client, ip = subject
+    if ip is not False:
+        return [Principal(ip=NOBODY if ip is None else ip)]
+    name = user if isinstance(user, str) else NOBODY
+    if client is False:
+        return [Principal(user=name, client_id=NOBODY), Principal(user=name)]
+    return [Principal(user=name, client_id=client if isinstance(client, str) else NOBODY)]
+
+
+def is_exception(subject: Entity, source: Entity | None, wider: Entity | None) -> bool:
+    """By the words: the subject is where the limit comes from, the other is a default that lacks a name of it."""
+    if source != subject or wider is None or DEFAULT not in wider:
+        return False
+    names = {(place, name) for place, name in enumerate(subject) if isinstance(name, str)}
+    return not names <= set(enumerate(wider))
+
+
+@given(states(), entities.filter(lambda one: "" not in one), st.data())
+def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
+    key = data.draw(st.sampled_from(keys_of(subject)))
+    new = data.draw(st.none() | numbers)
+    made = change(subject, live.value(subject, key), new, key)
+    after = apply_to(live, [made])
+    found = effects_of(made, live, after)
+    expected = []
+    for client in kinds_of_clients(subject):
+        was, will = (
+            next(one for one in resolve(s, client).effective if one.key is key)
+            for s in (live, after)
+        )
+        holds = subject in (was.source, will.source)
+        exception = was.source != will.source and any(
+            is_exception(subject, here, elsewhere)
+            for here, elsewhere in ((was.source, will.source), (will.source, was.source))
+        )
+        reach = LimitEffect(
+            before=was.value, after=will.value, is_decisive=holds, exception=exception
+        )
+        expected.append(reach)
+    assert list(found) == expected
+
+
+def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
+    live = state({entity(user=DEFAULT, client_id=DEFAULT): 1000.0})
+    made = change(entity(user="alice"), None, 5.0)
+    with_id, without = effects_of(made, live, apply_to(live, [made]))
+    assert (with_id.before, with_id.after) == (1000.0, 5.0)
+    assert (without.before, without.after) == (None, 5.0)
+
+
+def test_the_kind_that_the_entity_holds_for_speaks_for_it():
+    live = state({entity(user="alice", client_id=DEFAULT): 7.0})
+    made = change(entity(user="alice"), None, 5.0)
+    reach = effect_of(made, live, apply_to(live, [made]))
+    assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
+
+
+def test_a_change_that_holds_for_nobody_shows_what_holds_instead():
+    live = state({entity(user=DEFAULT): 7.0})
+    made = change(entity(client_id="app"), None, 5.0)
+    reach = effect_of(made, live, apply_to(live, [made]))
+    assert (reach.before, reach.after, reach.is_decisive) == (7.0, 7.0, False)
+
+
+@given(entities)
+def test_an_entity_is_among_those_that_can_hold_for_its_clients(subject):
+    assert all(subject in candidates for candidates in ladders(subject))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "factor"),
+    [
+        (10.0, 20.0, 2.0),
+        (20.0, 10.0, 0.5),
+        (None, 10.0, None),
+        (10.0, None, None),
+        (0.0, 10.0, None),
+        (10.0, 0.0, None),
+        (-1.0, 10.0, None),
+        (math.nan, 10.0, None),
+        (math.inf, 10.0, None),
+        (10.0, math.inf, None),
+    ],
+)
+def test_a_factor_is_told_only_between_limits_that_can_be_enforced(before, after, factor):
+    assert LimitEffect(before=before, after=after, is_decisive=True).factor == factor

@@ -1,0 +1,609 @@
+"""Guards: each alone, at its bound and over it, all at once; overrides pass them."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.ip_aliases import IpAlias
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.guards import (
+    ALLOWED_WITH,
+    Guard,
+    Guards,
+    LabelRule,
+    NewlyUnlimited,
+    Protection,
+    Violation,
+    check,
+)
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import Cause
+from reconciler.quota.state import QuotaState, limits_of
+
+RATE, SHARE, CONNECTIONS = (
+    Key.PRODUCER_BYTE_RATE,
+    Key.REQUEST_PERCENTAGE,
+    Key.CONNECTION_CREATION_RATE,
+)
+MUTATIONS = Key.CONTROLLER_MUTATION_RATE
+ALICE = entity(user="alice")
+OFF = Guards(
+    max_removals=10**6,
+    max_removed_percent=100.0,
+    max_change_factor=math.inf,
+    protect_defaults=False,
+    allow_small_values=True,
+    allow_empty=True,
+)
+
+
+def change(
+    before: float | None,
+    after: float | None,
+    *,
+    subject: Entity = ALICE,
+    key: Key = RATE,
+    cause: Cause = Cause.SPEC,
+    declared: bool = True,
+) -> QuotaChange:
+    claim = Declaration(
+        document="t/one", entity=subject, limits=limits_of({key: after or 1.0}), path="a.yaml", line=7
+    )  # fmt: skip
+    return QuotaChange(
+        entity=subject, key=key, before=before, after=after, cause=cause,
+        claim=claim if declared and after is not None else None,
+    )  # fmt: skip
+
+
+def removals(count: int) -> tuple[QuotaChange, ...]:
+    return tuple(change(1e6, None, subject=entity(user=f"u{n}")) for n in range(count))
+
+
+def broken(
+    guards: Guards, *changes: QuotaChange, live: QuotaState | None = None, **plan: object
+) -> list[Guard]:
+    """Which guards a plan breaks; the live state has what the changes were made from."""
+    before = QuotaState().with_values((one.entity, one.key, one.before) for one in changes)
+    made = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
+    return [one.guard for one in check(made, guards, live or before)]
+
+
+def test_a_quiet_plan_breaks_nothing():
+    assert broken(Guards(), change(2e6, 4e6), desired_pairs=1) == []
+    assert broken(Guards()) == []
+
+
+def test_ten_removals_are_allowed_and_eleven_are_not():
+    guards = Guards()
+    assert broken(guards, *removals(10)) == []
+    assert broken(guards, *removals(11)) == [Guard.MAX_REMOVALS]
+    assert broken(replace(guards, max_removals=11), *removals(11)) == []
+
+
+def test_the_share_is_counted_from_twenty_owned_pairs():
+    guards = replace(OFF, max_removed_percent=20.0)
+    assert broken(guards, *removals(19), owned_pairs=19) == []
+    assert broken(guards, *removals(4), owned_pairs=20) == []
+    assert broken(guards, *removals(5), owned_pairs=20) == [Guard.MAX_REMOVED_SHARE]
+    assert broken(guards, *removals(5), owned_pairs=0) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        (1e6, 1e7, False),
+        (1e7, 1e6, False),
+        (1e6, 1.01e7, True),
+        (1.01e7, 1e6, True),
+        (None, 1e9, False),
+        (1e9, None, False),
+        (0.0, 1e6, True),
+        (math.nan, 1e6, True),
+    ],
+)
+def test_a_limit_may_become_ten_times_larger_or_smaller(before, after, refused):
+    guards = replace(OFF, max_change_factor=10.0)
+    assert broken(guards, change(before, after)) == [Guard.MAX_CHANGE_FACTOR] * refused
+
+
+def test_a_factor_of_ten_is_ten_in_binary_too():
+    guards = replace(OFF, max_change_factor=10.0)
+    for before, after in ((0.7, 7.0), (7.0, 0.7)):
+        assert broken(guards, change(before, after, key=SHARE)) == []
+
+
+def test_no_factor_at_all_is_allowed_by_an_infinite_one():
+    assert broken(OFF, change(0.0, 1e6), change(math.nan, 5.0, key=SHARE)) == []
+
+
+def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told():
+    wide = entity(user=DEFAULT, client_id=DEFAULT)
+    live = QuotaState(
+        limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
+    )
+    made = Plan(cluster_id="c", changes=(change(None, 1e6),))
+    (violation,) = check(made, replace(OFF, max_change_factor=10.0), live)
+    assert violation == Violation(
+        guard=Guard.MAX_CHANGE_FACTOR,
+        message=(
+            "producer_byte_rate goes from 1000000000 (1 GB/s) to 1000000 (1 MB/s) for clients under it:"
+            " a factor of 1e+03, 10 is allowed"
+        ),
+        entity=ALICE,
+        key=RATE,
+        place="a.yaml:7",
+    )
+
+
+ANYONE = entity(user=DEFAULT)
+FACTORS = replace(OFF, max_change_factor=10.0)
+"""Guards that judge factors alone: 10 between values, 50 above a default."""
+
+
+def default_of(value: float) -> QuotaState:
+    return QuotaState(limits={ANYONE: limits_of({RATE: value})})
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        (20e6, []),
+        (50e6, []),
+        (51e6, [Guard.MAX_EXCEPTION_FACTOR]),
+        (1e5, []),
+        (0.9e5, [Guard.MAX_CHANGE_FACTOR]),
+        (20e6 * 1024, [Guard.MAX_EXCEPTION_FACTOR]),
+        (20e6 / 1024, [Guard.MAX_CHANGE_FACTOR]),
+    ],
+)
+def test_a_client_that_had_only_a_default_may_get_fifty_times_as_much(value, refused):
+    assert broken(FACTORS, change(None, value), live=default_of(1e6)) == refused
+
+
+@pytest.mark.parametrize(
+    ("wider", "subject"),
+    [
+        (entity(user=DEFAULT), entity(user="b")),
+        (entity(user=DEFAULT, client_id=DEFAULT), entity(user="b", client_id="app")),
+        (entity(user="b", client_id=DEFAULT), entity(user="b", client_id="app")),
+        (entity(client_id=DEFAULT), entity(client_id="app")),
+        (entity(client_id=DEFAULT), entity(user="b")),
+        (entity(user=DEFAULT, client_id="app"), entity(user="b", client_id="app")),
+    ],
+)
+def test_every_kind_of_default_has_exceptions(wider, subject):
+    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
+    assert broken(FACTORS, change(None, 2e7, subject=subject), live=live) == []
+
+
+@pytest.mark.parametrize(
+    ("wider", "subject"),
+    [
+        (entity(user="b"), entity(user="b", client_id="app")),
+        (entity(client_id=DEFAULT), entity(user=DEFAULT)),
+        (entity(user="b"), entity(user="b", client_id=DEFAULT)),
+    ],
+)
+def test_a_client_that_was_named_already_and_a_new_default_are_no_exceptions(wider, subject):
+    live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
+    made = change(None, 2e7, subject=subject)
+    assert broken(FACTORS, made, live=live) == [Guard.MAX_CHANGE_FACTOR]
+
+
+def test_a_declared_value_may_not_change_by_more_because_there_is_a_default():
+    live = QuotaState(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
+    assert broken(FACTORS, change(1e6, 2e7), live=live) == [Guard.MAX_CHANGE_FACTOR]
+
+
+def test_an_exception_may_be_ended_if_it_could_be_made():
+    for value, refused in ((2e7, []), (1e8, [Guard.MAX_EXCEPTION_FACTOR])):
+        live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
+        assert broken(FACTORS, change(value, None), live=live) == refused
+
+
+def test_a_larger_change_factor_allows_as_large_an_exception():
+    guards = replace(OFF, max_change_factor=200.0)
+    assert broken(guards, change(None, 2e8), live=default_of(1e6)) == []
+
+
+def test_from_a_default_of_nothing_no_exception_can_be_judged():
+    refused = broken(FACTORS, change(None, 1e6), live=default_of(0.0))
+    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+BATCH = ValueRange(
+    entities=EntityPattern(user=NamePattern(exact="alice")), key=RATE, minimum=1e8, maximum=5e8
+)
+
+
+def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_default():
+    guards = replace(FACTORS, bounds=(BATCH,))
+    assert broken(guards, change(None, 2e8), live=default_of(1e3)) == []
+    assert broken(guards, change(1e3, 2e8)) == []
+    live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    assert broken(guards, change(2e8, None), live=live) == []
+    bob = change(None, 2e8, subject=entity(user="bob"))
+    assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_EXCEPTION_FACTOR]
+    outside = change(None, 6e8)
+    assert broken(guards, outside, live=default_of(1e3)) == [
+        Guard.BOUNDS,
+        Guard.MAX_EXCEPTION_FACTOR,
+    ]
+
+
+def test_a_range_of_a_tenant_approves_what_its_documents_declare():
+    granted = replace(BATCH, namespaces=frozenset({"t"}))
+    foreign = replace(BATCH, namespaces=frozenset({"other"}))
+    made = change(None, 2e8)
+    assert broken(replace(FACTORS, granted=(granted,)), made, live=default_of(1e3)) == []
+    refused = broken(replace(FACTORS, granted=(foreign,)), made, live=default_of(1e3))
+    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+def test_the_end_of_an_exception_belongs_to_the_namespace_of_its_last_document():
+    granted = replace(BATCH, namespaces=frozenset({"t"}))
+    live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    removal = replace(change(2e8, None), owner=Owner(document="t/one"))
+    guards = replace(FACTORS, granted=(granted,))
+    assert broken(guards, removal, live=live) == []
+    assert broken(guards, replace(removal, owner=None), live=live) == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+SLIPS = (1e3, 1024.0, 1e6, 1024.0**2, 1e9, 1024.0**3, 8e3, 8 * 1024.0)
+"""Between bytes, kilobytes, megabytes and gigabytes of both spellings; and of bits where a prefix goes with it."""
+_values = st.floats(min_value=1.0, max_value=1e15)
+_live = st.one_of(
+    st.builds(default_of, _values),
+    st.builds(
+        lambda own, wide: QuotaState(limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}),
+        _values,
+        _values,
+    ),
+)  # fmt: skip
+_ranges = st.one_of(
+    st.just(()),
+    st.builds(
+        lambda least, width: (replace(BATCH, minimum=least, maximum=least * width),),
+        _values,
+        st.floats(min_value=1.0, max_value=1e7),
+    ),
+    st.builds(lambda most: (replace(BATCH, minimum=None, maximum=most),), _values),
+    st.builds(lambda least: (ValueRange(entities=EVERYTHING, key=RATE, minimum=least),), _values),
+    st.just((ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=900.0),)),
+)
+
+
+@given(live=_live, bounds=_ranges, value=_values, slip=st.sampled_from(SLIPS))
+def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_limit(
+    live, bounds, value, slip
+):
+    """For an exception from a default and for a changed value, with whatever ranges."""
+    guards = replace(FACTORS, bounds=bounds)
+    before = live.value(ALICE, RATE)
+
+    def passes(after: float) -> bool:
+        return after == before or not broken(guards, change(before, after), live=live)
+
+    assert not (passes(value) and passes(value * slip))
+
+
+@given(default=_values, value=_values)
+def test_an_exception_can_be_made_exactly_if_it_can_be_ended(default, value):
+    live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
+    made = broken(FACTORS, change(None, value), live=default_of(default))
+    assert made == broken(FACTORS, change(value, None), live=live)
+
+
+@given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
+def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after, factor):
+    live = QuotaState(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
+    made = change(before, after)
+    assert broken(replace(FACTORS, max_exception_factor=factor), made, live=live) == broken(
+        FACTORS, made, live=live
+    )
+
+
+def test_a_change_that_holds_for_nobody_jumps_nowhere():
+    live = QuotaState(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
+    shadowed = change(None, 1e9, subject=entity(client_id="app"))
+    assert broken(replace(OFF, max_change_factor=10.0), shadowed, live=live) == []
+
+
+def test_clients_that_lose_their_last_limit_are_refused_only_where_asked():
+    refusing = replace(OFF, newly_unlimited=NewlyUnlimited.REFUSE)
+    assert broken(OFF, change(1e6, None)) == []
+    assert broken(refusing, change(1e6, None)) == [Guard.NEWLY_UNLIMITED]
+    live = QuotaState(
+        limits={ALICE: limits_of({RATE: 1e6}), entity(user=DEFAULT): limits_of({RATE: 1e6})}
+    )
+    assert broken(refusing, change(1e6, None), live=live) == []
+    assert broken(refusing, change(1e6, 2e6)) == []
+    assert broken(refusing, change(None, 2e6)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "subject", "slip"),
+    [
+        (RATE, ALICE, 1024.0),
+        (Key.CONSUMER_BYTE_RATE, ALICE, 1024.0),
+        (SHARE, ALICE, 1.0),
+        (CONNECTIONS, entity(ip="::1"), 1.0),
+        (MUTATIONS, ALICE, 0.0),
+    ],
+)
+def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip):
+    guards = replace(OFF, allow_small_values=False)
+    assert broken(guards, change(None, slip or 0.01, key=key, subject=subject)) == []
+    if slip:
+        small = change(None, slip - 0.5, key=key, subject=subject)
+        assert broken(guards, small) == [Guard.UNIT_SLIP]
+        assert broken(OFF, small) == []
+
+
+def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
+    guards = replace(OFF, allow_small_values=False)
+    low = ValueRange(entities=EVERYTHING, key=RATE, minimum=100.0)
+    high = ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6)
+    assert broken(replace(guards, bounds=(low,)), change(None, 100.0)) == []
+    assert broken(replace(guards, bounds=(low,)), change(None, 99.0)) == [Guard.BOUNDS]
+    assert broken(replace(guards, bounds=(high,)), change(None, 100.0)) == [Guard.UNIT_SLIP]
+    assert broken(replace(guards, bounds=(high,)), change(None, 5e6)) == []
+    assert broken(replace(guards, bounds=(high,)), change(None, 5e6 + 1)) == [Guard.BOUNDS]
+
+
+def test_the_first_bound_for_entity_and_key_holds():
+    bob = EntityPattern(user=NamePattern(exact="bob"))
+    bounds = (
+        ValueRange(entities=bob, key=RATE, maximum=1.0),
+        ValueRange(entities=EVERYTHING, key=SHARE, maximum=1.0),
+        ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6),
+        ValueRange(entities=EVERYTHING, key=RATE, maximum=1.0),
+    )
+    assert broken(replace(OFF, bounds=bounds), change(None, 4e6)) == []
+    assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS]
+
+
+def test_bounds_say_nothing_of_removals():
+    bounds = (ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0),)
+    assert broken(replace(OFF, bounds=bounds), change(5e6, None)) == []
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        entity(user=DEFAULT),
+        entity(user="alice", client_id=DEFAULT),
+        entity(client_id=DEFAULT),
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
+def test_defaults_are_protected_against_any_change(subject, before, after):
+    guards = replace(OFF, protect_defaults=True)
+    assert broken(guards, change(before, after, subject=subject)) == [Guard.PROTECTED]
+    assert broken(OFF, change(before, after, subject=subject)) == []
+
+
+def test_a_user_with_the_name_of_the_default_is_not_protected():
+    named = entity(user="<default>")
+    assert broken(replace(OFF, protect_defaults=True), change(None, 1e6, subject=named)) == []
+
+
+ADMINS = Protection(entities=EntityPattern(user=NamePattern(prefix="admin-")), reason="platform's")
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
+def test_nothing_is_done_to_protected_entities(before, after):
+    guards = replace(OFF, protected=(ADMINS,))
+    one = change(before, after, subject=entity(user="admin-a", client_id="app"))
+    (violation,) = check(
+        Plan(cluster_id="c", changes=(one, change(before, after))), guards, QuotaState()
+    )
+    assert violation == Violation(
+        guard=Guard.PROTECTED_ENTITIES,
+        message=f"{one.action} on a protected entity: platform's",
+        entity=one.entity,
+        key=RATE,
+        place="" if after is None else "a.yaml:7",
+    )
+    assert broken(OFF, one) == []
+
+
+def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_none():
+    silent = Protection(entities=EVERYTHING)
+    one = change(None, 1e6, subject=entity(user="admin-a"))
+    for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
+        made = Plan(cluster_id="c", changes=(one,))
+        (violation,) = check(made, replace(OFF, protected=order), QuotaState())
+        assert violation.message == f"create on a protected entity{words}"
+
+
+OWNED_DEFAULTS = LabelRule(
+    entities=EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})),
+    labels=("owner", "approved-by"),
+)
+
+
+def labelled(**labels: str) -> QuotaChange:
+    made = change(None, 1e6, subject=entity(user=DEFAULT))
+    assert made.claim is not None
+    pairs = tuple((name.replace("_", "-"), text) for name, text in labels.items())
+    return replace(made, claim=replace(made.claim, labels=pairs))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({}, "labels owner, approved-by"),
+        ({"owner": "platform"}, "label approved-by"),
+        ({"owner": "", "approved_by": "me"}, "label owner"),
+        ({"owner": "platform", "approved_by": "me", "more": "x"}, ""),
+    ],
+)
+def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words):
+    guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
+    found = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
+    assert [one.message for one in found] == (
+        [f"its document t/one lacks the {words}"] if words else []
+    )
+    assert all(one.guard is Guard.REQUIRED_LABELS for one in found)
+    assert all((one.place, one.key) == ("a.yaml:7", RATE) for one in found)
+
+
+def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
+    more = LabelRule(entities=EVERYTHING, labels=("owner", "team"))
+    guards = replace(OFF, required_labels=(OWNED_DEFAULTS, more))
+    (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, QuotaState())
+    assert violation.message.endswith("lacks the labels owner, approved-by, team")
+    assert broken(guards, change(None, 1e6)) == [Guard.REQUIRED_LABELS]
+    assert broken(replace(OFF, required_labels=(OWNED_DEFAULTS,)), change(None, 1e6)) == []
+
+
+def test_what_is_removed_or_declared_nowhere_needs_no_label():
+    guards = replace(OFF, required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),))
+    assert broken(guards, change(1e6, None)) == []
+    assert broken(guards, replace(labelled(), before=1e6, after=None)) == []
+    assert broken(guards, change(1e6, 2e6, declared=False)) == []
+
+
+def test_an_override_passes_protection_and_labels():
+    guards = replace(
+        OFF,
+        protected=(Protection(entities=EVERYTHING),),
+        required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),),
+    )
+    for cause in (Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED):
+        assert broken(guards, change(1e6, 2e6, cause=cause)) == []
+
+
+def test_no_document_at_all_is_refused_while_something_is_ours():
+    guards = replace(OFF, allow_empty=False)
+    assert broken(guards, owned_pairs=1) == [Guard.EMPTY_DESIRED]
+    assert broken(guards, owned_pairs=0) == []
+    assert broken(guards, owned_pairs=1, documents=1) == []
+    assert broken(guards, owned_pairs=1, desired_pairs=1) == []
+    assert broken(OFF, owned_pairs=1) == []
+
+
+def twin() -> IpAlias:
+    return IpAlias(
+        entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
+    )
+
+
+def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
+    set_it = change(None, 1e6, subject=entity(ip="::1"))
+    (violation,) = check(
+        Plan(cluster_id="c", ip_aliases=(twin(),), changes=(set_it,)), OFF, QuotaState()
+    )
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
+    assert violation.message.endswith(f"`{twin().removal}`")
+    assert check(Plan(cluster_id="c", ip_aliases=(twin(),)), OFF, QuotaState()) == ()
+
+
+def test_a_spelling_of_a_declared_address_is_not_removed_alone():
+    bare = change(1e6, None, subject=entity(ip="[::1]"))
+    (violation,) = check(
+        Plan(cluster_id="c", ip_aliases=(twin(),), changes=(bare,)), OFF, QuotaState()
+    )
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
+    assert twin().removal in violation.message
+
+
+def test_all_violations_are_told_at_once_in_a_fixed_order():
+    changes = (
+        *removals(5),
+        change(1e6, 1e8, subject=entity(user="x")),
+        change(None, 5.0, subject=entity(user="y", client_id=DEFAULT)),
+        change(None, 9e9, subject=entity(client_id="c")),
+        change(None, 1e6, subject=entity(ip="::1")),
+    )
+    guards = Guards(
+        max_removals=4,
+        newly_unlimited=NewlyUnlimited.REFUSE,
+        bounds=(
+            ValueRange(
+                entities=EntityPattern(client_id=NamePattern(exact="c")), key=RATE, maximum=1e9
+            ),
+        ),
+        protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
+        required_labels=(
+            LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
+        ),
+    )
+    found = broken(guards, *changes, owned_pairs=20, twins=(twin(),))
+    assert found == [
+        Guard.EMPTY_DESIRED,
+        Guard.MAX_REMOVALS,
+        Guard.MAX_REMOVED_SHARE,
+        Guard.PROTECTED,
+        Guard.PROTECTED_ENTITIES,
+        Guard.REQUIRED_LABELS,
+        Guard.UNIT_SLIP,
+        Guard.BOUNDS,
+        *[Guard.NEWLY_UNLIMITED] * 5,
+        Guard.MAX_CHANGE_FACTOR,
+        Guard.TWIN_SPELLING,
+    ]
+
+
+def test_every_violation_names_what_allows_it():
+    assert set(ALLOWED_WITH) == set(Guard)
+    for guard in Guard:
+        assert Violation(guard=guard, message="m").allow_with == ALLOWED_WITH[guard]
+    assert ALLOWED_WITH[Guard.MAX_REMOVALS] == "guards.maxRemovals or --max-removals N"
+
+
+STRICT = Guards(max_removals=0, newly_unlimited=NewlyUnlimited.REFUSE)
+
+
+def test_an_override_passes_every_guard():
+    for made in (
+        change(1e6, 1.0, cause=Cause.OVERRIDE),
+        change(1e6, None, cause=Cause.OVERRIDE),
+        change(1e6, 1e9, cause=Cause.OVERRIDE, subject=entity(user=DEFAULT)),
+    ):
+        assert broken(STRICT, made) == []
+
+
+def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
+    back = Cause.OVERRIDE_EXPIRED
+    assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
+    assert broken(STRICT, change(1e9, None, cause=back)) == []
+    assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.UNIT_SLIP]
+    assert broken(STRICT, change(1e9, 5.0, cause=back, declared=False)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_removals": -1},
+        {"max_removed_percent": math.nan},
+        {"max_change_factor": math.nan},
+        {"max_change_factor": 0.5},
+        {"max_exception_factor": math.nan},
+        {"max_exception_factor": 0.5},
+    ],
+)
+def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float]) -> None:
+    with pytest.raises(QuotaValueError, match="must be a number of at least"):
+        Guards(**wrong)
+
+
+def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
+    slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
+    (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), QuotaState())  # fmt: skip
+    assert "0.9999999 % is below 1 %" in violation.message
+    jump = change(1e6, 1.0000001e7, subject=entity(user="a"))
+    guards = replace(OFF, max_change_factor=10.0)
+    live = QuotaState(limits={entity(user="a"): limits_of({RATE: 1e6})})
+    (violation,) = check(Plan(cluster_id="c", changes=(jump,)), guards, live)
+    assert "a factor of 10.000001, 10 is allowed" in violation.message

@@ -1,0 +1,356 @@
+"""What a plan means: directions, principals that are affected, rules that never apply, keys that go silent."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
+from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.impact import (
+    NAMED_RULES,
+    BucketSharing,
+    Direction,
+    HiddenRule,
+    HidingOrphan,
+    ShadowedLimit,
+    assess,
+    known_from,
+    shadows,
+)
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.strategies import CLIENTS, USERS, states
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+ALICE = Principal(user="alice", client_id="app")
+
+
+def plan(live: QuotaState, *wanted: tuple[Entity, Key, float | None]) -> Plan:
+    return Plan(
+        cluster_id="c",
+        changes=tuple(
+            QuotaChange(entity=e, key=k, before=live.value(e, k), after=v, cause=Cause.SPEC)
+            for e, k, v in wanted
+        ),
+    )
+
+
+def rates(**values: float) -> QuotaState:
+    return QuotaState(
+        limits={entity(user=user): limits_of({RATE: value}) for user, value in values.items()}
+    )
+
+
+def test_directions_are_those_of_the_clients_not_of_the_pair():
+    live = QuotaState().with_values(
+        [
+            (entity(user=DEFAULT), RATE, 10.0),
+            (entity(user="same"), RATE, 10.0),
+            (entity(user="up"), RATE, 10.0),
+            (entity(user="last"), SHARE, 1.0),
+        ]
+    )
+    impact = assess(
+        plan(
+            live,
+            (entity(user="new"), RATE, 5.0),
+            (entity(user="same"), RATE, None),
+            (entity(user="up"), RATE, 20.0),
+            (entity(user="first"), SHARE, 1.0),
+            (entity(user="last"), SHARE, None),
+        ),
+        live,
+    )
+    assert [(one.direction, one.factor) for one in impact.effects] == [
+        (Direction.TIGHTENED, 0.5),
+        (Direction.UNCHANGED, 1.0),
+        (Direction.LOOSENED, 2.0),
+        (Direction.NEWLY_LIMITED, None),
+        (Direction.NEWLY_UNLIMITED, None),
+    ]
+    assert [impact.count(one) for one in Direction] == [1, 1, 1, 1, 1]
+    assert [(one.before, one.after) for one in impact.effects][:2] == [(10.0, 5.0), (10.0, 10.0)]
+
+
+def test_an_empty_plan_affects_nobody():
+    impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known_principals=[ALICE])
+    assert (impact.effects, impact.affected, impact.silent, impact.principal_count) == (
+        (),
+        (),
+        (),
+        1,
+    )
+
+
+@given(states(), states())
+def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
+    values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
+    made = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
+    after = apply_to(live, made.changes)
+    known = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
+    affected = assess(made, live, known_principals=known).affected
+    expected = {
+        (one, old.key)
+        for one in known
+        for old, new in zip(
+            resolve(live, one).effective, resolve(after, one).effective, strict=True
+        )
+        if (old.value, old.bucket) != (new.value, new.bucket)
+    }
+    assert {(one.principal, one.key) for one in affected} == expected
+    assert len(affected) == len(expected)
+
+
+def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
+    live = rates(alice=5.0)
+    made = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
+    pair, alone = assess(made, live, known_principals=[ALICE, Principal(user="alice")]).affected[
+        ::-1
+    ]
+    assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
+        ALICE,
+        True,
+        5.0,
+        5.0,
+    )
+    assert (alone.moved, alone.after.value) == (False, 6.0)
+
+
+def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
+    live, made = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
+    known = [Principal(user="b"), Principal(user="a", client_id=""), Principal(user="a"), Principal(user="b")]  # fmt: skip
+    impact = assess(made, live, known_principals=known)
+    assert impact.principal_count == 3
+    assert [one.principal for one in impact.affected] == [
+        Principal(user="a"),
+        Principal(user="a", client_id=""),
+        Principal(user="b"),
+    ]
+
+
+def test_a_state_itself_names_users_and_addresses():
+    state = QuotaState(
+        limits={
+            one: limits_of({RATE: 1.0})
+            for one in (
+                entity(user="alice", client_id="app"),
+                entity(user="alice", client_id=DEFAULT),
+                entity(user="bob"),
+                entity(user=DEFAULT),
+                entity(client_id="app"),
+                entity(ip="::1"),
+                entity(ip=DEFAULT),
+            )
+        }
+    )
+    assert known_from(state) == {
+        Principal(user="alice", client_id="app"),
+        Principal(user="alice"),
+        Principal(user="bob"),
+        Principal(ip="::1"),
+    }
+
+
+# -- shadows ------------------------------------------------------------------------------------------
+
+EVERYBODY = [
+    Principal(user=user, client_id=client)
+    for user in (*(name for name in USERS if name), "stranger")
+    for client in (*CLIENTS, "stranger")
+]
+
+
+@given(states())
+def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
+    shadowed = {(one.entity, one.key): one.by for one in shadows(state)}
+    for subject, key, _ in state.pairs():
+        if RULES[key].on_ip or "" in subject:
+            continue
+        sources = {
+            one.source
+            for who in EVERYBODY
+            for one in resolve(state, who).effective
+            if one.key is key
+        }
+        if (subject, key) in shadowed:
+            assert subject not in sources
+            assert state.value(shadowed[subject, key], key) is not None
+        elif subject[0] is False:
+            # A client of a user that nobody named has this client-id, so the limit applies.
+            assert subject in sources
+
+
+def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
+    over, both = entity(user=DEFAULT), limits_of({RATE: 1.0, SHARE: 1.0})
+    state = QuotaState(
+        limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both}
+    )
+    assert shadows(state, [SHARE]) == (
+        ShadowedLimit(entity=entity(client_id="a"), key=SHARE, by=over),
+        ShadowedLimit(entity=entity(client_id="b"), key=SHARE, by=over),
+    )
+    assert len(shadows(state)) == 4
+    assert shadows(state, [COLUMNS[4]]) == ()
+
+
+def test_a_plan_tells_which_shadows_are_new():
+    old, new = entity(client_id="old"), entity(client_id="new")
+    live = QuotaState(
+        limits={old: limits_of({SHARE: 1.0}), entity(user=DEFAULT): limits_of({SHARE: 2.0})}
+    )
+    live = live.with_values([(new, RATE, 1.0)])
+    impact = assess(
+        plan(live, (entity(user=DEFAULT), RATE, 5.0), (entity(user="x"), SHARE, 1.0)), live
+    )
+    assert [one.entity for one in impact.new_shadows] == [new]
+    assert {one.entity for one in impact.shadows} == {old, new}
+
+
+# -- silence ------------------------------------------------------------------------------------------
+
+
+@given(st.booleans(), st.booleans())
+def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
+    live = rates(alice=1.0)
+    if another_there:
+        live = live.with_values([(entity(client_id="c"), RATE, 1.0)])
+    wanted = [(entity(user="alice"), RATE, None)]
+    if another_set:
+        wanted.append((entity(user="bob"), RATE, 1.0))
+    impact = assess(plan(live, *wanted), live)
+    assert impact.silent == (() if another_there or another_set else (RATE,))
+
+
+# ---- what one client sees ---------------------------------------------------------------------
+
+
+def seen(before: Entity | None, after: Entity | None, who: Principal = ALICE):
+    """What happens to a client whose limit moves from one entity to another."""
+    live = QuotaState(limits={} if before is None else {before: limits_of({RATE: 10.0})})
+    wanted = [(one, RATE, None) for one in (before,) if one is not None]
+    wanted += [(one, RATE, 5.0) for one in (after,) if one is not None]
+    (found,) = assess(plan(live, *wanted), live, known_principals=[who]).affected
+    return found
+
+
+BOTH, USER, CLIENT = (
+    entity(user="alice", client_id="app"),
+    entity(user="alice"),
+    entity(client_id="app"),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sharing"),
+    [
+        (USER, BOTH, BucketSharing.SPLIT),
+        (CLIENT, BOTH, BucketSharing.SPLIT),
+        (BOTH, USER, BucketSharing.JOINED),
+        (BOTH, CLIENT, BucketSharing.JOINED),
+        (USER, CLIENT, BucketSharing.OTHER),
+        (USER, entity(user=DEFAULT), BucketSharing.SAME),
+        (None, USER, BucketSharing.BEGUN),
+        (USER, None, BucketSharing.ENDED),
+    ],
+)
+def test_a_bucket_is_split_joined_or_kept(before, after, sharing):
+    assert seen(before, after).sharing is sharing
+
+
+def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
+    assert (seen(USER, BOTH).direction, seen(USER, BOTH).factor) == (Direction.TIGHTENED, 0.5)
+    assert (seen(None, USER).direction, seen(None, USER).factor) == (Direction.NEWLY_LIMITED, None)
+    assert seen(USER, None).direction is Direction.NEWLY_UNLIMITED
+    address = Principal(ip="10.0.0.1")
+    live = QuotaState(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    made = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
+    (one,) = assess(made, live, known_principals=[address]).affected
+    assert (one.sharing, one.direction) == (BucketSharing.SAME, Direction.LOOSENED)
+
+
+# ---- what orphans hide ------------------------------------------------------------------------
+
+
+def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> Finding:
+    return Finding(
+        entity=subject, key=key, desired=None, applied=1.0, live=1.0, cause=Cause.PRUNE, action=action
+    )  # fmt: skip
+
+
+@given(states(max_size=14))
+def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
+    pairs = [(subject, key) for subject, key, _ in live.pairs()]
+    made = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
+    expected = {}
+    for subject, key in pairs:
+        hidden = [
+            one
+            for one in sorted(live.limits, key=sort_key)
+            if level(one) > level(subject)
+            and may_match_same(one, subject)
+            and live.value(one, key) is not None
+        ]
+        if hidden:
+            named = [(one, live.value(one, key)) for one in hidden[:NAMED_RULES]]
+            expected[subject, key] = (len(hidden), named)
+    found = {
+        (one.entity, one.key): (one.total, [(rule.entity, rule.value) for rule in one.rules])
+        for one in assess(made, live).hiding
+    }
+    assert found == expected
+
+
+def test_two_orphans_hide_what_each_of_them_hides():
+    every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
+    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
+    for order in ((USER, every), (every, USER)):
+        made = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
+        found = {
+            one.entity: [rule.entity for rule in one.rules] for one in assess(made, live).hiding
+        }
+        assert found == {USER: [app, every, CLIENT], every: [CLIENT]}
+
+
+def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
+    clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
+    live = QuotaState(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
+    made = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
+    made = Plan(
+        cluster_id="c",
+        changes=made.changes,
+        findings=(orphan(USER), orphan(entity(user="bob")), orphan(clients[3])),
+    )
+    declared = Declaration(
+        document="t/every",
+        entity=entity(user=DEFAULT),
+        limits=limits_of({RATE: 9.0}),
+        path="a.yaml",
+        line=3,
+    )
+    first, second = assess(made, live, desired=merge([declared])).hiding
+    assert (first.entity, first.total, len(first.rules)) == (USER, 20, NAMED_RULES)
+    assert first.rules[0] == HiddenRule(entity=entity(user=DEFAULT), value=9.0, place="a.yaml:3")
+    assert first.rules[1] == HiddenRule(entity=clients[1], value=7.0, place="")
+    assert second == HidingOrphan(
+        entity=entity(user="bob"), key=RATE, rules=first.rules, total=first.total
+    )
+
+
+def test_what_is_no_orphan_hides_nothing():
+    live = QuotaState(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
+    made = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
+    assert assess(made, live).hiding == ()
+
+
+def test_a_plan_knows_its_exclusive_removals():
+    live = rates(alice=1.0, bob=1.0)
+    made = plan(live, (entity(user="alice"), RATE, None))
+    assert made.exclusive == ()
+    (one,) = made.changes
+    stranger = QuotaChange(
+        entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
+    )
+    assert Plan(cluster_id="c", changes=(one, stranger)).exclusive == (stranger,)

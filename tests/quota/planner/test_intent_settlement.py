@@ -1,0 +1,129 @@
+"""What one describe decides about each intent, alone and over every combination of values and times."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import (
+    SETTLING_SECONDS,
+    DriftObserved,
+    Intent,
+    IntentEnded,
+    IntentStarted,
+    Orphaned,
+    Owner,
+    OwnershipRecords,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.intent_settlement import has_landed, settle_intents
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.strategies import NOW as WORLD_NOW
+from tests.quota.strategies import worlds
+
+BOB, KEY, OWNER = entity(user="bob"), Key.PRODUCER_BYTE_RATE, Owner(document="team/bob")
+PAIR, NOW = (BOB, KEY), 1_000_000.0
+OPEN, OVER = NOW - SETTLING_SECONDS + 1, NOW - SETTLING_SECONDS
+
+
+def live(value: float | None) -> QuotaState:
+    return QuotaState() if value is None else QuotaState(limits={BOB: limits_of({KEY: value})})
+
+
+def owned(value: float | None, at: float, *more: object) -> OwnershipRecords:
+    intent = IntentStarted(entity=BOB, key=KEY, intent=Intent(value=value, owner=OWNER, at=at))
+    return OwnershipRecords(cluster_id="c").with_changes([*more, intent])  # type: ignore[list-item]
+
+
+def recorded(value: float) -> Recorded:
+    return Recorded(entity=BOB, key=KEY, value=value, owner=OWNER)
+
+
+@pytest.mark.parametrize("at", [OPEN, OVER, 0.0, NOW + 9])
+def test_an_intended_value_that_is_live_is_recorded_whenever_it_was_intended(at):
+    settlement = settle_intents(owned(4.0, at), live(4.0), now=NOW)
+    assert settlement.changes == (recorded(4.0),)
+    assert settlement.owned.records[BOB].applied[0] == 4.0
+    assert settlement.owned.intents == {}
+
+
+def test_an_intended_removal_that_happened_drops_the_record():
+    settlement = settle_intents(owned(None, OVER, recorded(4.0)), live(None), now=NOW)
+    assert settlement.changes == (RecordDropped(entity=BOB, key=KEY),)
+    assert settlement.owned.records == {}
+
+
+@pytest.mark.parametrize(("value", "there"), [(4.0, 3.0), (4.0, None), (None, 3.0)])
+def test_an_intent_ends_65_seconds_later_where_another_value_is_live(value, there):
+    assert settle_intents(owned(value, OPEN), live(there), now=NOW).changes == ()
+    settlement = settle_intents(owned(value, OVER), live(there), now=NOW)
+    assert settlement.changes == (IntentEnded(entity=BOB, key=KEY),)
+    assert settlement.owned.intents == {}
+
+
+def test_what_was_applied_before_still_counts_when_an_intent_ends():
+    settlement = settle_intents(owned(4.0, OVER, recorded(3.0)), live(3.0), now=NOW)
+    assert settlement.owned.records[BOB].applied[0] == 3.0
+
+
+def test_an_intent_from_a_clock_that_runs_ahead_ends_65_seconds_after_the_first_describe():
+    ahead = owned(4.0, NOW + 3600)
+    first = settle_intents(ahead, live(3.0), now=NOW)
+    assert first.owned.intents[PAIR].at == NOW
+    second = settle_intents(first.owned, live(3.0), now=NOW + SETTLING_SECONDS)
+    assert second.changes == (IntentEnded(entity=BOB, key=KEY),)
+
+
+def test_a_removal_that_was_given_up_stays_given_up_when_an_earlier_write_is_recorded():
+    orphan = (recorded(3.0), Orphaned(entity=BOB, key=KEY))
+    settlement = settle_intents(owned(4.0, OVER, *orphan), live(4.0), now=NOW)
+    assert settlement.owned.orphaned == {PAIR}
+
+
+def test_a_near_whole_value_has_landed_for_an_integral_key():
+    assert settle_intents(owned(4.0, OVER), live(4.000_000_5), now=NOW).changes == (recorded(4.0),)
+
+
+def test_unknown_records_stay_unknown():
+    unknown = OwnershipRecords(cluster_id="c", is_known=False, intents=owned(4.0, OVER).intents)
+    assert not settle_intents(unknown, live(3.0), now=NOW).owned.is_known
+
+
+def test_every_combination_leaves_an_intent_only_where_the_write_may_still_land():
+    values, times = (None, 1.0, 2.0), (0.0, OVER, OPEN, NOW)
+    for value, there, at in itertools.product(values, values, times):
+        settlement = settle_intents(owned(value, at), live(there), now=NOW)
+        assert (PAIR in settlement.owned.intents) == (value != there and at > OVER)
+
+
+@given(worlds())
+def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world):
+    settlement = settle_intents(world.owned, world.live, now=WORLD_NOW)
+    again = settle_intents(settlement.owned, world.live, now=WORLD_NOW)
+    assert again.changes == ()
+    assert again.owned == settlement.owned
+    assert not any(isinstance(change, DriftObserved) for change in settlement.changes)
+    assert settlement.owned.overrides == world.owned.overrides
+    untouched = world.owned.records.keys() - {pair[0] for pair in world.owned.intents}
+    for subject in untouched:
+        assert settlement.owned.records[subject] == world.owned.records[subject]
+
+
+@pytest.mark.parametrize(
+    ("value", "found", "landed"),
+    [
+        (4.0, 4.0, True),
+        (4.0, 5.0, False),
+        (4.0, None, False),
+        (None, None, True),
+        (None, 4.0, False),
+    ],
+)
+def test_an_intent_has_landed_where_its_value_is_live_or_after_a_removal_none_is(
+    value, found, landed
+):
+    intent = Intent(value=value, owner=OWNER, at=OPEN)
+    assert has_landed(PAIR, intent, live(found)) is landed

@@ -1,0 +1,138 @@
+"""Changes, findings and plans as values."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.plan import (
+    RESTRICTABLE,
+    Finding,
+    Plan,
+    QuotaChange,
+    apply_to,
+    effect_digest,
+)
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.strategies import entities, numbers
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+ALICE = entity(user="alice")
+
+
+def change(subject=ALICE, before=1.0, after=2.0, key=RATE, cause=Cause.SPEC) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=cause)
+
+
+def finding(cause: Cause, action: Action = Action.REPORT, **more: object) -> Finding:
+    return Finding(
+        entity=ALICE, key=RATE, desired=1.0, applied=None, live=2.0, cause=cause, action=action, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+changes = st.lists(
+    st.builds(
+        change,
+        entities,
+        st.none() | numbers,
+        st.none() | numbers,
+        st.sampled_from(Key),
+        st.sampled_from(Cause),
+    ),
+    unique_by=lambda one: (one.entity, one.key),
+    max_size=4,
+)
+
+
+def test_a_change_creates_updates_or_removes():
+    assert [
+        change(before=None).action,
+        change().action,
+        change(after=None).action,
+    ] == ["create", "update", "remove"]
+    assert [change().removes, change(after=None).removes] == [False, True]
+
+
+def test_changes_make_a_new_state():
+    live = QuotaState(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
+    after = apply_to(live, [change(after=None), change(entity(user=DEFAULT), after=9.0)])
+    assert dict(after.limits) == {
+        ALICE: limits_of({SHARE: 3.0}),
+        entity(user=DEFAULT): limits_of({RATE: 9.0}),
+    }
+
+
+@given(changes, st.randoms())
+def test_equal_effects_have_equal_digests_whatever_their_order_and_reasons(made, random):
+    other = [replace(one, cause=Cause.DRIFT, before=7.0, note="why") for one in made]
+    random.shuffle(other)
+    assert effect_digest("c", made) == effect_digest("c", other)
+
+
+@given(changes, changes)
+def test_other_effects_have_other_digests(one, other):
+    def effects(made):
+        return {(c.entity, c.key, c.after) for c in made}
+
+    same = effects(one) == effects(other)
+    assert (effect_digest("c", one) == effect_digest("c", other)) == same
+
+
+def test_the_digest_is_bound_to_the_cluster_and_to_all_three_kinds_of_names():
+    digests = {
+        effect_digest("c", []),
+        effect_digest("d", []),
+        *(effect_digest("c", [change(entity(user=name))]) for name in (DEFAULT, "<default>", "")),
+        effect_digest("c", [change(entity(client_id=DEFAULT))]),
+        effect_digest("c", [change(after=None)]),
+        effect_digest("c", [change(after=2.0000000000000004)]),
+        effect_digest("c", [change()]),
+    }
+    assert len(digests) == 9
+    assert Plan(cluster_id="c", changes=(change(),)).digest == effect_digest("c", [change()])
+    assert effect_digest("c", []).startswith("sha256:")
+
+
+def test_a_digest_never_changes_between_releases():
+    made = effect_digest("kq", [change(entity(user="zoë"), after=1048576.0), change(after=None)])
+    assert made == DIGEST
+
+
+DIGEST = "sha256:5babd9e433a4e98c64c918accb7390f645f50236b9db6f0ce0592dc9e241be54"
+
+
+def test_findings_are_listed_by_what_they_mean():
+    everything = tuple(finding(cause) for cause in Cause)
+    plan = Plan(cluster_id="c", findings=everything)
+    assert [one.cause for one in plan.restricted] == [c for c in Cause if c in RESTRICTABLE]
+    assert [one.cause for one in plan.drift] == [Cause.DRIFT]
+    assert [one.cause for one in plan.unmanaged] == [Cause.UNMANAGED]
+    assert plan.findings_for(Cause.GONE, Cause.ADOPT) == (finding(Cause.ADOPT), finding(Cause.GONE))
+    assert (plan.orphans, plan.ignored) == ((), ())
+
+
+def test_what_is_recorded_orphaned_or_ignored_is_not_restricted():
+    orphan = finding(Cause.PRUNE, Action.ORPHAN)
+    ignored = finding(Cause.DRIFT, ignored=True)
+    skipped = finding(Cause.SPEC, ignored=True)
+    in_force = finding(Cause.OVERRIDE, Action.NOTHING)
+    plan = Plan(cluster_id="c", findings=(orphan, ignored, skipped, in_force))
+    assert plan.restricted == ()
+    assert plan.orphans == (orphan,)
+    assert plan.ignored == (ignored, skipped)
+    assert plan.drift == ()
+
+
+def test_corrected_drift_is_listed_after_reported_drift():
+    corrected = change(cause=Cause.DRIFT)
+    plan = Plan(cluster_id="c", findings=(finding(Cause.DRIFT),), changes=(corrected, change()))
+    assert plan.drift == (finding(Cause.DRIFT), corrected)
+
+
+def test_limits_that_are_live_as_declared_are_adopted():
+    adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
+    plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
+    assert plan.adopted == (adopted, converged)

@@ -1,0 +1,38 @@
+"""Warnings of a plan: it limits the principal that applies it; a change looks like bits in place of bytes."""
+
+import pytest
+
+from reconciler.quota.entity import entity
+from reconciler.quota.planner.plan_warnings import bit_slips, own_limits
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.planner.test_guards import RATE, SHARE, change
+
+
+def test_we_are_warned_where_a_plan_limits_ourselves():
+    us = Principal(user="admin", client_id="kquota")
+    ours = change(None, 1e6, subject=entity(user="admin"))
+    (warning,) = own_limits(QuotaState(), [ours], us)
+    assert "producer_byte_rate limits our own principal admin" in warning
+    assert own_limits(QuotaState(), [change(None, 1e6)], us) == ()
+    live = QuotaState(limits={entity(user="admin"): limits_of({RATE: 1e6})})
+    assert own_limits(live, [change(None, 1e6)], us) == ()
+    assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "slips"),
+    [
+        (change(1e6, 8e6), True),
+        (change(8e6, 1e6), True),
+        (change(1e6, 8.1e6), False),
+        (change(0.0, 8e6), False),
+        (change(None, 8e6), False),
+        (change(8e6, None), False),
+        (change(10.0, 80.0, key=SHARE), False),
+        (change(1e6, 8e6, cause=Cause.OVERRIDE), False),
+    ],
+)
+def test_exactly_eight_times_a_byte_rate_looks_like_bits(made, slips):
+    assert bit_slips([made]) == (made,) * slips

@@ -1,0 +1,305 @@
+"""Removal budgets: the first N of each tenant go, the rest waits and goes later, and no tenant feels another."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.guards import MIN_SHARE_FROM, Guard, Guards
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.removal_budgets import (
+    MOST_MOMENTS,
+    RemovalAllowance,
+    RemovalCount,
+    condensed,
+    count_of,
+    counts_of,
+    row_of,
+)
+from reconciler.quota.policy import Cause, DeletionPolicy
+
+NOW, WINDOW = 1_700_000_000.0, 3600.0
+RATE = Key.PRODUCER_BYTE_RATE
+
+
+def owner(tenant: str) -> Owner:
+    return Owner(document=f"{tenant}/a", deletion_policy=DeletionPolicy.DELETE)
+
+
+def removal(tenant: str, number: int, cause: Cause = Cause.PRUNE) -> QuotaChange:
+    subject = entity(user=f"{tenant}-{number}")
+    return QuotaChange(
+        entity=subject, key=RATE, before=1.0, after=None, cause=cause, owner=owner(tenant)
+    )
+
+
+def owning(**pairs: int) -> OwnershipRecords:
+    return OwnershipRecords(cluster_id="c").with_changes(
+        [
+            Recorded(
+                entity=entity(user=f"{tenant}-{number}"), key=RATE, value=1.0, owner=owner(tenant)
+            )
+            for tenant, count in pairs.items()
+            for number in range(count)
+        ]
+    )
+
+
+class Cluster:
+    """Tenants that ask for removals, and a loop that makes those that its budgets allow."""
+
+    def __init__(self, guards: Guards, **pairs: int) -> None:
+        self.guards, self.left = guards, dict(pairs)
+        self.at, self.history = NOW, ()
+        self.asked: dict[tuple[str, int], None] = {}
+        self.since: dict = {}
+        self.made: list[tuple[float, str]] = []
+        self.said: dict[QuotaChange, object] = {}
+
+    def ask(self, tenant: str, count: int) -> None:
+        names = [(tenant, number) for number in range(self.left[tenant])]
+        open_ = [one for one in reversed(names) if one not in self.asked]
+        self.asked.update(dict.fromkeys(open_[:count]))
+
+    def turn(self, after: float = 60.0, *, restart: bool = False) -> int:
+        self.at += after
+        if restart:
+            self.since = {}
+            self.history = tuple(count_of(row_of(one)) for one in self.history)
+        owned = owning(**self.left)
+        changes = [removal(*one) for one in sorted(self.asked)]
+        history = tuple(one for one in self.history if one.at > self.at - WINDOW)
+        allotment = RemovalAllowance(
+            history=history, now=self.at, window=WINDOW, asked_since=self.since
+        )
+        self.said = allotment.violations(changes, owned, self.guards)
+        self.since = {
+            (one.entity, one.key): self.since.get((one.entity, one.key), self.at)
+            for one in self.said
+        }
+        going = [one for one in changes if one not in self.said]
+        self.history = condensed((*history, *counts_of(going, owned, at=self.at)))
+        for one in going:
+            tenant, _, number = str(one.entity[0]).rpartition("-")
+            del self.asked[tenant, int(number)]
+            self.left[tenant] -= 1
+            self.made.append((self.at, tenant))
+        # Names are dense again, so that owning() knows them.
+        self.asked = {
+            (tenant, self.left[tenant] - 1 - index): None
+            for tenant in self.left
+            for index in range(sum(one[0] == tenant for one in self.asked))
+        }
+        return len(going)
+
+
+def within(made: list[tuple[float, str]], end: float, tenant: str | None = None) -> int:
+    return sum(end - WINDOW < at <= end and tenant in {None, who} for at, who in made)
+
+
+def test_the_first_removals_go_and_the_rest_says_how_many_wait_and_until_when() -> None:
+    cluster = Cluster(Guards(max_removals=3, max_removed_percent=100), a=30)
+    cluster.ask("a", 4)
+    assert cluster.turn(0.0) == 3
+    (violation,) = cluster.said.values()
+    assert violation.guard is Guard.MAX_REMOVALS
+    assert violation.retry_at == NOW + WINDOW
+    assert violation.message == (
+        "3 of 3 removals of namespace a are used within 1h; 1 wait; the next is made at 2023-11-14T23:13:20Z"
+    )
+
+
+def test_another_namespace_is_neither_held_up_nor_told() -> None:
+    cluster = Cluster(Guards(max_removals=3, max_removed_percent=100), a=300, b=1)
+    cluster.ask("a", 300)
+    cluster.turn()
+    cluster.ask("b", 1)
+    assert cluster.turn() == 1
+    assert cluster.left["b"] == 0
+    assert all("namespace b" not in one.message for one in cluster.said.values())
+
+
+def test_three_hundred_deletions_are_all_made_and_no_share_is_above_a_hundred_percent() -> None:
+    cluster = Cluster(Guards(max_removals=194, max_removed_percent=100), a=300)
+    cluster.ask("a", 300)
+    assert cluster.turn() == 194
+    assert next(one.message for one in cluster.said.values()).startswith(
+        "194 of 194 removals of namespace a"
+    )
+    assert cluster.turn() == 0
+    assert cluster.turn(WINDOW) == 106
+    assert cluster.left == {"a": 0}
+
+
+def test_a_share_is_one_of_what_was_owned_when_the_window_began() -> None:
+    cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
+    cluster.ask("a", 50)
+    assert cluster.turn() == 20
+    (message,) = {one.message for one in cluster.said.values()}
+    assert "20 of 20 removals" in message
+    assert "(20 % of the 100 limits that it had when the window began)" in message
+    assert cluster.turn() == 0
+    assert cluster.turn(WINDOW) == 16
+
+
+def test_a_share_counts_what_was_owned_before_the_removals_of_the_window() -> None:
+    cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
+    cluster.ask("a", 5)
+    assert cluster.turn() == 5
+    cluster.ask("a", 30)
+    assert cluster.turn() == 15  # 20 % of the 100 from before, not of the 95 that are left
+
+
+def test_all_tenants_together_have_a_bound_that_one_tenant_alone_never_reaches() -> None:
+    tenants = {f"t{number}": 4 for number in range(20)}
+    cluster = Cluster(Guards(max_removals=4, max_removed_percent=20), **tenants)
+    for tenant in tenants:
+        cluster.ask(tenant, 4)
+    assert cluster.turn() == 5 * 4
+    (message, *more) = {one.message for one in cluster.said.values()}
+    assert not more
+    assert message.startswith(
+        "the removals of all namespaces together have reached their bound within 1h; 4 wait"
+    )
+    while cluster.asked:
+        assert cluster.turn(WINDOW)
+
+
+def test_a_guard_of_zero_withholds_without_a_time() -> None:
+    cluster = Cluster(Guards(max_removals=0), a=1)
+    cluster.ask("a", 1)
+    assert cluster.turn() == 0
+    (violation,) = cluster.said.values()
+    assert violation.retry_at is None
+    assert "none is made while the guard is 0" in violation.message
+
+
+def test_overrides_use_no_budget_and_what_was_counted_is_sent_again() -> None:
+    owned, guards = owning(a=3), Guards(max_removals=0)
+    changes = [removal("a", 0, Cause.OVERRIDE), removal("a", 1)]
+    paid = frozenset({(changes[1].entity, RATE)})
+    assert RemovalAllowance(now=NOW, paid=paid).violations(changes, owned, guards) == {}
+    assert counts_of(changes[:1], owned, at=NOW) == ()
+
+
+GUARDS = st.builds(
+    Guards,
+    max_removals=st.integers(1, 6),
+    max_removed_percent=st.sampled_from([0.5, 5.0, 20.0, 100.0]),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.integers(0, 12),
+        st.sampled_from([0.0, 1.0, 600.0, 1800.0, 3599.0, 3600.0]),
+        st.booleans(),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None)
+@given(GUARDS, STEPS)
+def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
+    guards: Guards, steps: list[tuple[str, int, float, bool]]
+) -> None:
+    cluster = Cluster(guards, a=40, b=19, c=25)
+    for tenant, count, after, restart in steps:
+        cluster.ask(tenant, count)
+        before = dict(cluster.left)
+        cluster.turn(after, restart=restart)
+        end = cluster.at
+        for name in before:
+            made = within(cluster.made, end, name)
+            assert made <= guards.max_removals
+            # What the tenant had when the window began is what it has now and what went in it: nothing is added here.
+            base = cluster.left[name] + made
+            if base >= MIN_SHARE_FROM:
+                assert made <= max(1, guards.max_removed_percent * base / 100)
+        assert within(cluster.made, end) <= max(
+            5 * guards.max_removals,
+            guards.max_removed_percent * (sum(cluster.left.values()) + within(cluster.made, end)) / 100,
+        )  # fmt: skip
+
+
+@settings(deadline=None)
+@given(GUARDS, STEPS)
+def test_what_stays_asked_for_is_made_in_the_end(
+    guards: Guards, steps: list[tuple[str, int, float, bool]]
+) -> None:
+    cluster = Cluster(guards, a=40, b=19, c=25)
+    for tenant, count, after, restart in steps:
+        cluster.ask(tenant, count)
+        cluster.turn(after, restart=restart)
+    cluster.turn(0.0)
+    while cluster.asked:
+        times = [one.retry_at for one in cluster.said.values()]
+        assert None not in times
+        # The time that was said is the truth: then at least one goes.
+        assert cluster.turn(max(min(times) - cluster.at, 0.0)) >= 1
+
+
+@settings(deadline=None)
+@given(GUARDS, STEPS)
+def test_two_tenants_never_hold_up_a_third(
+    guards: Guards, steps: list[tuple[str, int, float, bool]]
+) -> None:
+    together, alone = Cluster(guards, a=40, b=19, c=25), Cluster(guards, a=40, b=19, c=25)
+    for tenant, count, after, restart in steps:
+        together.ask(tenant, count)
+        if tenant == "c":
+            alone.ask(tenant, count)
+        together.turn(after, restart=restart)
+        alone.turn(after, restart=restart)
+        assert together.left["c"] == alone.left["c"]
+
+
+def test_what_is_remembered_is_bounded_and_nothing_is_forgotten_earlier() -> None:
+    counts = [
+        RemovalCount(at=NOW + number, tenant="a", count=1, owned=500, owned_by_all=900)
+        for number in range(500)
+    ]
+    kept = condensed(counts)
+    assert len(kept) == MOST_MOMENTS
+    assert sum(one.count for one in kept) == 500
+    for number in range(0, 500, 50):
+        later = sum(one.count for one in kept if one.at > NOW + number)
+        assert later >= 500 - number - 1
+
+
+@pytest.mark.parametrize(
+    "row", [[1.0, True], [1.0, -1], ["1", 1], [float("nan"), 1], [1.0], [1.0, 1, 2, 3, 4], None]
+)
+def test_what_is_no_row_is_refused(row: object) -> None:
+    with pytest.raises(ValueError, match="is no count"):
+        count_of(row)  # type: ignore[arg-type]
+
+
+def test_a_row_of_an_earlier_version_counts_for_all_tenants_together() -> None:
+    one = count_of([NOW, 3])
+    assert one == replace(one, at=NOW, count=3, tenant="")
+
+
+@pytest.mark.parametrize(
+    ("window", "text"), [(7200.0, "2h"), (300.0, "5m"), (90.0, "90s"), (5400.0, "90m")]
+)
+def test_the_message_says_how_long_the_window_is(window: float, text: str) -> None:
+    allotment = RemovalAllowance(now=NOW, window=window)
+    refused = allotment.violations([removal("a", 0)], owning(a=1), Guards(max_removals=0))
+    (violation,) = refused.values()
+    assert f"are used within {text};" in violation.message
+
+
+def test_a_budget_that_became_smaller_has_room_when_enough_moments_have_left_the_window() -> None:
+    history = [
+        RemovalCount(at=at, tenant="a", count=5, owned=20, owned_by_all=20)
+        for at in (NOW - 30, NOW - 20, NOW - 10)
+    ]
+    allotment = RemovalAllowance(history=history, now=NOW, window=WINDOW)
+    guards = Guards(max_removals=6, max_removed_percent=100)
+    (violation,) = allotment.violations([removal("a", 0)], owning(a=5), guards).values()
+    assert violation.retry_at == NOW - 20 + WINDOW

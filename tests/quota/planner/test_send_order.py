@@ -1,0 +1,242 @@
+"""Batches, chunks and what waits for what; the safety law itself is in test_order_law, with visibility and shuffling here."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, entity, level, may_match_same, sort_key
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.send_order import (
+    MAX_ENTITIES,
+    MAX_OPERATIONS,
+    NAMED_OBSTACLES,
+    SendBatch,
+    SendSchedule,
+    batches,
+    chunks,
+)
+from reconciler.quota.policy import Cause
+from tests.quota.log_model import (
+    CHANCES,
+    CROWD,
+    ENTITIES,
+    PLANS,
+    Log,
+    breaches,
+    changes_between,
+)
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
+LOST = Unknown(reason="cut off")
+ALICE = entity(user="alice")
+
+
+def change(subject, before, after, key=RATE) -> QuotaChange:
+    return QuotaChange(entity=subject, key=key, before=before, after=after, cause=Cause.SPEC)
+
+
+# -- batches and chunks -------------------------------------------------------------------------------
+
+
+@given(PLANS, st.randoms())
+def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
+    changes = list(changes_between(*plan))
+    random.shuffle(changes)
+    made = batches(changes)
+    assert len({(one.removes, one.level) for one in made}) == len(made)
+    for batch in made:
+        subjects = [one.entity for one in batch.alterations]
+        assert subjects == sorted(set(subjects), key=sort_key)
+        assert {level(one) for one in subjects} == {batch.level}
+        values = [value for one in batch.alterations for _, value in one.operations]
+        assert {value is None for value in values} == {batch.removes}
+    sent = [
+        (one.entity, key, value)
+        for batch in made
+        for one in batch.alterations
+        for key, value in one.operations
+    ]
+    assert sorted(map(repr, sent)) == sorted(
+        repr((one.entity, str(one.key), one.after)) for one in changes
+    )
+
+
+def test_a_batch_has_a_name_for_people():
+    assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == ["set at level 3", "remove at level 3"]  # fmt: skip
+
+
+@given(st.lists(st.integers(1, 5), max_size=60), st.integers(0, 2))
+def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repeat):
+    sizes = sizes * 10**repeat
+    alterations = [
+        Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * size) for n, size in enumerate(sizes)
+    ]
+    made = list(chunks(alterations))
+    assert [one for chunk in made for one in chunk] == alterations
+    for chunk in made:
+        assert 1 <= len(chunk) <= MAX_ENTITIES
+        assert sum(len(one.operations) for one in chunk) <= MAX_OPERATIONS
+    for one, other in itertools.pairwise(made):
+        full = len(one) == MAX_ENTITIES
+        operations = sum(len(alteration.operations) for alteration in one)
+        assert full or operations + len(other[0].operations) > MAX_OPERATIONS
+
+
+def test_a_chunk_is_full_at_a_thousand_entities_or_two_thousand_operations():
+    for operations, sizes in ((1, [1000, 1000, 1]), (2, [1000, 1000, 1]), (3, [666, 666, 666, 3])):
+        many = [
+            Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * operations) for n in range(2001)
+        ]
+        assert [len(chunk) for chunk in chunks(many)] == sizes
+
+
+def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
+    large = Alteration(ALICE, ((str(RATE), 1.0),) * (MAX_OPERATIONS + 1))
+    small = Alteration(entity(user="bob"), ((str(RATE), 1.0),))
+    assert list(chunks([large, small])) == [(large,), (small,)]
+
+
+# -- what waits for what ------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=6))
+def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subject, obstacles):
+    for removes in (False, True):
+        key = Key.CONNECTION_CREATION_RATE
+        schedule = SendSchedule([change(subject, 1.0, None if removes else 2.0, key)])
+        for one in obstacles:
+            schedule.settle(Alteration(one, ((str(key), 3.0),)), REFUSED)
+            schedule.settle(Alteration(one, ((str(RATE), 3.0),)), REFUSED)
+        expected = sorted((o for o in obstacles if may_match_same(o, subject)), key=sort_key)
+        held = schedule.find_held_entities(schedule.batches[0])
+        assert held == ({subject: tuple(expected)} if expected else {})
+
+
+def test_another_key_is_in_nobodys_way():
+    schedule = SendSchedule([change(ALICE, None, 1.0, SHARE)])
+    schedule.settle(Alteration(entity(user=DEFAULT), ((str(RATE), 1.0),)), REFUSED)
+    assert schedule.find_held_entities(schedule.batches[0]) == {}
+
+
+def test_only_a_few_obstacles_are_named():
+    schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)])
+    for number in range(50):
+        schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
+    (waits,) = schedule.find_held_entities(schedule.batches[0]).values()
+    assert [one[0] for one in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
+
+
+def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does():
+    for result, held in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
+        schedule = SendSchedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
+        sets, removals = schedule.batches
+        schedule.settle(sets.alterations[0], result)
+        assert schedule.find_held_entities(removals) == held
+
+
+def test_a_write_of_an_earlier_run_is_in_the_way_too():
+    schedule = SendSchedule([change(ALICE, None, 1.0)])
+    schedule.settle(Alteration(ALICE, ((str(RATE), 2.0),)), LOST)
+    assert schedule.find_held_entities(schedule.batches[0]) == {ALICE: (ALICE,)}
+
+
+def test_what_was_held_holds_what_waits_for_it():
+    pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
+    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)])  # fmt: skip
+    first, second, third = schedule.batches
+    schedule.settle(first.alterations[0], REFUSED)
+    held = schedule.find_held_entities(second)
+    schedule.settle(second.alterations[0], Held(waits_for=held[ALICE]))
+    assert schedule.find_held_entities(third) == {everybody: (pair, ALICE)}
+
+
+def test_what_was_never_settled_holds_what_comes_later():
+    everybody = entity(user=DEFAULT)
+    schedule = SendSchedule([change(everybody, None, 1.0), change(ALICE, 5.0, None)])
+    sets, removals = schedule.batches
+    assert schedule.find_held_entities(sets) == {}
+    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
+    # Asked again, the answer is the same, and it was not too late for nothing.
+    schedule.settle(sets.alterations[0], Applied())
+    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
+
+
+def test_sets_do_not_wait_for_visibility():
+    pair = entity(user="alice", client_id="app")
+    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)])
+    first, second = schedule.batches
+    schedule.settle(first.alterations[0], Applied())
+    assert schedule.unseen(second) == ()
+    assert schedule.find_held_entities(second) == {}
+
+
+def test_a_removal_that_relies_on_nothing_needs_no_look():
+    schedule = SendSchedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
+    sets, removals = schedule.batches
+    schedule.settle(sets.alterations[0], Applied())
+    assert schedule.unseen(removals) == ()
+
+
+# -- the law once more: brokers that lag, any order within a batch, senders that stop ------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one run goes: whether brokers show what they should, in which order requests go, where it stops."""
+
+    looks: Sequence[bool]
+    shuffled: Random
+    stop_after: int | None
+
+
+RUNS = st.builds(
+    Run,
+    looks=st.lists(st.booleans(), max_size=8),
+    shuffled=st.randoms(),
+    stop_after=st.none() | st.integers(0, 9),
+)
+
+
+def drive(before, changes, chances, run) -> tuple[Log, dict]:
+    log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
+    results: dict[tuple[bool, object], Result] = {}
+    schedule, looks = SendSchedule(changes), iter(run.looks)
+    for batch in schedule.batches[: run.stop_after]:
+        if schedule.unseen(batch) and next(looks, True):
+            schedule.mark_visible()
+        held = schedule.find_held_entities(batch)
+        for one in run.shuffled.sample(batch.alterations, len(batch.alterations)):
+            result = Held(waits_for=held[one.entity]) if one.entity in held else log.send(one)
+            results[batch.removes, one.entity] = result
+            schedule.settle(one, result)
+    log.land(everything=True)
+    return log, results
+
+
+@settings(max_examples=max(150, settings().max_examples))
+@given(PLANS, CHANCES, RUNS)
+def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
+    changes = changes_between(*plan)
+    log, results = drive(plan[0], changes, chances, run)
+    assert breaches(changes, log) == []
+    for (removes, subject), result in results.items():
+        if isinstance(result, Held):
+            assert result.waits_for
+            assert all(may_match_same(subject, one) for one in result.waits_for)
+            # Nothing waits without a reason: some entity that it waits for did not get through, or was not seen.
+            reasons = [
+                results.get((turn, one)) for one in result.waits_for for turn in (False, True)
+            ]
+            failed = any(isinstance(one, Held | Rejected | Unknown) for one in reasons)
+            assert failed or (removes and not all(run.looks))
+
+
+def test_the_crowd_is_all_eight_levels_of_one_client():
+    assert sorted(level(one) for one in CROWD) == list(range(1, 9))

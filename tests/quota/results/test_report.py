@@ -1,0 +1,117 @@
+"""What readers of a run are given: previews and outcomes as values."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import KquotaError
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.preconditions import Preconditions
+from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    PairVisibility,
+    Preview,
+    Reconciliation,
+    ValidationResult,
+    Visibility,
+    WithheldChange,
+)
+
+ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+CHANGE = QuotaChange(entity=ALICE, key=RATE, before=None, after=1.0, cause=Cause.CREATE)
+REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
+CONFLICT = DeclarationConflict(entity=ALICE, key=RATE, claims=())
+VIOLATION = Violation(guard=Guard.MAX_REMOVALS, message="too many")
+
+
+def preview(*changes: QuotaChange, refused: bool = False, conflict: bool = False, violation: bool = False) -> Preview:  # fmt: skip
+    return Preview(
+        plan=Plan(cluster_id="c", changes=changes, conflicts=(CONFLICT,) if conflict else ()),
+        preconditions=Preconditions(),
+        violations=(VIOLATION,) if violation else (),
+        verdict=ValidationResult(source="broker", rejections={ALICE: REFUSED} if refused else {}),
+        policy=Policy.UPSERT,
+        drift_mode=DriftMode.WARN,
+        created_at=1.0,
+    )
+
+
+def test_a_preview_is_applyable_if_there_is_something_to_do_and_nothing_forbids_it():
+    assert preview(CHANGE).applyable
+    assert not preview().applyable
+    assert not preview(CHANGE, conflict=True).applyable
+    assert not preview(CHANGE, violation=True).applyable
+
+
+def test_a_preview_is_wrong_if_documents_conflict_or_the_broker_would_refuse():
+    assert not preview(CHANGE, violation=True).errored
+    assert preview(CHANGE, conflict=True).errored
+    assert preview(CHANGE, refused=True).errored
+
+
+def test_visible_everywhere_means_that_somebody_shows_it_and_nobody_lags():
+    assert Visibility(visible=(1, 2), lagging=(), unreachable={3: "down"}).everywhere
+    assert not Visibility(visible=(1,), lagging=(2,), unreachable={}).everywhere
+    assert not Visibility(visible=(), lagging=(), unreachable={1: "down"}).everywhere
+
+
+@pytest.mark.parametrize(
+    ("result", "word"),
+    [
+        (None, "NOT SENT"),
+        (Applied(), "APPLIED"),
+        (REFUSED, "REJECTED"),
+        (Held(waits_for=(ALICE,)), "HELD"),
+        (Unknown(reason="cut off"), "UNKNOWN"),
+    ],
+)
+def test_each_result_has_its_word(result, word):
+    assert PairOutcome(change=CHANGE, result=result).status_text == word
+
+
+def test_a_pair_is_done_when_it_was_applied_and_seen():
+    done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
+    assert done.is_done
+    assert not PairOutcome(
+        change=CHANGE, result=Applied(), visibility=PairVisibility.CHANGED
+    ).is_done
+    assert not PairOutcome(
+        change=CHANGE, result=Unknown(reason=""), visibility=PairVisibility.VISIBLE
+    ).is_done
+
+
+def outcome(**more: object) -> Outcome:
+    done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
+    return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})  # type: ignore[arg-type]
+
+
+def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():
+    assert outcome().complete
+    assert outcome(pairs=()).complete
+    assert not outcome(recorded=False).complete
+    assert not outcome(interrupted=True).complete
+    assert not outcome(failure="lost").complete
+    lost = PairOutcome(change=CHANGE, result=Unknown(reason="cut off"))
+    assert not outcome(pairs=(lost,)).complete
+    assert outcome(pairs=(lost,)).count("UNKNOWN") == 1
+    assert outcome().count("UNKNOWN") == 0
+
+
+def test_a_pass_is_in_order_if_all_was_compared_and_nothing_is_left_undone():
+    looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
+    assert looked.in_order
+    assert replace(looked, outcome=Outcome(cluster_id="c", digest="d")).in_order
+    for left in (
+        {"preview": None},
+        {"error": KquotaError("no")},
+        {"withheld": (WithheldChange(change=CHANGE, violations=(VIOLATION,)),)},
+        {"outcome": Outcome(cluster_id="c", digest="d", failure="cut off")},
+    ):
+        assert not replace(looked, **left).in_order

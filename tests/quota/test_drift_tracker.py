@@ -1,0 +1,283 @@
+"""Drift over time: looks in a row, corrections within a window, and who fights us."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.state import limits_of
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+NOW = 1_700_000_000.0
+
+
+def claim(value: float, document: str = "team/alice") -> Declaration:
+    return Declaration(document=document, entity=ALICE, limits=limits_of({RATE: value}))
+
+
+def drifted(
+    live: float | None = 7.0,
+    *,
+    value: float = 100.0,
+    subject: Entity = ALICE,
+    key: Key = RATE,
+    document: str = "team/alice",
+    **other,
+) -> Finding:
+    fields = {
+        "entity": subject,
+        "key": key,
+        "desired": value,
+        "applied": value,
+        "live": live,
+        "cause": Cause.DRIFT,
+        "action": Action.REPORT,
+        "claim": claim(value, document),
+        "owner": Owner(document=document),
+    }
+    return Finding(**(fields | other))
+
+
+def correction(live: float | None = 7.0, *, value: float = 100.0, **other) -> QuotaChange:
+    fields = {
+        "entity": ALICE,
+        "key": RATE,
+        "before": live,
+        "after": value,
+        "cause": Cause.DRIFT,
+        "claim": claim(value),
+        "owner": Owner(document="team/alice"),
+        "applied": value,
+    }
+    return QuotaChange(**(fields | other))
+
+
+def plan(*found: Finding | QuotaChange) -> Plan:
+    return Plan(
+        cluster_id="c",
+        findings=tuple(one for one in found if isinstance(one, Finding)),
+        changes=tuple(one for one in found if isinstance(one, QuotaChange)),
+    )
+
+
+def corrected(vigil: DriftTracker, live: float | None, now: float, **other) -> DriftTracker:
+    """A look that finds drift and corrects it, and one that finds it corrected."""
+    after = vigil.after(plan(correction(live, **other)), corrected={(ALICE, RATE)}, now=now)
+    return after.after(plan(), now=now)
+
+
+def test_drift_is_confirmed_after_so_many_looks_in_a_row():
+    vigil = DriftTracker(confirm_after=3)
+    told = []
+    for look in range(4):
+        vigil = vigil.after(plan(drifted()), now=NOW + look)
+        told.append((vigil.observations[0].observation_count, vigil.observations[0].confirmed))
+    assert told == [(1, False), (2, False), (3, True), (4, True)]
+
+
+def test_a_look_without_it_begins_anew():
+    vigil = DriftTracker(confirm_after=2).after(plan(drifted()), now=NOW).after(plan(), now=NOW)
+    assert vigil.observations == ()
+    again = vigil.after(plan(drifted()), now=NOW + 60)
+    assert (again.observations[0].observation_count, again.observations[0].since) == (1, NOW + 60)
+
+
+def test_another_foreign_value_is_the_same_drift():
+    vigil = (
+        DriftTracker().after(plan(drifted(7.0)), now=NOW).after(plan(drifted(None)), now=NOW + 60)
+    )
+    (one,) = vigil.observations
+    assert (one.observation_count, one.since, one.live, one.expected) == (2, NOW, None, 100.0)
+    assert one.document == "team/alice"
+
+
+def test_the_records_know_since_when():
+    vigil = DriftTracker().after(plan(drifted()), now=NOW, first_seen={(ALICE, RATE): NOW - 3600})
+    assert vigil.observations[0].since == NOW - 3600
+    assert vigil.after(plan(drifted()), now=NOW + 60).observations[0].since == NOW - 3600
+
+
+def test_what_is_ignored_frozen_or_asked_for_anew_is_no_drift():
+    vigil = DriftTracker().after(
+        plan(
+            drifted(ignored=True),
+            drifted(cause=Cause.FROZEN, subject=BOB),
+            correction(cause=Cause.SPEC_OVER_DRIFT),
+            correction(cause=Cause.SPEC, entity=BOB),
+        ),
+        now=NOW,
+    )
+    assert vigil.observations == ()
+
+
+def test_a_changed_document_begins_anew():
+    vigil = DriftTracker().after(plan(drifted()), now=NOW)
+    for other in (drifted(value=200.0), drifted(document="team/other")):
+        (one,) = vigil.after(plan(other), now=NOW + 60).observations
+        assert (one.observation_count, one.since) == (1, NOW + 60)
+
+
+def test_sightings_stand_in_the_order_of_a_plan():
+    found = [
+        drifted(subject=BOB),
+        drifted(key=SHARE),
+        drifted(subject=entity(user="alice", client_id="shop")),
+        drifted(),
+    ]
+    vigil = DriftTracker().after(plan(*found), now=NOW)
+    assert [(one.entity, one.key) for one in vigil.observations] == [
+        (entity(user="alice", client_id="shop"), RATE),
+        (ALICE, RATE),
+        (ALICE, SHARE),
+        (BOB, RATE),
+    ]
+
+
+def test_after_a_crash_without_a_record_what_is_declared_was_applied():
+    vigil = DriftTracker().after(plan(drifted(applied=None)), now=NOW)
+    assert vigil.observations[0].expected == 100.0
+
+
+def test_an_override_is_followed_as_the_planner_says():
+    # Overridden to 50 and found at 7: the planner calls it drift from the override's value.
+    reported = drifted(desired=100.0, applied=50.0)
+    assert DriftTracker().after(plan(reported), now=NOW).observations[0].expected == 50.0
+    alone = correction(value=50.0, claim=None, owner=Owner(document=""))
+    (one,) = DriftTracker().after(plan(alone), now=NOW).observations
+    assert (one.expected, one.document) == (50.0, "")
+
+
+def test_only_confirmed_drift_is_corrected():
+    vigil = DriftTracker(confirm_after=2)
+    assert not vigil.corrects(correction(), NOW)
+    assert vigil.after(plan(correction()), now=NOW).corrects(correction(), NOW + 60)
+
+
+def test_without_patience_the_first_look_is_enough():
+    assert DriftTracker(confirm_after=1).corrects(correction(), NOW)
+
+
+def test_corrections_are_counted_whether_drift_comes_back_or_not():
+    vigil = DriftTracker(confirm_after=1, max_corrections=5)
+    vigil = corrected(corrected(vigil, 7.0, NOW), 8.0, NOW + 60)
+    assert vigil.observations == ()
+    (one,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
+    assert (one.corrections, one.corrected_at) == (2, (NOW, NOW + 60))
+    assert one.overwritten == (7.0, 8.0)
+    assert not one.fought
+
+
+def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_passes():
+    vigil = DriftTracker(confirm_after=1, max_corrections=2, window=3600)
+    vigil = corrected(corrected(vigil, 7.0, NOW), None, NOW + 60)
+    assert not vigil.corrects(correction(9.0), NOW + 120)
+    (one,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
+    assert one.fought
+    assert (one.key, one.expected, one.live, one.overwritten) == (RATE, 100.0, 9.0, (7.0, None))
+    assert vigil.corrects(correction(9.0), NOW + 3600)
+    (later,) = vigil.after(plan(correction(9.0)), now=NOW + 3600).observations
+    assert (later.fought, later.corrections) == (False, 1)
+
+
+def test_the_last_allowed_correction_is_not_yet_a_fight():
+    vigil = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
+    last = vigil.after(plan(correction()), corrected={(ALICE, RATE)}, now=NOW + 60)
+    assert (last.observations[0].corrections, last.observations[0].fought) == (2, False)
+
+
+def test_a_changed_document_ends_a_fight():
+    vigil = DriftTracker(confirm_after=1, max_corrections=1)
+    vigil = corrected(vigil, 7.0, NOW)
+    assert not vigil.corrects(correction(), NOW + 1)
+    assert vigil.corrects(correction(value=200.0), NOW + 1)
+    (one,) = vigil.after(plan(correction(value=200.0)), now=NOW + 1).observations
+    assert (one.fought, one.corrections) == (False, 0)
+
+
+def test_where_nothing_may_be_corrected_nobody_fights():
+    vigil = DriftTracker(max_corrections=0).after(plan(drifted()), now=NOW)
+    assert not vigil.corrects(correction(), NOW)
+    assert not vigil.observations[0].fought
+
+
+def test_nothing_is_remembered_for_ever():
+    vigil = corrected(DriftTracker(confirm_after=1, window=60), 7.0, NOW)
+    assert vigil != DriftTracker(confirm_after=1, window=60)
+    assert vigil.after(plan(), now=NOW + 60) == DriftTracker(confirm_after=1, window=60)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"confirm_after": 0},
+        {"max_corrections": -1},
+        {"window": 0.0},
+        {"window": math.nan},
+        {"window": math.inf},
+    ],
+)
+def test_a_vigil_that_means_nothing_cannot_be_built(wrong: dict):
+    with pytest.raises(QuotaValueError):
+        DriftTracker(**wrong)
+
+
+LOOKS = st.lists(
+    st.tuples(st.sampled_from([None, 7.0, 8.0, "in sync", "new value"]), st.floats(1.0, 100.0)),
+    max_size=40,
+)
+
+
+@given(LOOKS, st.integers(1, 4), st.integers(0, 3), st.floats(10.0, 500.0))
+def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
+    looks: list, confirm_after: int, most: int, window: float
+):
+    vigil = DriftTracker(confirm_after=confirm_after, window=window, max_corrections=most)
+    now, value, in_a_row = NOW, 100.0, 0
+    times: list[float] = []
+    for found, passed in looks:
+        now += passed
+        if found == "new value":
+            value, in_a_row, times = value + 1.0, 0, []
+            vigil = vigil.after(plan(), now=now)
+            continue
+        if found == "in sync":
+            in_a_row, vigil = 0, vigil.after(plan(), now=now)
+            assert vigil.observations == ()
+            continue
+        in_a_row += 1
+        change = correction(found, value=value)
+        sent = vigil.corrects(change, now)
+        if sent:
+            times.append(now)
+        within = [at for at in times if at > now - window]
+        assert not sent or (in_a_row >= confirm_after and len(within) <= most)
+        vigil = vigil.after(plan(change), corrected={(ALICE, RATE)} if sent else (), now=now)
+        (one,) = vigil.observations
+        assert (one.observation_count, one.confirmed) == (in_a_row, in_a_row >= confirm_after)
+        assert list(one.corrected_at) == within
+        assert one.fought == (not sent and 0 < most <= len(within))
+
+
+@given(LOOKS, st.integers(1, 4))
+def test_a_restart_forgets_looks_but_not_since_when(looks: list, confirm_after: int):
+    recorded: dict = {}
+    for index, (found, _) in enumerate(looks):
+        now = NOW + index
+        vigil = DriftTracker(confirm_after=confirm_after)  # a process that lives for one look
+        if found in ("in sync", "new value"):
+            recorded.clear()
+            continue
+        vigil = vigil.after(plan(drifted(found)), now=now, first_seen=recorded)
+        recorded.setdefault((ALICE, RATE), now)
+        assert vigil.observations[0].since == recorded[ALICE, RATE]
+        assert vigil.observations[0].observation_count == 1

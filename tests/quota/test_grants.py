@@ -1,0 +1,160 @@
+"""Grants: what a namespace may declare, and what counts of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.grants import (
+    Permission,
+    TenantGrant,
+    granted_ranges,
+    judge,
+    may_declare,
+    may_remove,
+)
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import limits_of
+
+RATE = Key.PRODUCER_BYTE_RATE
+PAY = EntityPattern(user=NamePattern(prefix="pay-"))
+TENANT = TenantGrant(namespaces=frozenset({"payments"}), entities=(PAY,), priority=5)
+
+
+def document(subject=entity(user="pay-app"), *, name="payments/one", rate=1e6, **more):  # noqa: B008 - a constant
+    return Declaration(document=name, entity=subject, limits=limits_of({RATE: rate}), **more)
+
+
+def test_without_tenants_everything_is_granted_as_it_is():
+    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    verdict = judge(one, [])
+    assert (verdict.granted, verdict.declaration, verdict.messages) == (True, one, ())
+
+
+def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
+    verdict = judge(document(), [TENANT])
+    assert (verdict.granted, verdict.messages, verdict.priority) == (True, (), 5)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        document(name="other/one"),
+        document(name="payments-2/one"),
+        document(entity(user="app")),
+        document(entity(client_id="pay-app")),
+        document(entity(user=DEFAULT)),
+        document(entity(ip="10.0.0.1")),
+    ],
+)
+def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
+    other = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
+    verdict = judge(one, [TENANT, other])
+    assert not verdict.granted
+    assert verdict.declaration == one
+    (message,) = verdict.messages
+    assert "has no grant" in message
+    assert "secret" not in message
+
+
+def test_default_forms_need_a_grant_of_their_own():
+    wide = replace(
+        TENANT, entities=(PAY, EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})))
+    )
+    assert judge(document(entity(user=DEFAULT)), [wide]).granted
+
+
+def test_values_stay_within_the_granted_bounds():
+    bound = ValueRange(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
+    bounded = replace(TENANT, bounds=(bound, replace(bound, key=Key.REQUEST_PERCENTAGE)))
+    assert [judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)] == [False, True, True, False]  # fmt: skip
+    (low,) = judge(document(rate=99.0), [bounded]).messages
+    (high,) = judge(document(rate=201.0), [bounded]).messages
+    assert low == "producer_byte_rate 99 B/s is below the granted minimum 100 B/s"
+    assert high == "producer_byte_rate 201 B/s is above the granted maximum 200 B/s"
+    elsewhere = replace(bound, entities=EntityPattern(user=NamePattern(exact="pay-other")))
+    assert judge(document(rate=1.0), [replace(TENANT, bounds=(elsewhere,))]).granted
+    open_ended = replace(bound, minimum=None, maximum=None)
+    assert judge(document(rate=1.0), [replace(TENANT, bounds=(open_ended,))]).granted
+
+
+def test_the_grant_with_the_smallest_priority_decides():
+    strict = replace(TENANT, priority=1, bounds=(ValueRange(entities=PAY, key=RATE, maximum=1.0),))
+    assert not judge(document(), [TENANT, strict]).granted
+    assert judge(document(), [TENANT, replace(strict, priority=9)]).granted
+
+
+def test_delete_and_suspend_count_only_where_they_are_granted():
+    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    plain = judge(one, [TENANT])
+    assert plain.granted
+    assert (plain.declaration.deletion_policy, plain.declaration.suspended) == (
+        DeletionPolicy.RETAIN,
+        False,
+    )
+    assert plain.messages == (
+        "deletionPolicy Delete is not granted and acts as Retain",
+        "suspend is not granted and is ignored",
+    )
+    free = replace(TENANT, allow=frozenset(Permission))
+    assert judge(one, [free]).declaration == one
+    assert judge(one, [free]).messages == ()
+
+
+def test_an_unset_deletion_policy_does_not_become_delete_under_sync_without_a_grant():
+    assert judge(document(), [TENANT]).declaration.deletion_policy is DeletionPolicy.RETAIN
+    free = replace(TENANT, allow=frozenset({Permission.DELETE}))
+    assert judge(document(), [free]).declaration.deletion_policy is None
+    assert judge(document(), [TENANT]).messages == ()
+
+
+DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "tenants", "declares", "removes"),
+    [
+        ("payments/one", entity(user="pay-app"), [], True, True),
+        ("payments/one", None, [], True, True),
+        ("payments/one", entity(user="pay-app"), [TENANT], True, False),
+        ("payments/one", entity(user="pay-app"), [DELETING], True, True),
+        ("payments/one", entity(user="app"), [DELETING], False, False),
+        ("payments/one", None, [DELETING], False, False),
+        ("other/one", entity(user="pay-app"), [DELETING], False, False),
+        # The grant with the smallest priority covers the entity, and another one adds nothing to it.
+        (
+            "payments/one",
+            entity(user="pay-app"),
+            [DELETING, replace(TENANT, priority=1)],
+            True,
+            False,
+        ),
+    ],
+)
+def test_a_document_declares_and_removes_what_its_grant_covers_and_allows(
+    name, subject, tenants, declares, removes
+):
+    assert may_declare(name, subject, tenants) is declares
+    assert may_remove(name, subject, tenants) is removes
+
+
+def test_the_ranges_of_tenants_come_by_priority_and_a_key_without_bounds_hides_those_of_the_next():
+    users = EntityPattern(user=NamePattern(prefix=""))
+    ips = EntityPattern(ip=NamePattern(prefix=""))
+    bound = ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=2.0)
+    first = TenantGrant(namespaces=frozenset({"a"}), entities=(users, ips), priority=1)
+    second = TenantGrant(
+        namespaces=frozenset({"a", "b"}), entities=(users,), bounds=(bound,), priority=2
+    )
+    ranges = granted_ranges([second, first])
+    assert [(one.entities, one.namespaces) for one in ranges if one.key is RATE] == [
+        (users, {"a"}),
+        (ips, {"a"}),
+        (users, {"a", "b"}),
+    ]
+    assert [one.minimum for one in ranges if one.key is RATE] == [None, None, 1.0]
+    assert len(ranges) == 3 * len(Key)

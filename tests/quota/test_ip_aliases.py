@@ -1,0 +1,109 @@
+"""Two spellings of one address are found as Java reads them; whoever sets one is told how to remove the other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.ip_aliases import (
+    canonical_address,
+    find_ip_aliases,
+    is_named_ip,
+    spellings_of,
+)
+from reconciler.quota.state import QuotaState
+
+WANTED = entity(ip="10.0.0.1")
+
+
+def live(*addresses: str | None) -> QuotaState:
+    return QuotaState(limits={entity(ip=one): (None, None, None, None, 5.0) for one in addresses})
+
+
+@pytest.mark.parametrize(
+    ("spelling", "address"),
+    [
+        # What java.net.InetAddress.getByName answers on Java 17.
+        ("10.0.0.1", "10.0.0.1"),
+        ("010.0.0.1", "10.0.0.1"),
+        ("10.0.0.01", "10.0.0.1"),
+        ("10.1", "10.0.0.1"),
+        ("10.0.1", "10.0.0.1"),
+        ("167772161", "10.0.0.1"),
+        ("1", "0.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("[::1]", "::1"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:DB8::1", "2001:db8::1"),
+        ("::1%lo", "::1"),
+        ("fe80::1%2", "fe80::1"),
+    ],
+)
+def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
+    assert canonical_address(spelling) == address
+
+
+@pytest.mark.parametrize(
+    "name", ["", "localhost", "10.0.0.256", "256.1", "10.16777216", "4294967296", "1.2.3.4.5", "10.0.0.0/8", " 10.0.0.1"]
+)  # fmt: skip
+def test_what_is_no_literal_address_has_no_canonical_text(name):
+    assert canonical_address(name) is None
+
+
+@given(st.ip_addresses(v=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_zeros_before_the_numbers_change_nothing(address, zeros):
+    numbers = str(address).split(".")
+    padded = ".".join("0" * more + one for more, one in zip(zeros, numbers, strict=True))
+    assert canonical_address(padded) == str(address)
+
+
+@given(st.ip_addresses(v=6))
+def test_long_and_short_spellings_of_an_ipv6_address_are_one(address):
+    assert canonical_address(address.exploded) == canonical_address(str(address))
+
+
+@pytest.mark.parametrize("spelling", ["010.0.0.1", "10.1", "::ffff:10.0.0.1"])
+def test_a_live_twin_is_found_with_the_line_that_removes_it(spelling):
+    (twin,) = find_ip_aliases(
+        [WANTED], live(spelling, "10.0.0.1", "192.0.2.1", "localhost", DEFAULT)
+    )
+    assert (twin.entity, twin.live) == (WANTED, entity(ip=spelling))
+    assert twin.keys == ("connection_creation_rate",)
+    assert twin.removal == (
+        "kafka-client-quotas --bootstrap-server HOST:PORT --alter"
+        f" --names=ip={spelling} --delete=connection_creation_rate"
+    )
+
+
+def test_every_twin_is_listed_sorted_and_users_are_none():
+    state = QuotaState(
+        limits={
+            **live("::ffff:10.0.0.1", "10.1").limits,
+            entity(user="10.1"): (1.0, None, None, None, None),
+        }
+    )
+    assert [one.live[2] for one in find_ip_aliases([WANTED], state)] == ["10.1", "::ffff:10.0.0.1"]
+
+
+def test_without_an_address_there_is_nothing_to_look_for():
+    assert find_ip_aliases([], live("10.1")) == ()
+    assert find_ip_aliases([entity(ip="localhost")], live("localhost")) == ()
+
+
+def test_only_a_named_ip_is_one_address():
+    assert is_named_ip(WANTED)
+    assert not is_named_ip(entity(ip=DEFAULT))
+    assert not is_named_ip(entity(user="10.0.0.1"))
+
+
+def test_the_line_that_removes_a_twin_is_safe_in_a_shell():
+    (twin,) = find_ip_aliases([entity(ip="fe80::1")], live("fe80::1%a b;c"))
+    assert "--names=ip='fe80::1%a b;c' --delete" in twin.removal
+
+
+def test_spellings_are_gathered_by_address_without_host_names():
+    state = live("10.1", "10.0.0.1", "localhost", "::1", DEFAULT)
+    assert spellings_of(state) == {
+        "10.0.0.1": (entity(ip="10.0.0.1"), entity(ip="10.1")),
+        "::1": (entity(ip="::1"),),
+    }

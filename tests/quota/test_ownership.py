@@ -1,0 +1,173 @@
+"""Records: what each change does to them, and nothing else."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    SETTLING_SECONDS,
+    DriftObserved,
+    Intent,
+    IntentEnded,
+    IntentStarted,
+    Orphaned,
+    Override,
+    OverrideEnded,
+    OverrideSet,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    RecordDropped,
+    Recorded,
+)
+from tests.quota.strategies import inventories, owners, pairs, whole_numbers
+
+ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+PAIR = (ALICE, RATE)
+ONE, TWO = Owner(document="t/one"), Owner(document="t/two")
+EMPTY = OwnershipRecords(cluster_id="c")
+
+
+def after(*changes: object, owned: OwnershipRecords = EMPTY) -> OwnershipRecords:
+    return owned.with_changes(changes)  # type: ignore[arg-type]
+
+
+def recorded(key: Key = RATE, owner: Owner = ONE) -> Recorded:
+    return Recorded(entity=ALICE, key=key, value=1.0, owner=owner)
+
+
+def intend() -> IntentStarted:
+    return IntentStarted(entity=ALICE, key=RATE, intent=Intent(value=2.0, owner=TWO))
+
+
+def override(value: float | None = 5.0, **more: object) -> Override:
+    return Override(
+        entity=ALICE, key=RATE, value=value, until=10.0, author="eve", reason="why", **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_the_sole_owner_is_known_only_where_all_columns_have_the_same():
+    assert NO_RECORD.sole is None
+    assert after(recorded()).records[ALICE].sole == ONE
+    same = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, Owner(document="t/one")))
+    assert same.records[ALICE].sole == ONE
+    mixed = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, TWO))
+    assert mixed.records[ALICE].sole is None
+    assert OwnershipRecord((1.0,) * 5, (ONE, TWO, ONE, ONE, ONE)).sole is None
+
+
+def test_records_with_the_same_pairs_are_equal():
+    assert after(recorded()).records == after(recorded()).records
+    assert after(recorded()).records != after(recorded(owner=TWO)).records
+
+
+def test_a_recorded_pair_ends_intent_drift_and_orphanhood():
+    busy = after(recorded(), intend(), DriftObserved(entity=ALICE, key=RATE, at=1.0), Orphaned(entity=ALICE, key=RATE))  # fmt: skip
+    assert (busy.intents, busy.drift_since, busy.orphaned) != ({}, {}, frozenset())
+    for change in (recorded(), RecordDropped(entity=ALICE, key=RATE)):
+        done = after(change, owned=busy)
+        assert (done.intents, done.drift_since, done.orphaned) == ({}, {}, frozenset())
+
+
+def test_dropping_the_last_pair_drops_the_record():
+    assert after(recorded(), RecordDropped(entity=ALICE, key=RATE)).records == {}
+    two = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE), RecordDropped(entity=ALICE, key=RATE))
+    assert two.pair_count == 1
+
+
+def test_an_intent_that_came_to_nothing_leaves_what_was_applied():
+    owned = after(recorded(), intend(), IntentEnded(entity=ALICE, key=RATE))
+    assert (owned.intents, owned.records) == ({}, after(recorded()).records)
+    assert after(IntentEnded(entity=ALICE, key=RATE)) == EMPTY
+
+
+def test_drift_keeps_the_time_it_was_first_seen():
+    seen = after(
+        DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
+    )
+    assert seen.drift_since == {PAIR: 1.0}
+    assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=seen).drift_since == {}
+
+
+def test_overrides_begin_change_and_end():
+    begun = after(OverrideSet(override=override()))
+    assert begun.overrides == {PAIR: override()}
+    changed = after(OverrideSet(override=override(7.0)), owned=begun)
+    assert changed.overrides[PAIR].value == 7.0
+    assert after(OverrideEnded(entity=ALICE, key=RATE), owned=changed).overrides == {}
+
+
+def test_an_override_is_in_force_until_its_end():
+    assert override().in_force(9.9, None)
+    assert not override().in_force(10.0, None)
+    assert override(declared=3.0).in_force(9.9, 4.0)
+
+
+def test_a_rollback_is_in_force_while_the_declared_value_stays():
+    back = override(declared=3.0, ends_with_document=True)
+    assert back.in_force(9.9, 3.0)
+    assert not back.in_force(9.9, 4.0)
+    assert not back.in_force(9.9, None)
+    assert not back.in_force(10.0, 3.0)
+
+
+def test_a_write_may_land_for_as_long_as_the_broker_retries_it():
+    intent = Intent(value=1.0, owner=ONE, at=100.0)
+    assert intent.may_still_land(100.0 + SETTLING_SECONDS - 0.1)
+    assert not intent.may_still_land(100.0 + SETTLING_SECONDS)
+
+
+def test_changed_records_are_known_and_the_old_ones_untouched():
+    nothing = replace(EMPTY, is_known=False)
+    assert after(recorded(), owned=nothing).is_known
+    assert nothing.records == {}
+    assert after(owned=nothing) == nothing
+
+
+def test_without_records_and_without_a_change_removals_stay_unknown():
+    assert not after(owned=replace(EMPTY, is_known=False)).is_known
+    assert after(owned=EMPTY).is_known
+
+
+@given(inventories(), pairs, whole_numbers, owners)
+def test_recording_a_pair_is_seen_there_and_nowhere_else(owned, pair, value, owner):
+    subject, key = pair
+    changed = owned.with_changes([Recorded(entity=subject, key=key, value=value, owner=owner)])
+    record = changed.records[subject]
+    assert record.applied[COLUMNS.index(key)] == value
+    assert record.owners[COLUMNS.index(key)] == owner
+    others = {s: r for s, r in changed.records.items() if s != subject}
+    assert others == {s: r for s, r in owned.records.items() if s != subject}
+    back = changed.with_changes([RecordDropped(entity=subject, key=key)])
+    assert back.records == owned.with_changes([RecordDropped(entity=subject, key=key)]).records
+
+
+@given(inventories())
+def test_owners_stand_exactly_where_values_do_and_no_record_is_empty(owned):
+    for record in owned.records.values():
+        assert [v is None for v in record.applied] == [o is None for o in record.owners]
+        assert any(record.owners)
+    values = [v for record in owned.records.values() for v in record.applied if v is not None]
+    assert owned.pair_count == len(values)
+
+
+@given(inventories(), st.lists(st.sampled_from([recorded(), intend()]), max_size=3))
+def test_changes_may_come_one_by_one_or_together(owned, changes):
+    one_by_one = owned
+    for change in changes:
+        one_by_one = one_by_one.with_changes([change])
+    assert one_by_one == owned.with_changes(changes)
+
+
+def test_a_record_lists_its_pairs_with_their_owners():
+    one, other = Owner(document="team/a"), Owner(document="team/b")
+    record = NO_RECORD.with_pair(Key.REQUEST_PERCENTAGE, 50.0, other)
+    record = record.with_pair(Key.PRODUCER_BYTE_RATE, 1024.0, one)
+    assert list(record.pairs()) == [
+        (Key.PRODUCER_BYTE_RATE, one),
+        (Key.REQUEST_PERCENTAGE, other),
+    ]

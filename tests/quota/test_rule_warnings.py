@@ -1,0 +1,157 @@
+"""Rules that most likely match nobody or everybody by mistake."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind, warnings
+from reconciler.quota.state import QuotaState, limits_of
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+
+
+def document(subject: Entity, line: int = 1, **limits: float) -> Declaration:
+    return Declaration(
+        document=f"t/{line}",
+        entity=subject,
+        limits=limits_of(
+            {Key(key): v for key, v in (limits or {"producer_byte_rate": 1e6}).items()}
+        ),
+        path="a.yaml",
+        line=line,
+        lines=(line + 3, 0, 0, 0, 0),
+    )
+
+
+def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[str, str]]:
+    return [(one.place, one.message) for one in warnings(merge(documents), live)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "words"),
+    [
+        (entity(user="User:alice"), "without `User:`"),
+        (entity(user="*"), "no wildcards"),
+        (entity(user="<default>"), "the default user is written {default: true}"),
+        (
+            entity(user=DEFAULT, client_id="<default>"),
+            "the default client-id is written {default: true}",
+        ),
+        (entity(user="team-*"), "no wildcards"),
+        (entity(user="alice", client_id="app-*"), "client-id 'app-*'"),
+        (entity(user="CN=alice, OU=team"), "no blank after a comma"),
+        (entity(user="CN=alice,OU=team,  O=org"), "no blank after a comma"),
+        (entity(user="CN = alice,O=org"), "around `=`"),
+        (entity(user="CN=alice,O = org"), "around `=`"),
+        (entity(user="CN= alice"), "around `=`"),
+        (entity(user="CN=alice,O= org"), "around `=`"),
+        (entity(user="2.5.4.3=alice, 2.5.4.10=org"), "no blank after a comma"),
+        (entity(user="OID.2.5.4.3=alice, O=org"), "no blank after a comma"),
+        (entity(user="CN=alice,OID.2.5.4.10 = org"), "around `=`"),
+        (entity(user="CN=Ann\\, Lee, O=org"), "no blank after a comma"),
+        (entity(client_id="app"), "all users with this client-id share one limit"),
+    ],
+)
+def test_a_doubtful_name_is_warned_of(subject, words):
+    ((place, message),) = told(document(subject, line=7))
+    assert words in message
+    assert place == "a.yaml:7"
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        entity(user="alice"),
+        entity(user="CN=alice,OU=team"),
+        entity(user="alice, the admin"),
+        entity(user="CN=alice, the admin,O=org"),
+        entity(user="CN=Ann\\, Lee,O=Acme\\, Inc = all"),
+        entity(user="2.5.4.3=alice,OID.2.5.4.10=org"),
+        entity(user="1 = 1"),
+        entity(user="a*b"),
+        entity(user=DEFAULT),
+        entity(client_id=DEFAULT),
+        entity(user="alice", client_id="app"),
+        entity(ip="10.0.0.1"),
+    ],
+)
+def test_an_ordinary_rule_is_not(subject):
+    assert told(document(subject)) == []
+
+
+def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
+    found = told(document(entity(client_id=DEFAULT), 10), document(entity(user=DEFAULT), 20))
+    assert found == [
+        (
+            "a.yaml:13",
+            "producer_byte_rate can never apply: level 6 is closer to every such client (declared at a.yaml:23)",
+        )
+    ]
+
+
+def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
+    live = QuotaState(
+        limits={entity(user=DEFAULT, client_id=DEFAULT): limits_of({RATE: 1.0, SHARE: 1.0})}
+    )
+    ((_, message),) = told(document(entity(client_id=DEFAULT)), live=live)
+    assert message.endswith("(live, declared nowhere)")
+
+
+def test_live_limits_that_shadow_each_other_are_nobodys_document():
+    live = QuotaState(
+        limits={
+            entity(user=DEFAULT): limits_of({RATE: 1.0}),
+            entity(client_id=DEFAULT): limits_of({RATE: 1.0}),
+        }
+    )
+    assert told(document(entity(user="alice")), live=live) == []
+
+
+def test_warnings_are_sorted_by_place():
+    documents = [document(entity(user=f"User:{n}"), n) for n in (30, 10, 20)]
+    assert [place for place, _ in told(*documents)] == ["a.yaml:10", "a.yaml:20", "a.yaml:30"]
+
+
+# ---- accepted ------------------------------------------------------------------------------------
+
+WILDCARD = document(entity(user="team-*"), 3)
+
+
+def accepted(
+    *documents: Declaration, project: tuple[AcceptedWarning, ...] = ()
+) -> list[tuple[str, str]]:
+    return [
+        (str(warning.kind), warning.accepted)
+        for warning in warnings(merge(documents), accepted=project)
+    ]
+
+
+def test_a_document_accepts_a_warning_of_its_own_with_a_reason():
+    assert accepted(replace(WILDCARD, accepted=(("wildcard", "a literal name"),))) == [
+        ("wildcard", "a literal name")
+    ]
+    assert accepted(replace(WILDCARD, accepted=(("shared-client-id", "why not"),))) == [
+        ("wildcard", "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document_pattern", "reason"), [("t/3", "INC-7"), ("t/*", "INC-7"), ("t/4", ""), ("u/*", "")]
+)
+def test_a_project_accepts_a_warning_about_a_document_or_a_namespace(document_pattern, reason):
+    rule = AcceptedWarning(kind=WarningKind.WILDCARD, document=document_pattern, reason="INC-7")
+    assert accepted(WILDCARD, project=(rule,)) == [("wildcard", reason)]
+
+
+def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing_and_is_a_warning():
+    blank = replace(WILDCARD, accepted=(("wildcard", "  "),))
+    assert sorted(accepted(blank)) == [("acceptance", ""), ("wildcard", "")]
+    (unknown,) = [
+        warning
+        for warning in warnings(merge([replace(WILDCARD, accepted=(("wildcards", "typo"),))]))
+        if warning.kind is WarningKind.ACCEPTANCE
+    ]
+    assert "'wildcards', which is not a warning" in unknown.message

@@ -1,0 +1,41 @@
+"""One audit line per change that was sent or held, with the broker's own words."""
+
+from reconciler.quota.results.report import RunOrigin
+from reconciler.render.terminal import outcome_text
+from tests.fakes.cluster import LOST
+from tests.reconcile.worlds import ALICE, ANYONE, BOB, RATE, World, documents
+
+
+def test_refused_held_and_applied_changes_each_leave_a_line():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no\n")
+    world.apply(
+        documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0}, BOB: {RATE: 6.0}}),
+        origin=RunOrigin(author="ci", commit="abc", tool_version="1"),
+    )
+    lines = {line["entity"][0][1]: line for line in world.audit.entries}
+    assert (lines["alice"]["outcome"], lines["alice"]["words"]) == (
+        "REJECTED",
+        "INVALID_REQUEST: no\n",
+    )
+    assert (lines[None]["outcome"], lines[None]["words"]) == ("HELD", "waits for user=alice")
+    assert (lines["bob"]["outcome"], lines["bob"]["seen"], lines["bob"]["found"]) == (
+        "APPLIED",
+        "visible",
+        6,
+    )
+    assert {(line["who"], line["commit"]) for line in lines.values()} == {("ci", "abc")}
+    assert lines["bob"]["document"].startswith("team/")
+    assert lines["bob"]["time"].endswith("Z")
+
+
+def test_what_waits_for_its_own_earlier_write_says_so():
+    world = World()
+    world.cluster.faults.unknown[BOB] = LOST
+    world.apply(documents({BOB: {RATE: 6.0}}))
+    world.cluster.faults.unknown.clear()
+    outcome = world.apply(documents({BOB: {RATE: 7.0}}))
+    assert [pair.status_text for pair in outcome.pairs] == ["HELD"]
+    last = world.audit.entries[-1]
+    assert last["words"] == "waits for an earlier write of its own that may still land (up to 65 s)"
+    assert "user=bob" not in outcome_text(outcome).partition("waits for")[2]

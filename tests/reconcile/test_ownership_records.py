@@ -1,0 +1,75 @@
+"""What goes on record after each answer and each look: one table."""
+
+import pytest
+
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.ownership import (
+    IntentEnded,
+    OverrideEnded,
+    Owner,
+    RecordDropped,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import PairOutcome, PairVisibility
+from reconciler.quota.state import NO_LIMITS
+from reconciler.reconcile import ownership_records
+from tests.reconcile.worlds import ALICE, RATE
+
+OWNER = Owner(document="a/b", since=1.0)
+SET = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC, owner=OWNER)
+REMOVE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=OWNER)
+CLAIM = Declaration(document="a/b", entity=ALICE, limits=NO_LIMITS)
+RETURNED = QuotaChange(
+    entity=ALICE,
+    key=RATE,
+    before=1.0,
+    after=2.0,
+    cause=Cause.OVERRIDE_EXPIRED,
+    owner=OWNER,
+    claim=CLAIM,
+)
+RESTORED = QuotaChange(
+    entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.OVERRIDE_EXPIRED, owner=OWNER
+)
+MINE = Recorded(entity=ALICE, key=RATE, value=2.0, owner=OWNER)
+DROPPED, ENDED = RecordDropped(entity=ALICE, key=RATE), IntentEnded(entity=ALICE, key=RATE)
+OVER = OverrideEnded(entity=ALICE, key=RATE)
+YES, LOST = Applied(), Unknown(reason="lost")
+
+
+@pytest.mark.parametrize(
+    ("change", "result", "seen", "recorded"),
+    [
+        (SET, YES, PairVisibility.VISIBLE, (MINE,)),
+        (SET, YES, PairVisibility.CHANGED, (MINE,)),
+        (SET, YES, PairVisibility.NOT_YET, ()),
+        (SET, YES, PairVisibility.UNCHECKED, ()),
+        (SET, LOST, PairVisibility.VISIBLE, (MINE,)),
+        (SET, LOST, PairVisibility.NOT_YET, ()),
+        (SET, LOST, PairVisibility.CHANGED, ()),
+        (SET, Rejected(code=1, name="X", message=""), PairVisibility.UNCHECKED, (ENDED,)),
+        (SET, Held(waits_for=()), PairVisibility.UNCHECKED, (ENDED,)),
+        (SET, None, PairVisibility.UNCHECKED, (ENDED,)),
+        (REMOVE, YES, PairVisibility.VISIBLE, (DROPPED,)),
+        (REMOVE, YES, PairVisibility.NOT_YET, ()),
+        (RETURNED, YES, PairVisibility.VISIBLE, (MINE, OVER)),
+        (RETURNED, YES, PairVisibility.NOT_YET, ()),
+        (RESTORED, YES, PairVisibility.VISIBLE, (DROPPED, OVER)),
+    ],
+)
+def test_only_what_is_certain_goes_on_record(change, result, seen, recorded):
+    assert (
+        ownership_records.results(
+            [PairOutcome(change=change, result=result, visibility=seen)], now=9.0
+        )
+        == recorded
+    )
+
+
+def test_an_intent_says_what_for_whom_and_when():
+    (one,) = ownership_records.intents([SET], now=9.0)
+    assert (one.entity, one.key) == (ALICE, RATE)
+    assert (one.intent.value, one.intent.owner, one.intent.at) == (2.0, OWNER, 9.0)

@@ -1,0 +1,569 @@
+"""One pass of a loop: what is withheld, what waits, what is held because of it, and what a pass tells."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import (
+    ConnectError,
+    Interrupted,
+    InventoryError,
+    ManifestErrors,
+    WrongCluster,
+)
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.patterns import EVERYTHING
+from reconciler.quota.planner.desired_state import DesiredState, merge
+from reconciler.quota.planner.guards import Guard, Guards, check
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.planner.removal_budgets import RemovalAllowance
+from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
+from reconciler.quota.results.report import Reconciliation
+from reconciler.reconcile import run_pass, withhold
+from tests.reconcile.worlds import (
+    ALICE,
+    ALICE_SHOP,
+    ANYONE,
+    BOB,
+    CONSUME,
+    OPEN,
+    RATE,
+    SHARE,
+    World,
+    declared,
+    documents,
+    state,
+)
+
+CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
+USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0}}
+
+
+def passed(
+    world: World, wanted: dict | DesiredState, *, corrects=None, before=None, **orders
+) -> Reconciliation:
+    return asyncio.run(a_pass(world, wanted, corrects=corrects, before=before, **orders))
+
+
+async def a_pass(world: World, wanted, *, corrects=None, before=None, **orders) -> Reconciliation:
+    given = {} if corrects is None else {"corrects": corrects}
+    given |= {} if before is None else {"before_sending": before}
+    desired = wanted if isinstance(wanted, DesiredState) else documents(wanted)
+    return await run_pass(world.ports, world.told(**orders), desired, cluster="prod", **given)
+
+
+def words(made: Reconciliation) -> dict:
+    assert made.outcome is not None
+    return {(pair.change.entity, pair.change.key): pair.status_text for pair in made.outcome.pairs}
+
+
+def withheld(made: Reconciliation) -> dict:
+    return {
+        (one.change.entity, one.change.key): {violation.guard for violation in one.violations}
+        for one in made.withheld
+    }
+
+
+# -- guards -----------------------------------------------------------------------------------------
+
+
+def test_a_pass_that_nothing_speaks_against_applies_everything():
+    world = World()
+    made = passed(world, USERS)
+    assert made.in_order
+    assert (made.cluster, made.error, made.withheld, made.waiting) == ("prod", None, (), ())
+    assert world.cluster.truth == state(USERS)
+    assert made.started_at == made.ended_at == world.cluster.clock.now()
+
+
+def test_a_second_pass_writes_nothing_anywhere():
+    world = World()
+    passed(world, USERS)
+    written = len(world.inventory.written)
+    again = passed(world, USERS)
+    assert again.in_order
+    assert again.outcome is None
+    assert world.cluster.writes == 1
+    assert len(world.inventory.written) == written
+
+
+def test_what_a_guard_speaks_against_is_withheld_and_the_rest_is_applied():
+    world = World({ALICE: {RATE: 1000.0}})
+    made = passed(
+        world,
+        {ALICE: {RATE: 1e9}, BOB: {RATE: 2000.0}},
+        guards=replace(OPEN, max_change_factor=10.0),
+    )
+    assert withheld(made) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
+    assert words(made) == {(BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == 1000.0
+    assert not made.in_order
+    assert made.preview is not None
+    assert len(made.preview.plan.changes) == 2, (
+        "the preview shows what was found, not what was left"
+    )
+    assert [one.guard for one in made.preview.violations] == [Guard.MAX_CHANGE_FACTOR]
+
+
+def test_a_user_with_only_a_default_gets_a_limit_of_its_own_and_a_slip_of_the_unit_is_withheld():
+    world = World({ANYONE: {RATE: 1048576.0}})
+    made = passed(
+        world,
+        {ANYONE: {RATE: 1048576.0}, ALICE: {RATE: 20.0 * 1024**3}, BOB: {RATE: 20.0 * 1024**2}},
+        guards=replace(OPEN, max_change_factor=10.0),
+    )
+    assert withheld(made) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert words(made) == {(BOB, RATE): "APPLIED"}
+
+
+def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
+    world = World({ALICE: {RATE: 1000.0}})
+    made = passed(world, {ALICE: {RATE: 8000.0}})
+    assert made.preview is not None
+    assert made.preview.warnings[1:] == (
+        "user=alice: producer_byte_rate changes by a factor of exactly 8; limits are in bytes per second, not in bits",
+    )
+    assert words(made) == {(ALICE, RATE): "APPLIED"}
+
+
+def test_only_the_key_that_is_spoken_against_is_withheld():
+    world = World()
+    made = passed(
+        world,
+        {ALICE: {RATE: 10.0, SHARE: 50.0}},
+        guards=replace(OPEN, allow_small_values=False),
+    )
+    assert withheld(made) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert words(made) == {(ALICE, SHARE): "APPLIED"}
+
+
+def test_every_guard_that_speaks_is_told():
+    world = World({ANYONE: {RATE: 1e9}})
+    made = passed(
+        world,
+        {ANYONE: {RATE: 10.0}},
+        guards=Guards(),
+    )
+    assert withheld(made) == {
+        (ANYONE, RATE): {Guard.UNIT_SLIP, Guard.PROTECTED, Guard.MAX_CHANGE_FACTOR}
+    }
+    assert world.cluster.writes == 0
+
+
+@pytest.mark.parametrize(
+    ("guards", "guard"),
+    [
+        (replace(OPEN, max_removals=1), Guard.MAX_REMOVALS),
+        (replace(OPEN, max_removed_percent=5.0), Guard.MAX_REMOVED_SHARE),
+    ],
+)
+def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
+    guards: Guards, guard: Guard
+):
+    many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
+    world = World()
+    passed(world, many)
+    left = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
+    made = passed(world, left, guards=guards)
+    first, second = list(many)[:2]
+    assert withheld(made) == {(second, RATE): {guard}}
+    assert words(made) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(second, RATE) == 1000.0
+    assert passed(world, left).in_order
+    assert world.cluster.truth.value(second, RATE) is None
+
+
+def test_an_empty_desired_set_removes_nothing():
+    world = World()
+    passed(world, USERS)
+    made = passed(world, {}, guards=replace(OPEN, allow_empty=False))
+    assert {guard for guards in withheld(made).values() for guard in guards} == {
+        Guard.EMPTY_DESIRED
+    }
+    assert len(made.withheld) == 3
+    assert made.outcome is None
+    assert world.cluster.truth == state(USERS)
+
+
+def test_what_relies_on_a_withheld_change_is_held():
+    # The client's own limit may go only once the user's is there, and that is withheld.
+    world = World()
+    passed(world, {ALICE_SHOP: {RATE: 1000.0}})
+    made = passed(
+        world,
+        {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}},
+        guards=replace(OPEN, allow_small_values=False),
+    )
+    assert withheld(made) == {(ALICE, RATE): {Guard.UNIT_SLIP}}
+    assert words(made) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1000.0
+    # Held is no failure of the record: the pair is still ours, and goes when the guard is satisfied.
+    assert passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}}).in_order
+    assert world.cluster.truth.value(ALICE_SHOP, RATE) is None
+
+
+def test_what_is_left_is_checked_again():
+    # Together the two leave nobody's limit far from where it was; without the closer one the wider set would
+    # multiply it by a thousand for the client that it reaches.
+    world = World({ANYONE: {RATE: 2000.0}})
+    wanted = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
+    guards = replace(OPEN, max_change_factor=500.0, allow_small_values=False)
+    made = passed(world, wanted, guards=guards)
+    assert withheld(made)[ANYONE, RATE] == {Guard.MAX_CHANGE_FACTOR}
+    assert (ALICE, RATE) in withheld(made)
+    assert world.cluster.writes == 0
+
+
+def test_a_twin_spelling_withholds_its_set_and_nothing_else():
+    twin, mine = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
+    rate = Key.CONNECTION_CREATION_RATE
+    world = World({twin: {rate: 5.0}})
+    made = passed(world, {mine: {rate: 9.0}, BOB: {RATE: 2000.0}})
+    assert withheld(made) == {(mine, rate): {Guard.TWIN_SPELLING}}
+    assert words(made) == {(BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(mine, rate) is None
+
+
+@given(st.data())
+def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_be_withheld(data):
+    subjects = st.sampled_from([ALICE, ALICE_SHOP, BOB, ANYONE, entity(client_id=DEFAULT)])
+    values = st.dictionaries(
+        st.sampled_from([RATE, CONSUME]), st.sampled_from([10.0, 2000.0, 1e5, 1e9]), min_size=1
+    )
+    worlds = st.dictionaries(subjects, values, max_size=5)
+    world, wanted = World(data.draw(worlds)), data.draw(worlds)
+    guards = Guards(
+        max_removals=data.draw(st.integers(0, 3)),
+        protect_defaults=data.draw(st.booleans()),
+        allow_small_values=data.draw(st.booleans()),
+        allow_empty=True,
+    )
+    prepared = world.plan(documents(wanted))
+    left, out = withhold(
+        prepared.plan,
+        guards,
+        prepared.observation.live,
+        owned=prepared.observation.owned,
+        allotment=RemovalAllowance(),
+    )
+    assert {*left.changes, *(one.change for one in out)} == set(prepared.plan.changes)
+    assert len(left.changes) + len(out) == len(prepared.plan.changes)
+    assert check(left, guards, prepared.observation.live) == ()
+    assert all(one.violations for one in out)
+    if not check(prepared.plan, guards, prepared.observation.live):
+        assert out == ()
+
+
+# -- policies and drift -----------------------------------------------------------------------------
+
+
+def test_observe_writes_nothing_anywhere():
+    world = World({ALICE: {RATE: 7.0}})
+    made = passed(world, USERS, rules=Rules(policy=Policy.OBSERVE))
+    assert made.error is None
+    assert made.outcome is None
+    assert made.preview is not None
+    assert made.preview.plan.restricted
+    assert world.cluster.writes == 0
+    assert world.inventory.written == []
+
+
+def test_a_pass_with_nothing_to_send_still_keeps_the_books():
+    world = World({ALICE: {RATE: 1000.0}})
+    made = passed(world, {ALICE: {RATE: 1000.0}})
+    assert made.outcome is None
+    assert world.owned().records[ALICE].applied == state({ALICE: {RATE: 1000.0}}).limits[ALICE]
+
+
+def drifted() -> World:
+    world = World()
+    passed(world, USERS)
+    world.cluster.clock.advance(60.0)
+    world.cluster.write(ALICE, RATE, 7.0)
+    return world
+
+
+def test_drift_that_must_wait_is_found_and_its_first_time_is_kept():
+    world = drifted()
+    first = world.cluster.clock.now()
+    for _ in range(3):
+        made = passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
+        assert [(one.entity, one.key) for one in made.waiting] == [(ALICE, RATE)]
+        assert made.outcome is None
+        assert made.in_order
+        assert world.owned().drift_since == {(ALICE, RATE): first}
+        world.cluster.clock.advance(60.0)
+    assert made.drift_since == {(ALICE, RATE): first}
+    assert world.cluster.truth.value(ALICE, RATE) == 7.0
+
+
+def test_drift_that_a_guard_does_not_let_through_keeps_its_first_time_too():
+    world = drifted()
+    first = world.cluster.clock.now()
+    for _ in range(2):
+        made = passed(world, USERS, rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0))
+        assert withheld(made) == {(ALICE, RATE): {Guard.MAX_CHANGE_FACTOR}}
+        assert world.owned().drift_since == {(ALICE, RATE): first}
+        world.cluster.clock.advance(60.0)
+
+
+def test_a_correction_that_is_refused_leaves_the_first_time_as_it_was():
+    world = drifted()
+    first = world.cluster.clock.now()
+    passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
+    world.cluster.clock.advance(60.0)
+    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    assert words(passed(world, USERS, rules=CORRECT)) == {(ALICE, RATE): "REJECTED"}
+    assert world.owned().drift_since == {(ALICE, RATE): first}
+
+
+def test_corrected_drift_is_over():
+    world = drifted()
+    passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
+    assert passed(world, USERS, rules=CORRECT).in_order
+    assert world.cluster.truth.value(ALICE, RATE) == 1000.0
+    assert world.owned().drift_since == {}
+
+
+def test_only_drift_is_asked_about():
+    world = drifted()
+    asked = []
+
+    def corrects(change) -> bool:
+        asked.append((change.entity, change.key, change.cause))
+        return False
+
+    wanted = {ALICE: USERS[ALICE], BOB: {RATE: 4000.0, CONSUME: 3000.0}}
+    made = passed(world, wanted, rules=CORRECT, corrects=corrects)
+    assert asked == [(ALICE, RATE, Cause.DRIFT)]
+    assert words(made) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
+
+
+def test_ignored_drift_is_neither_corrected_nor_noted():
+    world = drifted()
+    rules = replace(CORRECT, ignore=(IgnoreRule(entities=EVERYTHING, reason="a test of load"),))
+    made = passed(world, USERS, rules=rules)
+    assert made.preview is not None
+    assert made.preview.plan.drift == ()
+    assert made.outcome is None
+    assert world.owned().drift_since == {}
+
+
+def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
+    world = drifted()
+
+    async def fenced() -> Reconciliation:
+        return await run_pass(
+            world.ports, world.told(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
+        )
+
+    made = asyncio.run(fenced())
+    assert made.preview is not None
+    assert made.preview.plan.drift == ()
+    assert made.outcome is None
+    assert world.owned().drift_since == {}
+
+
+# -- what is told before sending ----------------------------------------------------------------------
+
+
+def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
+    world = World()
+    told: list[Plan] = []
+
+    async def before(plan: Plan, owned: OwnershipRecords) -> None:
+        told.append(plan)
+        assert world.cluster.writes == 0
+        assert world.inventory.written == []
+
+    passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 2000.0}},
+           guards=replace(OPEN, allow_small_values=False), before=before)  # fmt: skip
+    assert [[change.entity for change in plan.changes] for plan in told] == [[BOB]]
+    passed(world, {BOB: {RATE: 2000.0}}, before=before)
+    assert len(told) == 1
+
+
+def test_whoever_is_told_can_stop_the_pass():
+    world = World()
+
+    async def before(plan: Plan, owned: OwnershipRecords) -> None:
+        raise InventoryError("no space left on device")
+
+    made = passed(world, USERS, before=before)
+    assert isinstance(made.error, InventoryError)
+    assert world.cluster.writes == 0
+
+
+# -- errors -------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_does_not_answer_is_the_error_of_the_pass():
+    world = World()
+
+    def down(request: str) -> None:
+        raise ConnectError("no broker answers")
+
+    world.cluster.faults.before = down
+    made = passed(world, USERS)
+    assert isinstance(made.error, ConnectError)
+    assert (made.preview, made.outcome, made.live, dict(made.drift_since)) == (None, None, None, {})
+    assert not made.in_order
+
+
+def test_a_failure_while_sending_leaves_the_preview_to_be_seen():
+    world = World()
+
+    def down(request: str) -> None:
+        if request == "alter":
+            raise ConnectError("the connection was lost")
+
+    world.cluster.faults.before = down
+    made = passed(world, USERS)
+    assert isinstance(made.error, ConnectError)
+    assert made.preview is not None
+    assert made.preview.plan.changes
+    assert made.outcome is None
+    assert world.owned().intents == {}
+
+
+def test_another_cluster_is_an_error_and_never_written_to():
+    world = World()
+    made = passed(world, USERS, expected_cluster_id="another")
+    assert isinstance(made.error, WrongCluster)
+    assert world.cluster.writes == 0
+
+
+def test_records_that_cannot_be_read_end_the_pass():
+    class Damaged(MemoryInventory):
+        async def load(self, cluster_id):
+            raise InventoryError("inventory.json is damaged")
+
+    world = World()
+    world.ports = replace(world.ports, inventory=Damaged())
+    made = passed(world, USERS)
+    assert isinstance(made.error, InventoryError)
+    assert world.cluster.writes == 0
+
+
+def test_two_documents_for_one_pair_end_the_pass_before_anything_is_written():
+    rivals = merge(
+        [
+            declared(ALICE, {RATE: 1000.0}, document="team/one"),
+            declared(ALICE, {RATE: 2000.0}, document="team/two"),
+            declared(BOB, {RATE: 2000.0}),
+        ]
+    )
+    world = World()
+    made = passed(world, rivals)
+    assert isinstance(made.error, ManifestErrors)
+    assert world.cluster.writes == 0
+
+
+def test_a_refused_entity_is_part_of_the_outcome_and_no_error():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    made = passed(world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}})
+    assert made.error is None
+    assert words(made) == {(ALICE, RATE): "REJECTED", (BOB, RATE): "APPLIED"}
+    assert not made.in_order
+
+
+def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
+    world = World()
+    told: list[Reconciliation] = []
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "answer":
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, {ANYONE: {RATE: 9e3}, ALICE: {RATE: 1e3}}))
+        told.append(await task)
+
+    asyncio.run(stopped())
+    (made,) = told
+    assert isinstance(made.error, Interrupted)
+    assert made.outcome is not None
+    assert made.outcome.interrupted
+    assert words(made) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
+    assert world.owned().intents == {}
+
+
+def test_a_pass_that_is_stopped_before_it_sends_just_ends():
+    world = World()
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "describe":
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+    assert world.cluster.writes == 0
+    assert world.inventory.written == []
+
+
+def test_the_live_state_is_that_of_the_last_look():
+    world = World({BOB: {SHARE: 9.0}})
+    made = passed(world, USERS)
+    assert made.live == world.cluster.truth
+    assert passed(world, USERS).live == world.cluster.truth
+
+
+def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tells():
+    world = World()
+    world.cluster.faults.lag[2] = 1e9
+    told: list[Reconciliation] = []
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "wait_visible" and world.cluster.requests.count("wait_visible") == 1:
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        told.append(await task)
+
+    asyncio.run(stopped())
+    (made,) = told
+    assert isinstance(made.error, Interrupted)
+    assert set(words(made).values()) == {"APPLIED"}
+    assert len(world.audit.entries) == 6
+    assert world.cluster.clock.now() - made.started_at < 5.0, "a quick look, not the long one"
+
+
+def test_a_pass_that_is_asked_twice_to_stop_ends_at_once_and_keeps_its_intents():
+    world = World()
+    world.cluster.faults.lag[2] = 1e9
+
+    async def stopped() -> None:
+        task: asyncio.Task[Reconciliation]
+
+        def stop(request: str) -> None:
+            if request == "wait_visible":
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+    assert len(world.owned().intents) == 3

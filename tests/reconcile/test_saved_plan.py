@@ -1,0 +1,195 @@
+"""A reviewed plan comes back: it is applied only where cluster, records, documents and clock still agree."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import PlanRefused, StalePlan
+from reconciler.quota.entity import entity
+from reconciler.quota.ownership import Owner, RecordDropped, Recorded
+from reconciler.quota.planner.guards import Guards
+from reconciler.reconcile import (
+    apply,
+    check_digest,
+    check_fresh,
+    check_same_effect,
+    observe,
+    trusted,
+)
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_documents.plan_reader import read_plan
+from tests.reconcile.worlds import (
+    ALICE,
+    ALICE_SHOP,
+    ANYONE,
+    BOB,
+    RATE,
+    SHARE,
+    World,
+    documents,
+    state,
+)
+
+OLD = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}})
+NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
+"""One set more, one changed, one removed."""
+
+
+def reviewed(world: World, desired=NEW):
+    """A plan that went through a file."""
+    text = dump(plan_document(world.plan(desired).preview))
+    return read_plan(text, location="plan.json")
+
+
+def started() -> World:
+    world = World({ANYONE: {RATE: 10.0}})
+    world.apply(OLD)
+    return world
+
+
+def look(world: World):
+    return asyncio.run(observe(world.ports, world.orders))
+
+
+def check(world: World, saved, **more) -> None:
+    check_fresh(saved, look(world), now=world.cluster.clock.now(), **more)
+
+
+def test_a_plan_that_still_fits_is_applied_as_it_was_reviewed():
+    world = started()
+    saved = reviewed(world)
+    check(world, saved)
+    check_same_effect(saved, world.plan(NEW))
+    outcome = asyncio.run(
+        apply(world.ports, world.orders, trusted(saved, look(world), world.orders))
+    )
+    assert outcome.complete
+    assert outcome.digest == saved.plan.digest
+    assert world.cluster.truth == state(
+        {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}, ANYONE: {RATE: 10.0}}
+    )
+    assert world.apply(NEW).pairs == ()
+
+
+def test_recomputing_and_trusting_leave_the_same_records():
+    one, other = started(), started()
+    saved = reviewed(one)
+    asyncio.run(apply(one.ports, one.orders, trusted(saved, look(one), one.orders)))
+    other.apply(NEW)
+    assert one.owned() == other.owned()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ((ALICE, RATE, 150.0), "user=alice producer_byte_rate: live was 100 B/s, is 150 B/s"),
+        ((BOB, SHARE, 7.0), "user=bob request_percentage: live was not set, is 7 %"),
+        ((ALICE_SHOP, RATE, None), "live was 50 B/s, is not set"),
+        ((ANYONE, RATE, None), "user=<default> producer_byte_rate: was 10 B/s and is gone"),
+    ],
+)
+def test_a_cluster_that_changed_makes_it_stale_with_the_difference(change, words):
+    world = started()
+    saved = reviewed(world)
+    world.cluster.write(*change)
+    with pytest.raises(StalePlan) as caught:
+        check(world, saved)
+    assert caught.value.exit_code == 4
+    assert len(caught.value.differences) == 1
+    assert words in caught.value.differences[0]
+
+
+def test_a_limit_that_nobody_relies_on_may_change():
+    world = started()
+    saved = reviewed(world)
+    world.cluster.write(BOB, RATE, 7.0)
+    check(world, saved)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        RecordDropped(entity=ALICE, key=RATE),
+        Recorded(entity=ALICE, key=RATE, value=99.0, owner=Owner(document="team/x")),
+    ],
+)
+def test_records_that_changed_make_it_stale(change):
+    world = started()
+    saved = reviewed(world)
+    asyncio.run(world.inventory.write("fake-cluster", [change]))
+    with pytest.raises(StalePlan, match="no longer fits"):
+        check(world, saved)
+
+
+def test_another_cluster_makes_it_stale():
+    saved = reviewed(started())
+    with pytest.raises(StalePlan) as caught:
+        check(World(cluster_id="other"), saved)
+    assert "cluster fake-cluster, the one that answers is other" in caught.value.differences[0]
+
+
+def test_a_plan_grows_old():
+    world = started()
+    saved = reviewed(world)
+    world.cluster.clock.advance(86_401.0)
+    with pytest.raises(StalePlan) as caught:
+        check(world, saved)
+    assert caught.value.differences == ("the plan is 1 d old; 1 d is allowed (--max-age)",)
+    check(world, saved, max_age=100_000.0)
+
+
+def test_documents_that_ask_for_something_else_are_told_operation_by_operation():
+    world = started()
+    saved = reviewed(world)
+    other = documents({ALICE: {RATE: 300.0}, ALICE_SHOP: {RATE: 50.0}})
+    with pytest.raises(StalePlan) as caught:
+        check_same_effect(saved, world.plan(other))
+    assert caught.value.differences == (
+        "user=alice,client-id=shop producer_byte_rate: reviewed remove, now nothing",
+        "user=alice producer_byte_rate: reviewed set 200 B/s, now set 300 B/s",
+        "user=bob request_percentage: reviewed set 5 %, now nothing",
+    )
+
+
+def test_the_approved_digest_counts():
+    world = started()
+    saved = reviewed(world)
+    check_same_effect(saved, world.plan(NEW), digest=saved.plan.digest)
+    with pytest.raises(StalePlan):
+        check_same_effect(saved, world.plan(NEW), digest="sha256:other")
+    check_digest(world.plan(NEW), saved.plan.digest)
+    with pytest.raises(StalePlan):
+        check_digest(world.plan(OLD), saved.plan.digest)
+
+
+def test_two_plans_on_disjoint_pairs_both_apply_after_either():
+    world = started()
+    base = {ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}}
+    one, other = base | {ALICE: {RATE: 200.0}}, base | {BOB: {SHARE: 5.0}}
+    first, second = reviewed(world, documents(one)), reviewed(world, documents(other))
+    check(world, first)
+    world.apply(documents(one))
+    merged = documents(base | {ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
+    check(world, second)
+    check_same_effect(second, world.plan(merged))
+    assert world.apply(merged).complete
+
+
+def test_guards_are_those_of_our_own_side_also_for_a_trusted_plan():
+    world = started()
+    saved = reviewed(world)
+    strict = world.told(guards=Guards(max_removals=0))
+    with pytest.raises(PlanRefused):
+        asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
+    assert world.apply(OLD).pairs == ()
+
+
+def test_a_long_list_of_differences_is_cut_and_counted():
+    world = World()
+
+    many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(60)})
+    with pytest.raises(StalePlan) as caught:
+        check_same_effect(reviewed(world, many), world.plan(documents({})))
+    assert len(caught.value.differences) == 51
+    assert caught.value.differences[-1] == "and 10 more"

@@ -1,0 +1,155 @@
+"""Stopping in the middle: what was sent is known, what was not is not sent, and the next run goes on."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import Interrupted
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.results.report import Outcome, PairVisibility
+from reconciler.reconcile import prepare
+from reconciler.reconcile.sender import PlanSender
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
+
+LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 7.0}})
+"""Three levels, so three requests."""
+
+
+def stopped_at(world: World, request: str, count: int) -> Outcome:
+    """Ctrl-C at the nth request of a kind: asyncio cancels the task that runs."""
+
+    async def story():
+        mine = asyncio.current_task()
+        asked: list[str] = []
+
+        def press(name: str) -> None:
+            asked.append(name)
+            if name == request and asked.count(name) == count:
+                mine.cancel()
+
+        world.cluster.faults.before = press
+        await world.run(LEVELS)
+
+    with pytest.raises(Interrupted) as caught:
+        asyncio.run(story())
+    assert caught.value.exit_code == 130
+    assert isinstance(caught.value.outcome, Outcome)
+    world.cluster.faults.before = lambda _: None
+    return caught.value.outcome
+
+
+@pytest.mark.parametrize("request_name", ["alter", "answer"])
+def test_the_answer_of_the_request_under_way_is_waited_for(request_name):
+    world = World()
+    outcome = stopped_at(world, request_name, 2)
+    assert [pair.status_text for pair in outcome.pairs] == ["APPLIED", "APPLIED", "NOT SENT"]
+    assert [pair.visibility for pair in outcome.pairs] == [
+        PairVisibility.VISIBLE,
+        PairVisibility.VISIBLE,
+        PairVisibility.UNCHECKED,
+    ]
+    assert outcome.interrupted
+    assert len(world.cluster.sent) == 2
+
+
+def test_what_was_applied_is_owned_and_what_was_not_sent_leaves_no_intent():
+    world = World()
+    stopped_at(world, "answer", 1)
+    assert set(world.owned().records) == {ALICE_SHOP}
+    assert world.owned().intents == {}
+    outcomes = [line["outcome"] for line in world.audit.entries]
+    intended = outcomes.count("INTENDED")
+    assert outcomes[intended:] == ["APPLIED"] + ["NOT SENT"] * (intended - 1)
+
+
+def test_the_next_run_goes_on_from_there():
+    world = World()
+    stopped_at(world, "alter", 2)
+    outcome = world.apply(LEVELS)
+    assert outcome.complete
+    assert [pair.change.entity for pair in outcome.pairs] == [ANYONE]
+
+
+def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
+    world = World()
+    world.apply(documents({ALICE_SHOP: {RATE: 9.0}}))
+    world.cluster.faults.lag[2] = 20.0
+    new = documents({ALICE: {RATE: 8.0}})
+
+    async def story():
+        mine = asyncio.current_task()
+        pressed: list[str] = []
+
+        def press(name: str) -> None:
+            if name == "wait_visible" and not pressed:
+                pressed.append(name)
+                mine.cancel()
+
+        world.cluster.faults.before = press
+        await world.run(new)
+
+    with pytest.raises(Interrupted) as caught:
+        asyncio.run(story())
+    words = {pair.change.entity: pair.word for pair in caught.value.outcome.pairs}
+    assert words == {ALICE_SHOP: "NOT SENT", ALICE: "APPLIED"}
+    assert str(caught.value) == "stopped as asked: 1 applied, 1 not sent"
+
+
+def test_an_answer_that_never_comes_makes_the_request_unknown():
+    async def story():
+        world = World()
+        prepared = await prepare(world.ports, world.orders, LEVELS)
+        waiting = asyncio.Event()
+
+        class Silent:
+            """A store whose answer never comes, as a client tells it: unknown while under way."""
+
+            async def alter(self, alterations, *, results, **_):
+                results.update({one.entity: Unknown(reason="under way") for one in alterations})
+                waiting.set()
+                await asyncio.Event().wait()
+
+        sender = PlanSender(
+            store=Silent(),
+            clock=world.cluster.clock,
+            progress=world.ports.progress,
+            changes=prepared.plan.changes,
+            grace=0.001,
+        )
+        task = asyncio.ensure_future(sender.run())
+        await waiting.wait()
+        task.cancel()
+        await task
+        return sender
+
+    sender = asyncio.run(story())
+    assert sender.interrupted
+    assert sender.results == {(False, ALICE_SHOP): Unknown(reason="under way")}
+    assert sender.was_sent
+
+
+def test_stopping_before_anything_was_sent_says_so():
+    world = World()
+
+    async def story():
+        mine = asyncio.current_task()
+        world.cluster.faults.before = lambda name: mine.cancel() if name == "cluster" else None
+        await world.run(LEVELS)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(story())
+    assert world.cluster.sent == []
+    assert world.inventory.written == []
+
+
+def test_results_name_the_pass_because_an_entity_may_stand_in_both():
+    world = World()
+    world.apply(documents({ALICE: {RATE: 5.0}}))
+    sender = PlanSender(
+        store=world.cluster,
+        clock=world.cluster.clock,
+        progress=world.ports.progress,
+        changes=world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes,
+    )
+    asyncio.run(sender.run())
+    assert sender.results == {(False, ALICE): Applied(), (True, ALICE): Applied()}

@@ -1,0 +1,119 @@
+"""Who says whether the broker would accept a plan: the broker if we may ask it, else its rules; always told."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import AuthorizationError, PlanRefused
+from reconciler.quota.outcome import Applied, Rejected
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import Observation, ValidationMode, preview
+from reconciler.reconcile.validation import requests, validate
+from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents
+
+TWO = documents({ALICE: {RATE: 2048.0}, BOB: {RATE: 4096.0}})
+NO = Rejected(code=42, name="INVALID_REQUEST", message="no")
+
+
+def rules(line, alterations):
+    return {one.entity: NO if one.entity == BOB else Applied() for one in alterations}
+
+
+def verdict(world: World, *, validator=None, **orders):
+    ports = type(world.ports)(
+        store=world.cluster,
+        inventory=world.inventory,
+        clock=world.cluster.clock,
+        validator=validator,
+    )
+    world.ports = ports
+    return world.plan(TWO, **orders).preview.verdict
+
+
+def test_the_broker_is_asked_where_the_credential_may_already():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    found = verdict(world, validator=rules)
+    assert (found.source, dict(found.refused), found.why) == ("broker", {ALICE: NO}, "")
+    assert world.cluster.sent == []
+    assert len(world.cluster.validated) == 1
+
+
+@pytest.mark.parametrize(
+    ("rights", "why"),
+    [(frozenset({"Describe"}), "no AlterConfigs right"), (None, "does not tell our rights")],
+)
+def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
+    world = World(rights=rights, behaves_as="3.9")
+    found = verdict(world, validator=rules)
+    assert (found.source, dict(found.refused)) == ("sandbox 3.9", {BOB: NO})
+    assert why in found.why
+    assert world.cluster.validated == []
+
+
+def test_a_right_that_proves_missing_falls_back_to_the_rules():
+    world = World()
+
+    def deny(name: str) -> None:
+        if name == "validate":
+            raise AuthorizationError("AlterConfigs is missing", code=31)
+
+    world.cluster.faults.before = deny
+    assert verdict(world, validator=rules).source == "sandbox 4.x"
+    with pytest.raises(AuthorizationError):
+        verdict(world, validator=rules, validation=ValidationMode.BROKER)
+
+
+def test_nobody_at_hand_is_told_as_such():
+    world = World(rights=None)
+    assert verdict(world).source == "none"
+    with pytest.raises(PlanRefused, match="not at hand"):
+        verdict(world, validation=ValidationMode.SANDBOX)
+
+
+def test_none_asks_nobody():
+    world = World()
+    found = verdict(world, validator=rules, validation=ValidationMode.NONE)
+    assert (found.source, world.cluster.validated) == ("none", [])
+
+
+def test_an_empty_plan_needs_no_verdict():
+    world = World()
+    world.apply(TWO)
+    assert world.plan(TWO).preview.verdict.reason == "there is nothing to validate"
+
+
+def test_a_refusal_makes_the_plan_errored_but_still_applyable():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    shown = world.plan(TWO).preview
+    assert shown.errored
+    assert shown.applyable
+
+
+def test_an_entity_that_is_set_and_removed_from_stands_once_in_each_pass():
+    world = World()
+    world.apply(documents({ALICE: {SHARE: 5.0}}))
+    passes = requests(world.plan(documents({ALICE: {RATE: 5.0}})).plan.changes)
+    assert [[one.operations for one in chunk] for chunk in passes] == [
+        [(("producer_byte_rate", 5.0),)],
+        [(("request_percentage", None),)],
+    ]
+
+
+def test_a_snapshot_is_judged_by_the_rules_without_any_request():
+    world = World()
+    ports = type(world.ports)(
+        store=world.cluster, inventory=world.inventory, clock=world.cluster.clock, validator=rules
+    )
+    owned = asyncio.run(world.inventory.load("lkc"))
+    seen = Observation(
+        cluster=None, cluster_id="lkc", live=QuotaState(), owned=owned, at=100.0, snapshot_at=40.0
+    )
+    from_snapshot = preview(
+        seen, TWO, world.orders, verdict=asyncio.run(validate(ports, world.orders, seen, ()))
+    )
+    found = asyncio.run(validate(ports, world.orders, seen, from_snapshot.plan.changes))
+    assert found.source == "sandbox 4.x"
+    assert world.cluster.requests == []
+    assert from_snapshot.preview.snapshot_at == 40.0

@@ -1,0 +1,72 @@
+"""What the last look says about each change: one table."""
+
+import asyncio
+
+import pytest
+
+from reconciler.errors import ConnectError
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import PairVisibility, Visibility
+from reconciler.reconcile.verification import judge
+from tests.reconcile.worlds import ALICE, RATE, World, documents, state
+
+CHANGE = QuotaChange(entity=ALICE, key=RATE, before=1.0, after=2.0, cause=Cause.SPEC)
+ALL, SOME = (
+    Visibility(visible=(1, 2), lagging=(), unreachable={}),
+    Visibility(visible=(1,), lagging=(2,), unreachable={}),
+)
+YES, LOST = Applied(), Unknown(reason="lost")
+
+
+@pytest.mark.parametrize(
+    ("result", "visibility", "found", "seen"),
+    [
+        (YES, ALL, 2.0, PairVisibility.VISIBLE),
+        (YES, SOME, 2.0, PairVisibility.NOT_YET),
+        (YES, SOME, 1.0, PairVisibility.NOT_YET),
+        (YES, ALL, 1.0, PairVisibility.CHANGED),
+        (YES, ALL, 9.0, PairVisibility.CHANGED),
+        (YES, SOME, 9.0, PairVisibility.CHANGED),
+        (YES, None, 2.0, PairVisibility.NOT_YET),
+        (LOST, ALL, 2.0, PairVisibility.VISIBLE),
+        (LOST, None, 2.0, PairVisibility.VISIBLE),
+        (LOST, ALL, 1.0, PairVisibility.NOT_YET),
+        (LOST, ALL, 9.0, PairVisibility.CHANGED),
+        (Rejected(code=1, name="X", message=""), ALL, 2.0, PairVisibility.UNCHECKED),
+        (Held(waits_for=()), ALL, 2.0, PairVisibility.UNCHECKED),
+        (None, ALL, 2.0, PairVisibility.UNCHECKED),
+    ],
+)
+def test_each_change_is_judged_by_its_answer_and_by_what_is_live(result, visibility, found, seen):
+    results = {} if result is None else {(False, ALICE): result}
+    (pair,) = judge([CHANGE], results, live=state({ALICE: {RATE: found}}), visibility=visibility)
+    assert pair.visibility is seen
+    assert pair.observed_value == (found if isinstance(result, Applied | Unknown) else None)
+
+
+def test_without_a_look_nothing_is_claimed():
+    (pair,) = judge([CHANGE], {(False, ALICE): YES}, live=None, visibility=ALL)
+    assert (pair.visibility, pair.observed_value) == (PairVisibility.UNCHECKED, None)
+
+
+def test_a_look_that_fails_is_told_and_leaves_the_intents():
+    world = World()
+    asked: list[str] = []
+
+    def cut(name: str) -> None:
+        asked.append(name)
+        if name == "describe" and asked.count(name) == 2:
+            raise ConnectError("all brokers went away")
+
+    world.cluster.faults.before = cut
+    outcome = world.apply(documents({ALICE: {RATE: 2.0}}))
+    assert [(pair.status_text, pair.visibility) for pair in outcome.pairs] == [
+        ("APPLIED", PairVisibility.UNCHECKED)
+    ]
+    assert outcome.failure == "the result could not be looked at: all brokers went away"
+    assert set(world.owned().intents) == {(ALICE, RATE)}
+    world.cluster.faults.before = lambda _: None
+    assert world.apply(documents({ALICE: {RATE: 2.0}})).pairs == ()
+    assert asyncio.run(world.inventory.load("fake-cluster")).intents == {}

@@ -1,0 +1,102 @@
+"""A few last changes stand for all; those that another writer touched do not."""
+
+import asyncio
+import math
+
+from reconciler.quota.outcome import Alteration
+from reconciler.reconcile.visibility import (
+    WITNESSES,
+    VisibilityProbes,
+    deadline_seconds,
+)
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
+
+TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: {RATE: 4.0}}
+
+
+def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
+    changes = world.plan(documents(TABLE)).plan.changes
+    witnesses = VisibilityProbes(changes)
+    alterations = [Alteration(one.entity, ((str(one.key), one.after),)) for one in changes]
+    asyncio.run(world.cluster.alter(alterations))
+    for one in alterations:
+        witnesses.add(one)
+    return witnesses, alterations
+
+
+def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
+    """What the brokers showed, and how long that took."""
+    started = world.cluster.clock.monotonic()
+    seen = asyncio.run(
+        witnesses.wait(
+            store=world.cluster,
+            clock=world.cluster.clock,
+            progress=world.ports.progress,
+            seconds=seconds,
+        )
+    )
+    return seen, world.cluster.clock.monotonic() - started
+
+
+def test_only_the_last_changes_are_asked_for():
+    world = World()
+    witnesses, alterations = witnessed(world)
+    assert witnesses._last == alterations[-WITNESSES:]
+    witnesses.add(alterations[-2])
+    assert witnesses._last[-1] == alterations[-2]
+    assert len(witnesses._last) == WITNESSES
+
+
+def test_it_ends_as_soon_as_every_live_broker_shows_them():
+    world = World()
+    world.cluster.faults.lag[3] = 8.0
+    witnesses, _ = witnessed(world)
+    seen, took = wait(world, witnesses)
+    assert seen.everywhere
+    assert 8.0 <= took < 11.0
+
+
+def test_it_ends_at_the_deadline_and_names_who_lags():
+    world = World()
+    world.cluster.faults.lag[3] = math.inf
+    witnesses, _ = witnessed(world)
+    seen, took = wait(world, witnesses)
+    assert seen.lagging == (3,)
+    assert 30.0 <= took < 36.0
+
+
+def test_a_witness_that_another_writer_changed_is_dropped():
+    world = World()
+    witnesses, alterations = witnessed(world)
+    world.cluster.write(alterations[-1].entity, RATE, 99.0)
+    seen, took = wait(world, witnesses)
+    assert seen.everywhere
+    assert took < 12.0
+
+
+def test_if_all_witnesses_were_changed_the_deadline_decides():
+    world = World()
+    witnesses, alterations = witnessed(world)
+    for one in alterations:
+        world.cluster.write(one.entity, RATE, 99.0)
+    assert not wait(world, witnesses)[0].everywhere
+
+
+def test_the_deadline_grows_with_the_number_of_keys():
+    assert deadline_seconds(3) == 30.0
+    assert deadline_seconds(300_000) == 60.0
+
+
+def test_a_broker_that_goes_away_while_it_is_asked_does_not_end_the_wait():
+    world = World()
+    world.cluster.faults.lag[3] = math.inf
+    witnesses, _ = witnessed(world)
+
+    def leave(name: str) -> None:
+        if name == "describe":
+            world.cluster.faults.unreachable[3] = "gone"
+
+    world.cluster.faults.before = leave
+    seen, _ = wait(world, witnesses)
+    assert seen.everywhere
+    assert seen.unreachable == {3: "gone"}

@@ -1,0 +1,483 @@
+"""The story from end to end, on a cluster in memory: what is sent, what is recorded, what is told."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import (
+    ConnectError,
+    InventoryError,
+    ManifestErrors,
+    PlanRefused,
+    StalePlan,
+    WrongCluster,
+)
+from reconciler.quota.entity import entity
+from reconciler.quota.outcome import Held, Rejected
+from reconciler.quota.ownership import (
+    IntentStarted,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.guards import Guards
+from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.results.report import PairVisibility
+from reconciler.reconcile import apply, prepare
+from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.reconcile.worlds import (
+    ALICE,
+    ALICE_SHOP,
+    ANYONE,
+    BOB,
+    CONSUME,
+    RATE,
+    SHARE,
+    World,
+    declared,
+    documents,
+    state,
+)
+
+TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
+
+
+def words(outcome) -> dict:
+    return {(pair.change.entity, pair.change.key): pair.word for pair in outcome.pairs}
+
+
+def seen(outcome) -> dict:
+    return {(pair.change.entity, pair.change.key): pair.seen for pair in outcome.pairs}
+
+
+def test_what_is_declared_is_applied_seen_and_owned():
+    world = World()
+    outcome = world.apply(TWO)
+    assert outcome.complete
+    assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
+    assert world.owned().records[ALICE].applied == (2048.0, None, 50.0, None, None)
+    assert world.owned().intents == {}
+    assert set(seen(outcome).values()) == {PairVisibility.VISIBLE}
+    assert outcome.visibility.visible == (1, 2, 3)
+
+
+def test_a_second_run_writes_nothing_anywhere():
+    world = World()
+    world.apply(TWO)
+    requests, written, lines = (
+        len(world.cluster.sent),
+        len(world.inventory.written),
+        len(world.audit.entries),
+    )
+    outcome = world.apply(TWO)
+    assert outcome.complete
+    assert outcome.pairs == ()
+    assert len(world.cluster.sent) == requests
+    assert len(world.inventory.written) == written
+    assert len(world.audit.entries) == lines
+    assert world.cluster.requests[-2:] == ["cluster", "describe"]
+
+
+def test_intents_are_on_record_before_anything_is_sent():
+    world = World()
+    sent_at: list[OwnershipRecords] = []
+
+    def look(request: str) -> None:
+        if request == "alter":
+            sent_at.append(world.inventory._owned["fake-cluster"])
+
+    world.cluster.faults.before = look
+    world.apply(TWO)
+    assert set(sent_at[0].intents) == {(ALICE, RATE), (ALICE, SHARE), (BOB, RATE)}
+    assert sent_at[0].intents[BOB, RATE].value == 4096.0
+    assert sent_at[0].records == {}
+
+
+def test_a_plan_alone_writes_nothing_anywhere():
+    world = World({ALICE: {RATE: 1.0}})
+    prepared = world.plan(TWO)
+    assert [change.cause for change in prepared.plan.changes] == [
+        Cause.TAKEOVER,
+        Cause.CREATE,
+        Cause.CREATE,
+    ]
+    assert world.cluster.sent == []
+    assert world.inventory.written == []
+
+
+def test_one_bad_entity_does_not_stop_the_independent_others():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    outcome = world.apply(TWO)
+    assert words(outcome) == {
+        (ALICE, RATE): "REJECTED",
+        (ALICE, SHARE): "REJECTED",
+        (BOB, RATE): "APPLIED",
+    }
+    assert not outcome.complete
+    assert world.owned().intents == {}
+    assert ALICE not in world.owned().records
+    assert outcome.pairs[0].result == Rejected(code=42, name="INVALID_REQUEST", message="no")
+
+
+def test_a_wider_set_is_held_while_a_closer_one_is_refused():
+    world = World()
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    outcome = world.apply(documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0, SHARE: 1.0}}))
+    assert words(outcome)[ANYONE, RATE] == "HELD"
+    assert outcome.pairs[-1].result == Held(waits_for=(ALICE,))
+    assert ANYONE not in world.cluster.truth.limits
+
+
+def test_a_removal_waits_until_the_set_that_it_relies_on_is_visible_on_every_live_broker():
+    world = World({ALICE_SHOP: {RATE: 1.0}})
+    world.apply(documents({ALICE_SHOP: {RATE: 1.0}}))
+    world.cluster.faults.lag[3] = float("inf")
+    outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
+    assert words(outcome) == {(ALICE_SHOP, RATE): "HELD", (ALICE, RATE): "APPLIED"}
+    assert outcome.visibility.lagging == (3,)
+    assert seen(outcome)[ALICE, RATE] is PairVisibility.NOT_YET
+    assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1.0
+
+    world.cluster.faults.lag.clear()
+    world.cluster.clock.advance(100.0)
+    assert world.apply(documents({ALICE: {RATE: 9.0}})).complete
+    assert world.cluster.truth == state({ALICE: {RATE: 9.0}})
+
+
+def test_an_unreachable_broker_is_named_and_holds_nothing_up():
+    world = World({ALICE_SHOP: {RATE: 1.0}})
+    world.apply(documents({ALICE_SHOP: {RATE: 1.0}}))
+    world.cluster.faults.unreachable[2] = "connection refused"
+    outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
+    assert outcome.complete
+    assert outcome.visibility.unreachable == {2: "connection refused"}
+
+
+@pytest.mark.parametrize(("fate", "live"), [(LOST, None), (LANDED, 2048.0), (LATE, None)])
+def test_a_write_without_an_answer_is_unknown_and_looked_at_again(fate: str, live):
+    world = World()
+    world.cluster.faults.unknown[ALICE] = fate
+    outcome = world.apply(TWO)
+    assert words(outcome)[ALICE, RATE] == "UNKNOWN"
+    assert seen(outcome)[ALICE, RATE] is (
+        PairVisibility.VISIBLE if fate == LANDED else PairVisibility.NOT_YET
+    )
+    assert outcome.pairs[0].observed_value == live
+    assert ((ALICE, RATE) in world.owned().intents) == (fate != LANDED)
+    assert (ALICE in world.owned().records) == (fate == LANDED)
+
+
+def test_after_an_unknown_write_nothing_else_is_written_to_that_entity_in_the_same_run():
+    world = World({ALICE: {SHARE: 5.0}})
+    world.apply(documents({ALICE: {SHARE: 5.0}}))
+    world.cluster.faults.unknown[ALICE] = LOST
+    outcome = world.apply(documents({ALICE: {RATE: 9.0}}))
+    assert words(outcome) == {(ALICE, RATE): "UNKNOWN", (ALICE, SHARE): "HELD"}
+
+
+def test_an_unknown_write_holds_other_writes_for_65_seconds_and_then_is_planned_again():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    world.apply(documents({ALICE: {RATE: 10.0}}))
+    world.cluster.faults.unknown.clear()
+    world.cluster.clock.advance(-world.cluster.clock.monotonic() % 1 + 5)
+    changed = documents({ALICE: {RATE: 20.0}})
+    assert words(world.apply(changed)) == {(ALICE, RATE): "HELD"}
+    world.cluster.land_late_ones()
+    world.cluster.clock.advance(66.0)
+    assert world.apply(changed).complete
+    assert world.cluster.truth == state({ALICE: {RATE: 20.0}})
+
+
+def test_a_held_run_in_between_does_not_make_an_unknown_write_forgotten():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    world.apply(documents({ALICE: {RATE: 10.0}}))
+    world.cluster.faults.unknown.clear()
+    first = world.owned().intents
+    changed = documents({ALICE: {RATE: 20.0}})
+    for _ in range(3):
+        world.cluster.clock.advance(5.0)
+        assert words(world.apply(changed)) == {(ALICE, RATE): "HELD"}
+        assert world.owned().intents == first
+    world.cluster.clock.advance(66.0)
+    assert world.apply(changed).complete
+
+
+def test_the_same_value_sent_again_and_refused_may_still_land_from_the_first_time():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    wanted = documents({ALICE: {RATE: 10.0}})
+    world.apply(wanted)
+    world.cluster.faults.unknown.clear()
+    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    assert words(world.apply(wanted)) == {(ALICE, RATE): "REJECTED"}
+    assert (ALICE, RATE) in world.owned().intents
+
+
+def test_the_same_value_may_be_sent_again_at_once():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    world.apply(TWO)
+    world.cluster.faults.unknown.clear()
+    assert world.apply(TWO).complete
+    world.cluster.land_late_ones()
+    assert world.apply(TWO).pairs == ()
+
+
+def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
+    world = World()
+
+    def interfere(request: str) -> None:
+        if request == "wait_visible" and world.cluster.truth.value(BOB, RATE) == 4096.0:
+            world.cluster.write(BOB, RATE, 7.0)
+
+    world.cluster.faults.before = interfere
+    outcome = world.apply(TWO)
+    assert seen(outcome)[BOB, RATE] is PairVisibility.CHANGED
+    assert outcome.pairs[-1].observed_value == 7.0
+    assert seen(outcome)[ALICE, RATE] is PairVisibility.VISIBLE
+    assert not outcome.complete
+    world.cluster.faults.before = lambda _: None
+    assert [one.live for one in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
+
+
+def test_guards_refuse_the_whole_plan_and_nothing_is_written():
+    world = World({ANYONE: {RATE: 5000.0}}, guards=Guards())
+    with pytest.raises(PlanRefused) as caught:
+        world.apply(documents({ANYONE: {RATE: 6000.0}, ALICE: {RATE: 10.0}}))
+    assert len(caught.value.violations) == 3
+    assert any("--allow-defaults" in line for line in caught.value.violations)
+    assert world.cluster.sent == []
+    assert world.inventory.written == []
+
+
+def test_two_documents_that_claim_one_pair_refuse_the_whole_run():
+    world = World()
+    desired = merge(
+        [
+            declared(ALICE, {RATE: 1.0}, document="a/one"),
+            declared(ALICE, {RATE: 1.0}, document="b/two"),
+        ]
+    )
+    with pytest.raises(ManifestErrors) as caught:
+        world.apply(desired)
+    assert [problem.path for problem in caught.value.problems] == ["a/one.yaml", "b/two.yaml"]
+    assert world.cluster.sent == []
+
+
+def test_another_cluster_than_the_expected_one_is_never_written_to():
+    world = World()
+    with pytest.raises(WrongCluster) as caught:
+        world.apply(TWO, expected_cluster_id="prod")
+    assert (caught.value.expected, caught.value.found) == ("prod", "fake-cluster")
+    assert world.cluster.requests == ["cluster"]
+
+
+def test_a_failed_describe_never_looks_like_an_empty_cluster():
+    world = World({ALICE: {RATE: 1.0}})
+    world.cluster.faults.unreachable = {1: "x", 2: "x", 3: "x"}
+    with pytest.raises(ConnectError):
+        world.apply(TWO)
+    assert world.cluster.sent == []
+
+
+def test_observe_writes_neither_to_the_broker_nor_to_the_records():
+    world = World({BOB: {RATE: 4096.0}}, policy=Policy.OBSERVE)
+    outcome = world.apply(TWO)
+    assert outcome.pairs == ()
+    assert world.cluster.sent == []
+    assert world.inventory.written == []
+
+
+def test_only_what_was_asked_for_is_written_and_recorded():
+    world = World({BOB: {RATE: 4096.0}})
+    outcome = world.apply(TWO, only=lambda subject, key: subject == ALICE)
+    assert set(words(outcome)) == {(ALICE, RATE), (ALICE, SHARE)}
+    assert set(world.owned().records) == {ALICE}
+
+
+def test_a_plan_that_waited_at_the_prompt_is_compared_with_the_cluster_again():
+    async def story(meanwhile):
+        world = World()
+        prepared = await prepare(world.ports, world.orders, TWO)
+        world.cluster.clock.advance(60.0)
+        meanwhile(world)
+        return await apply(world.ports, world.orders, prepared)
+
+    assert asyncio.run(story(lambda world: None)).complete
+    with pytest.raises(StalePlan) as caught:
+        asyncio.run(story(lambda world: world.cluster.write(ALICE, RATE, 5.0)))
+    assert caught.value.differences == (
+        "user=alice producer_byte_rate: live was not set, is 5 B/s",
+    )
+
+
+def test_nothing_is_sent_where_intents_cannot_be_written():
+    world = World()
+
+    async def broken(cluster_id, changes):
+        raise InventoryError("the disk is full")
+
+    world.inventory.write = broken
+    with pytest.raises(InventoryError, match="disk is full"):
+        world.apply(TWO)
+    assert world.cluster.sent == []
+
+
+def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
+    world = World()
+    real = world.inventory.write
+
+    async def only_intents(cluster_id, changes):
+        if not all(isinstance(one, IntentStarted) for one in changes):
+            raise InventoryError("the disk is full")
+        await real(cluster_id, changes)
+
+    world.inventory.write = only_intents
+    outcome = world.apply(TWO)
+    assert not outcome.recorded
+    assert outcome.failure == "the disk is full"
+    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED"] * 3 + ["APPLIED"] * 3
+    world.inventory.write = real
+    assert world.apply(TWO).pairs == ()
+    assert set(world.owned().records) == {ALICE, BOB}
+    assert world.owned().intents == {}
+
+
+def test_a_failure_before_anything_was_sent_is_raised_and_leaves_no_intent():
+    world = World()
+
+    def cut(request: str) -> None:
+        if request == "alter":
+            raise ConnectError("no broker answers")
+
+    world.cluster.faults.before = cut
+    with pytest.raises(ConnectError):
+        world.apply(TWO)
+    assert world.owned().intents == {}
+
+
+def test_a_failure_halfway_tells_what_was_sent_and_what_was_not():
+    world = World()
+    asked: list[str] = []
+
+    def cut(request: str) -> None:
+        asked.append(request)
+        if request == "alter" and asked.count("alter") == 2:
+            raise ConnectError("no broker answers")
+
+    world.cluster.faults.before = cut
+    outcome = world.apply(documents({ALICE: {RATE: 9.0}, ANYONE: {RATE: 5.0}}))
+    assert words(outcome) == {(ALICE, RATE): "APPLIED", (ANYONE, RATE): "NOT SENT"}
+    assert outcome.failure == "no broker answers"
+    assert set(world.owned().records) == {ALICE}
+    assert world.owned().intents == {}
+
+
+def test_every_change_leaves_its_intent_and_its_outcome_in_the_audit_log():
+    world = World({ALICE: {RATE: 1.0}})
+    world.apply(TWO)
+    assert [
+        (line["entity"], line["key"], line["before"], line["after"], line["outcome"])
+        for line in world.audit.entries
+        if line["outcome"] != "INTENDED"
+    ] == [
+        ([["user", "alice"]], "producer_byte_rate", 1, 2048, "APPLIED"),
+        ([["user", "alice"]], "request_percentage", None, 50, "APPLIED"),
+        ([["user", "bob"]], "producer_byte_rate", None, 4096, "APPLIED"),
+    ]
+    assert {line["clusterId"] for line in world.audit.entries} == {"fake-cluster"}
+
+
+def test_a_large_apply_waits_for_each_request_to_be_visible():
+    world = World()
+    many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(2500)})
+    world.apply(many)
+    assert world.cluster.requests.count("wait_visible") == 1
+    paced = World()
+    assert paced.apply(many, pace=True).complete
+    assert paced.cluster.requests.count("alter") == 3
+    assert paced.cluster.requests.count("wait_visible") == 4
+
+
+def test_a_paced_apply_stops_when_the_brokers_do_not_keep_up():
+    world = World()
+    world.cluster.faults.lag[2] = float("inf")
+    many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(1500)})
+    outcome = world.apply(many, pace=True)
+    assert outcome.count("NOT SENT") == 500
+    assert "lag" in outcome.failure
+
+
+def test_the_number_of_requests_is_bounded_by_operations_not_entities():
+    world = World()
+    many = documents(
+        {entity(user=f"u{i}"): {RATE: 5.0, CONSUME: 6.0, SHARE: 7.0} for i in range(10_000)}
+    )
+    outcome = world.apply(many)
+    assert outcome.complete
+    asked = world.cluster.requests
+    assert asked.count("validate") <= 16
+    assert asked.count("alter") <= 16
+    assert asked.count("describe") == 2
+    assert all(sum(len(one.operations) for one in chunk) <= 2000 for chunk in world.cluster.sent)
+
+
+def test_progress_is_told_from_nothing_to_everything():
+    world = World()
+    world.apply(TWO)
+    assert ("validate", 0, 2) in world.progress
+    assert ("apply", 2, 2) in world.progress
+
+
+def test_an_adopted_pair_is_only_recorded():
+    world = World({BOB: {RATE: 4096.0}})
+    outcome = world.apply(documents({BOB: {RATE: 4096.0}}))
+    assert outcome.pairs == ()
+    assert outcome.bookkeeping == 1
+    assert world.cluster.sent == []
+    assert world.owned().records[BOB].applied[0] == 4096.0
+
+
+def test_what_is_no_longer_declared_is_removed_and_forgotten():
+    world = World()
+    world.apply(TWO)
+    outcome = world.apply(documents({BOB: {RATE: 4096.0}}))
+    assert [pair.change.after for pair in outcome.pairs] == [None, None]
+    assert outcome.complete
+    assert set(world.owned().records) == {BOB}
+    assert world.cluster.truth == state({BOB: {RATE: 4096.0}})
+
+
+def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
+    world = World()
+    world.apply(TWO)
+    rules = replace(world.orders.rules, sync_confirmed=False)
+    for confirmed, removed in ((None, 0), ("other", 0), ("fake-cluster", 2)):
+        plan = world.plan(documents({BOB: {RATE: 4096.0}}), rules=rules, confirm_sync=confirmed)
+        assert len(plan.plan.changes) == removed
+    warning = world.plan(TWO, rules=rules).preview.warnings[0]
+    assert "not confirmed for cluster fake-cluster" in warning
+    assert "--confirm-sync" in warning
+
+
+def test_without_records_removals_cannot_be_known():
+    assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
+    known = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
+    assert known.plan(TWO).preview.warnings == ()
+
+
+def test_first_applied_values_keep_their_date():
+    world = World()
+    world.apply(TWO)
+    before = world.owned().records[BOB].owners[0]
+    world.cluster.clock.advance(1000.0)
+    world.apply(documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 5000.0}}))
+    assert world.owned().records[BOB].owners[0] == before
+    assert isinstance(before, Owner)
+    assert isinstance(world.inventory.written[0][0], IntentStarted)
+    assert isinstance(world.inventory.written[1][0], Recorded)

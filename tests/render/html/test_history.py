@@ -1,0 +1,103 @@
+"""An audit log as the history of a page: whose entries, which of them, and what is wrong with a log."""
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.render.html import history
+from reconciler.render.html.history import history_of
+
+
+def entry(**changes: object) -> dict[str, object]:
+    return {
+        "v": 1,
+        "time": "2025-11-21T12:00:00Z",
+        "who": "ci",
+        "commit": "abc",
+        "clusterId": "lkc-1",
+        "entity": [["user", "alice"]],
+        "key": "producer_byte_rate",
+        "before": None,
+        "after": 5,
+        "cause": "Create",
+        "document": "team/alice",
+        "outcome": "APPLIED",
+        "words": "",
+    } | changes
+
+
+def test_the_newest_come_first_and_other_clusters_are_left_out():
+    log = [entry(who="one"), entry(clusterId="other"), entry(who="two")]
+    found = history_of(log, cluster_id="lkc-1", location="audit.jsonl")
+    assert [one.author for one in found.entries] == ["two", "one"]
+    assert found.left_out == 0
+    assert len(history_of(log, cluster_id="", location="audit.jsonl").entries) == 3
+
+
+def test_of_a_long_log_the_newest_are_kept(monkeypatch):
+    monkeypatch.setattr(history, "KEPT", 2)
+    found = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
+    assert [one.author for one in found.entries] == ["4", "3"]
+    assert found.left_out == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"entity": "alice"}, "entry 2.entity"),
+        ({"key": "made_up"}, "entry 2.key"),
+        ({"after": True}, "entry 2.after"),
+        ({"time": 5}, "entry 2.time"),
+    ],
+)
+def test_an_entry_that_is_none_is_named_by_number_and_field(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        history_of([entry(), entry(**changes)], cluster_id="lkc-1", location="audit.jsonl")
+
+
+def test_a_field_that_is_missing_is_named():
+    broken = entry()
+    del broken["outcome"]
+    with pytest.raises(ConfigError, match="outcome"):
+        history_of([broken], cluster_id="lkc-1", location="audit.jsonl")
+
+
+INTENT = {"outcome": "INTENDED", "time": "2025-11-21T11:59:00Z"}
+OUTCOME = {"intendedAt": INTENT["time"]}
+
+
+@pytest.mark.parametrize(
+    ("log", "outcomes"),
+    [
+        ([INTENT], ["INTENDED"]),
+        ([INTENT, OUTCOME], ["APPLIED"]),
+        ([INTENT, OUTCOME | {"outcome": "NOT LANDED"}], ["NOT LANDED"]),
+        ([INTENT, OUTCOME | {"outcome": "UNKNOWN"}], ["UNKNOWN"]),
+        ([INTENT, OUTCOME | {"outcome": "UNKNOWN", "seen": "visible"}], ["UNKNOWN"]),
+        ([INTENT, {"outcome": "HELD"}], ["HELD", "INTENDED"]),
+        ([INTENT, INTENT | {"who": "next"}, OUTCOME], ["APPLIED"]),
+        ([INTENT, OUTCOME, INTENT], ["INTENDED", "APPLIED"]),
+        ([INTENT, OUTCOME | {"key": "consumer_byte_rate"}], ["APPLIED", "INTENDED"]),
+        ([INTENT, OUTCOME | {"entity": [["user", "bob"]]}], ["APPLIED", "INTENDED"]),
+    ],
+)
+def test_an_intent_stands_in_the_history_only_while_it_has_no_outcome(log, outcomes):
+    found = history_of([entry(**line) for line in log], cluster_id="lkc-1", location="x")
+    assert [past.outcome for past in found.entries] == outcomes
+
+
+@pytest.mark.parametrize("cluster_id", ["lkc-1", ""])
+def test_an_outcome_of_another_cluster_closes_no_intent(cluster_id):
+    log = [entry(**INTENT), entry(**OUTCOME, clusterId="other")]
+    found = history_of(log, cluster_id=cluster_id, location="x")
+    assert "INTENDED" in [past.outcome for past in found.entries]
+
+
+def test_an_intent_with_its_outcome_takes_one_of_the_rows_of_a_page(monkeypatch):
+    monkeypatch.setattr(history, "KEPT", 2)
+    log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
+    found = history_of(log, cluster_id="lkc-1", location="x")
+    assert [(past.author, past.outcome) for past in found.entries] == [
+        ("2", "APPLIED"),
+        ("1", "APPLIED"),
+    ]
+    assert found.left_out == 1

@@ -1,0 +1,226 @@
+"""The page as text: well-formed, closed in itself, and no name leaves the block of JSON."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+
+from reconciler.app.html_page import page_files
+from reconciler.evidence.render import report_page
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.precedence import Principal
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.history import KEPT, ChangeHistory
+from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, page_document
+from reconciler.render.lookup_table import PageLookup
+from tests.render.pages import HOSTILE, PAST, hostile_look, look, page
+from tests.render.previews import ALICE, ALICE_SHOP, EVIL, NOW, RATE, empty, golden
+
+VOID = {"meta", "link"}
+
+
+class Reading(HTMLParser):
+    """Tags in balance; what stands in each script and style."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.attributes: list[tuple[str, str, str | None]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+
+def read(text: str) -> Reading:
+    reading = Reading()
+    reading.feed(text)
+    reading.close()
+    assert reading.open == []
+    return reading
+
+
+def facts_of(text: str) -> dict:
+    return json.loads(read(text).texts["script"][0])
+
+
+@pytest.mark.parametrize(
+    "made", [page(), page(look("a"), look("b"), kind="report"), page(hostile_look())]
+)
+def test_a_page_is_well_formed_and_holds_one_block_of_facts_and_one_script(made):
+    reading = read(made)
+    assert reading.seen.count("script") == 2
+    assert reading.seen.count("style") == 1
+    assert ("html", "lang", "en") in reading.attributes
+    assert len(reading.texts["title"]) == 1
+    assert made.startswith("<!DOCTYPE html>\n")
+    assert "{{" not in re.sub(r"(?s)<script.*?</script>", "", made)
+
+
+def test_nothing_in_a_page_is_fetched_from_anywhere():
+    reading = read(page())
+    addresses = [
+        value
+        for _, name, value in reading.attributes
+        if name in {"src", "href", "action", "srcset"}
+    ]
+    assert set(addresses) == {"data:,", "#main"}
+    assert "url(" not in page_files().style
+    assert "@import" not in page_files().style
+    for word in (
+        "fetch(",
+        "XMLHttpRequest",
+        "WebSocket",
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+    ):
+        assert word not in page_files().script
+
+
+def test_the_policy_allows_the_two_texts_of_the_page_and_nothing_else():
+    reading = read(page())
+    (policy,) = [
+        value
+        for tag, name, value in reading.attributes
+        if tag == "meta" and name == "content" and "default-src" in (value or "")
+    ]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    for kind, text in (
+        ("script-src", reading.texts["script"][1]),
+        ("style-src", reading.texts["style"][0]),
+    ):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[kind] == f"'sha256-{digest}'"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+
+
+def test_no_name_leaves_the_block_of_facts():
+    made = page(hostile_look())
+    block = re.search(r'(?s)<script type="application/json" id="facts">(.*?)</script>', made)
+    assert block is not None
+    assert block[1].isascii()
+    assert not set("<>&\u2028\u2029") & set(block[1])
+    rest = made.replace(block[1], "")
+    title = re.search(r"<title>(.*?)</title>", rest)
+    assert title is not None
+    rest = rest.replace(title[1], "")
+    for name in HOSTILE[:7]:
+        assert name not in made.replace(page_files().template, "") or name == "{{script}}"
+        assert name not in rest
+    assert "<" not in title[1]
+    users = {row[0] for row in json.loads(block[1])["entities"]}
+    assert set(HOSTILE) <= users
+
+
+def test_words_of_people_stand_on_one_line_and_reorder_nothing():
+    for text in facts_of(page(hostile_look()))["words"]:
+        assert text.isprintable()
+        assert "\u202e" not in text
+
+
+def test_an_odd_name_comes_with_its_text_and_a_plain_one_without():
+    ledger = PageLookup()
+    for subject in (ALICE, ALICE_SHOP, entity(user="<default>"), entity(user=DEFAULT), EVIL):
+        ledger.entity(subject)
+    rows = ledger.document()["entities"]
+    assert rows[:4] == [
+        ["alice", 0, 0],
+        ["alice", "shop", 0],
+        ["<default>", 0, 0, 'user="<default>"'],
+        [None, 0, 0],
+    ]
+    assert rows[4][3].startswith('user="a|b`c\\u000a')
+
+
+def test_what_is_said_twice_is_held_once():
+    ledger = PageLookup()
+    assert ledger.text_number("a") == ledger.text_number("a") == 0
+    assert ledger.entity(ALICE) == ledger.entity(ALICE) == 0
+    assert ledger.client(Principal(user="alice")) == 0
+    assert ledger.client(Principal(user="alice", ip="10.0.0.1")) == 1
+    assert ledger.value(RATE, 5.0) == ledger.value(RATE, 5.0) == 0
+    assert ledger.value(Key.CONSUMER_BYTE_RATE, 5.0) == 1
+    assert ledger.value(RATE, None) is None
+    assert ledger.value(RATE, float("nan")) == ledger.value(RATE, float("nan")) == 2
+    assert ledger.value(RATE, 10485760.0) == 3
+    assert ledger.document()["values"] == [
+        [0, 5, "5"],
+        [1, 5, "5"],
+        [0, "NaN", "nan"],
+        [0, 10485760, "10485760", "10 MiB/s"],
+    ]
+
+
+@pytest.mark.golden
+def test_the_facts_of_a_page():
+    document = page_document([look()], page="plan", made_at=NOW, tool_version="1.0")
+    golden("page.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+def test_equal_facts_give_equal_pages():
+    assert page() == page()
+
+
+def test_a_page_says_that_limits_hold_per_broker_and_who_judged():
+    facts = facts_of(page())
+    assert "per broker" in facts["perBroker"]
+    cluster = facts["clusters"][0]
+    words = facts["words"]
+    assert "validated by the broker" in words[cluster["headline"]]
+    assert words[cluster["verdict"]] == "broker"
+    other = facts_of(page(hostile_look()))
+    assert other["words"][other["clusters"][0]["snapshotAge"]] == "2 h"
+    assert "not by the broker" in other["words"][other["clusters"][0]["headline"]]
+
+
+def test_an_empty_plan_makes_a_page_too():
+    facts = facts_of(page(replace(look(), preview=empty(), history=None)))
+    cluster = facts["clusters"][0]
+    assert (cluster["changes"], cluster["affected"], cluster["history"]) == ([], [], None)
+
+
+def test_history_keeps_the_newest_and_says_how_many_it_leaves_out():
+    history = ChangeHistory(entries=(PAST,), left_out=7)
+    facts = facts_of(page(replace(look(), history=history)))
+    assert facts["clusters"][0]["historyLeftOut"] == 7
+    assert KEPT >= 1000
+
+
+def test_a_look_without_records_calls_nothing_ours():
+    facts = facts_of(
+        page(ClusterPage(name="x", preview=sample_without_findings(), live=look().live))
+    )
+    words = {facts["words"][row[6]] for row in facts["clusters"][0]["quotas"]}
+    assert words == {"not ours"}
+
+
+def sample_without_findings():
+    return replace(empty(), plan=replace(empty().plan, findings=()))
+
+
+def test_every_file_of_the_page_is_one_that_the_page_is_made_of():
+    there = {one.name for one in files("reconciler.render").joinpath("page").iterdir()}
+    assert there == {TEMPLATE, *STYLES, *SCRIPTS, report_page.TEMPLATE, *report_page.STYLES}

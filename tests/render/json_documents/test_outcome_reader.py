@@ -1,0 +1,39 @@
+"""An outcome that only is shown: it reads as it was made, and an edited one is refused with the place."""
+
+import json
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.quota.results.report import Outcome
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.outcome import outcome_document
+from reconciler.render.json_documents.outcome_reader import read_outcome
+from reconciler.render.markdown import outcome_markdown
+from tests.render.previews import result
+
+
+def test_what_is_read_looks_exactly_as_what_was_made():
+    for made in (result(), Outcome(cluster_id="lkc-1", digest="sha256:0")):
+        read = read_outcome(dump(outcome_document(made)), location="outcome.json")
+        assert outcome_markdown(read) == outcome_markdown(made)
+
+
+EDITS = {
+    "complete": lambda d: d.update(complete=True),
+    "an unknown word": lambda d: d["pairs"][0].update(outcome="FINE"),
+    "a refusal without words": lambda d: next(p for p in d["pairs"] if p["outcome"] == "REJECTED").pop("error"),
+    "an unknown look": lambda d: d["pairs"][0].update(seen="maybe"),
+    "no time": lambda d: d.update(endedAt="later"),
+    "more applied than there are pairs": lambda d: d["counts"].update(APPLIED=278),
+    "a count less": lambda d: d["counts"].pop("HELD"),
+    "a field more": lambda d: d.update(hello=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_an_edited_outcome_is_refused(edit):
+    document = json.loads(dump(outcome_document(result())))
+    edit(document)
+    with pytest.raises(ConfigError, match=r"outcome\.json: "):
+        read_outcome(json.dumps(document), location="outcome.json")

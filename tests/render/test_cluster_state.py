@@ -1,0 +1,136 @@
+"""Live quotas, effective limits, drift and checks in words and as documents."""
+
+import json
+
+import pytest
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Override, Owner
+from reconciler.quota.planner.plan import Finding
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.render.cluster_state import (
+    SHOWN_DRIFT,
+    Check,
+    CheckStatus,
+    checks_document,
+    checks_text,
+    drift_document,
+    drift_text,
+    principal_text,
+    resolutions_document,
+    resolutions_text,
+    state_text,
+)
+from reconciler.render.json_documents.codec import dump
+from tests.render.previews import CONSUME, NOW, RATE, golden
+
+EVIL = entity(user="a\n\x1b[31m|")
+STATE = QuotaState(
+    limits={
+        entity(user="alice"): limits_of({RATE: 10485760.0, CONSUME: 2.0**63}),
+        entity(user=DEFAULT): limits_of({RATE: 5.0}),
+        entity(user="<default>"): limits_of({RATE: 1000000.0000005}),
+        EVIL: limits_of({RATE: float("nan")}),
+        entity(client_id="shop"): limits_of({RATE: 7.0}),
+        entity(ip=DEFAULT): (None, None, None, None, 3.0),
+    },
+    foreign_values={entity(user="alice"): (("new_rate", 4.0),)},
+    foreign_entities=(((("client-id-prefix", "x\n"),), (("producer_byte_rate", 9.0),)),),
+)
+DRIFT = (
+    Finding(
+        entity=EVIL,
+        key=RATE,
+        desired=1.0,
+        applied=2048.0,
+        live=None,
+        cause=Cause.DRIFT,
+        action=Action.REPORT,
+        owner=Owner(document="a/b"),
+        since=NOW - 7200,
+    ),
+)
+CHECKS = (
+    Check(name="reachable", health=CheckStatus.OK, observation="3 brokers"),
+    Check(
+        name="permissions", health=CheckStatus.FAILED, observation="no\nright", advice="add the ACL"
+    ),
+)
+
+
+@pytest.mark.golden
+def test_the_table_of_live_quotas():
+    golden("state.txt", state_text(STATE))
+
+
+def test_no_quotas_are_said_in_words():
+    assert state_text(QuotaState()) == "No quotas.\n"
+
+
+@pytest.mark.golden
+def test_effective_limits_in_words_and_as_a_document():
+    found = [
+        resolve(STATE, Principal(user="alice", client_id="shop")),
+        resolve(STATE, Principal(user="zoe", client_id="")),
+        resolve(STATE, Principal(ip="10.0.0.1")),
+    ]
+    golden("resolve.txt", resolutions_text(found))
+    golden("resolve.json", dump(resolutions_document(found, cluster_id="lkc")))
+
+
+def test_a_principal_shows_only_what_was_asked():
+    assert principal_text(Principal(user="a b", client_id="")) == 'user=a b client-id=""'
+
+
+def test_drift_says_what_was_applied_what_is_live_and_since_when():
+    text = drift_text(DRIFT, now=NOW)
+    assert text.splitlines()[0] == "Drift: 1 pair"
+    assert '"a\\u000a\\u001b[31m|"' in text
+    assert "2048 (2 KiB/s)" in text
+    assert "first seen 2 h ago" in text
+    assert drift_text((), now=NOW) == "No drift.\n"
+
+
+def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
+    much = DRIFT * (SHOWN_DRIFT + 1)
+    text = drift_text(much, now=NOW)
+    assert f"Drift: {len(much):,} pairs" in text
+    assert f"and {len(much) - SHOWN_DRIFT:,} more (--verbose shows all)" in text
+    assert len(drift_text(much, now=NOW, verbose=True).splitlines()) == len(much) + 2
+    row = json.loads(dump(drift_document(DRIFT, cluster_id="lkc", now=NOW)))["drift"][0]
+    assert (row["applied"], row["live"], row["since"]) == (2048, None, "2025-11-21T10:00:00Z")
+
+
+def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
+    override = Override(
+        entity=entity(user="alice\n"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW - 7200,
+        author="eve\x1b[31m", reason="INC-1\n", before=None, declared=2048.0,
+    )  # fmt: skip
+    one = ExpiredOverride(override=override, expected=2048.0, live=4096.0, document="team/a")
+    return (one,) * count
+
+
+def test_an_expired_override_has_its_own_table_and_is_no_silence():
+    text = drift_text((), expired(), now=NOW)
+    assert text.splitlines()[0] == "Expired and still live: 1 override"
+    assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  eve\\u001b[31m  INC-1" in text
+    assert "No drift" not in text
+    both = drift_text(DRIFT, expired(), now=NOW)
+    assert "Drift: 1 pair" in both
+    assert "Expired and still live: 1 override" in both
+    assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_DRIFT + 1), now=NOW)
+
+
+def test_checks_say_what_to_do():
+    assert checks_text(CHECKS) == (
+        "ok       reachable    3 brokers\n"
+        "failed   permissions  no\\u000aright\n"
+        "                      add the ACL\n"
+    )
+    document = json.loads(dump(checks_document(CHECKS, cluster_id="lkc")))
+    assert not document["ok"]
+    assert document["checks"][1]["health"] == "failed"

@@ -1,0 +1,152 @@
+"""Plans and outcomes on a terminal."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.policy import Cause
+from reconciler.render.table import Style, columns_of
+from reconciler.render.terminal import outcome_text, plan_summary_text, plan_text
+from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
+
+
+@pytest.mark.golden
+def test_the_text_of_a_plan():
+    golden("plan.txt", plan_text(sample()))
+
+
+@pytest.mark.golden
+def test_the_text_of_an_outcome():
+    golden("outcome.txt", outcome_text(result(), verbose=True))
+
+
+def test_nothing_in_a_name_forges_a_line_or_a_colour():
+    for text in (plan_text(sample()), outcome_text(result(), verbose=True)):
+        assert all(line.isprintable() for line in text.splitlines())
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+        assert "##[" not in text
+        assert "\u202e" not in text
+
+
+def test_colour_changes_nothing_but_colour():
+    painted = plan_text(sample(), style=Style(colour=True))
+    assert "\x1b[32m+\x1b[0m" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plan_text(sample())
+
+
+def test_an_empty_plan_says_so_in_two_lines():
+    assert plan_text(empty()) == (
+        "Plan for prod (cluster id lkc-1), not validated by a broker (there is nothing to validate)\n"
+        "Nothing to do: 7 declared limits in sync.\n"
+    )
+
+
+def test_what_went_well_is_only_counted():
+    text = outcome_text(result())
+    assert "visible\n" in text
+    assert "APPLIED" in text  # the one that another writer changed
+    assert len(outcome_text(result(), verbose=True).splitlines()) > len(text.splitlines())
+
+
+def test_the_text_says_that_limits_hold_per_broker():
+    assert "Limits hold per broker" in plan_text(sample())
+
+
+def conflicted():
+    one, other = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
+    )
+    conflict = DeclarationConflict(entity=ALICE, key=RATE, claims=(one, other))
+    return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
+
+
+def test_a_conflict_names_both_places():
+    text = plan_text(conflicted())
+    assert "Conflicts (1): nothing can be applied" in text
+    assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text
+
+
+def test_only_records_that_changed_are_told_as_such():
+    done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3)
+    assert outcome_text(done) == "3 records brought up to date.\n"
+    assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
+    told = outcome_text(replace(done, interrupted=True, recorded=False))
+    assert "Stopped as asked" in told
+    assert "on record" in told
+
+
+def test_an_incomplete_outcome_ends_with_every_count():
+    assert outcome_text(result()).splitlines()[-1] == (
+        "2 applied, 1 rejected, 1 unknown, 1 held, 1 not sent"
+    )
+
+
+def test_many_unmanaged_pairs_are_counted_not_listed():
+    full = sample()
+    (stranger,) = full.plan.unmanaged
+    many = replace(full, plan=replace(full.plan, findings=(stranger,) * 25))
+    assert "and 15 more (--verbose shows all" in plan_text(many)
+    assert plan_text(many, verbose=True).count("client-id=stranger  producer_byte_rate  7000") == 25
+
+
+def only(kind):
+    """The sample plan with nothing but the findings of one cause."""
+    full = sample()
+    plan = replace(
+        full.plan, changes=(), findings=full.plan.findings_for(kind), in_sync=7, ip_aliases=()
+    )
+    return replace(full, plan=plan, impact=None, violations=(), warnings=())
+
+
+def test_nothing_to_do_is_not_said_above_drift():
+    text = plan_text(only(Cause.DRIFT))
+    assert "Nothing to do" not in text
+    assert text.splitlines()[1] == (
+        "No limit to write: 1 drifted (changed outside kquota); 7 declared limits in sync."
+    )
+
+
+def test_nothing_to_do_is_not_said_above_a_conflict():
+    assert plan_text(conflicted()).splitlines()[1].startswith("No limit to write: 1 conflict; ")
+
+
+def test_drift_is_shown_as_expected_and_then_live():
+    assert "user=drifted  producer_byte_rate  2048 (2 KiB/s)  ->  77 B/s" in plan_text(sample())
+
+
+def test_a_plan_counts_the_equal_limits_that_it_adopts():
+    line = plan_text(only(Cause.ADOPT)).splitlines()[1]
+    assert line == "Nothing to do: 1 equal limit to adopt; 7 declared limits in sync."
+
+
+def test_an_outcome_counts_adopted_limits_apart_from_other_records():
+    done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
+    assert outcome_text(done) == (
+        "2 equal limits adopted: live as declared, now on record.\n1 record brought up to date.\n"
+    )
+    assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
+
+
+def test_a_client_of_whom_a_change_says_everything_has_no_second_row():
+    text = plan_text(sample())
+    others = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
+    assert "user=gone" in others  # the change says unlimited, but the client falls to the default
+    assert "user=alice" not in others.split("\n", 1)[1]
+
+
+def test_a_summary_has_no_rows_and_everything_that_stands_in_the_way():
+    text = plan_summary_text(sample())
+    assert "4 to create" in text
+    assert "quotas/10.yaml" not in text
+    assert "The broker would refuse (1)" in text
+    assert "Refused by guards (2)" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_plan_fits_the_terminal_and_says_the_same(width):
+    folded = plan_text(sample(), style=Style(width=width))
+    assert max(map(columns_of, folded.splitlines())) <= width
+    assert "".join(folded.split()) == "".join(plan_text(sample()).split())

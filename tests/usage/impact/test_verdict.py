@@ -1,0 +1,198 @@
+"""Impacts: what may be said about a new limit on which evidence, and what a policy refuses."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.impact.bucket_mapping import Identifiability
+from reconciler.usage.impact.verdict import (
+    ImpactVerdict,
+    OldBucket,
+    Tolerance,
+    ToleranceBreach,
+    breaches,
+    compared,
+    impact,
+)
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+
+GAP = 150_000
+STEP = 30_000
+NO, YES, UNKNOWN = Censored.NO, Censored.YES, Censored.UNKNOWN
+
+
+def series(*rates, censored=NO, throttle=0):
+    return [
+        Sample(n * STEP, STEP, rate, throttle, censored) for n, rate in enumerate((*rates, 0, 0, 0))
+    ]
+
+
+PEAK = (10, 200, 10)
+CALM = (10, 10, 10)
+
+
+def told(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
+    return impact(kind, answer, [OldBucket(samples=samples, limit=now)], then, max_gap_ms=GAP)
+
+
+@pytest.mark.parametrize(
+    ("answer", "samples", "now", "then", "verdict", "bound", "figure"),
+    [
+        pytest.param(Identifiability.EXACT, series(*PEAK), 300, 150, ImpactVerdict.WORSE, FigureBound.EXACT, 30_000, id="tighter"),
+        pytest.param(Identifiability.EXACT, series(*PEAK), None, 150, ImpactVerdict.WORSE, FigureBound.EXACT, 30_000, id="newly limited"),
+        pytest.param(Identifiability.EXACT, series(*PEAK), 150, 300, ImpactVerdict.BETTER, FigureBound.EXACT, 0, id="looser"),
+        pytest.param(Identifiability.EXACT, series(*PEAK), 150, None, ImpactVerdict.BETTER, FigureBound.EXACT, 0, id="newly unlimited"),
+        pytest.param(Identifiability.EXACT, series(*CALM), 300, 150, ImpactVerdict.SAME, FigureBound.EXACT, 0, id="never near"),
+        pytest.param(
+            Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 200, 150,
+            ImpactVerdict.WORSE, FigureBound.AT_LEAST, 30_000, id="censored and tighter",
+        ),
+        pytest.param(
+            Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 180,
+            ImpactVerdict.BETTER, FigureBound.AT_MOST, None, id="censored and looser: no number",
+        ),
+        pytest.param(
+            Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, None,
+            ImpactVerdict.BETTER, FigureBound.EXACT, 0, id="censored and unlimited",
+        ),
+        pytest.param(
+            Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 150,
+            ImpactVerdict.SAME, FigureBound.AT_LEAST, 30_000, id="censored and equal",
+        ),
+        pytest.param(
+            Identifiability.EXACT, series(*PEAK, censored=UNKNOWN), 300, 150,
+            ImpactVerdict.WORSE, FigureBound.AT_LEAST, 30_000, id="nobody knows whether censored",
+        ),
+        pytest.param(
+            Identifiability.EXACT, series(200, 200, 200), 300, 50,
+            ImpactVerdict.WORSE, FigureBound.AT_LEAST, 180_000, id="a backlog that outlives the evidence",
+        ),
+        pytest.param(Identifiability.BOUND, series(*CALM), 300, 150, ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, 0, id="bounded"),
+        pytest.param(Identifiability.BOUND, series(*PEAK), 300, 150, ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.AT_MOST, None, id="over the bound"),
+        pytest.param(
+            Identifiability.BOUND, series(*CALM, censored=UNKNOWN), 300, 150,
+            ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.AT_MOST, None, id="a bound of censored rates bounds nothing",
+        ),
+        pytest.param(
+            Identifiability.BOUND, series(*PEAK, censored=YES), 150, None,
+            ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, 0, id="no limit is safe whatever they want",
+        ),
+        pytest.param(Identifiability.NOT_IDENTIFIABLE, series(*CALM), 300, 150, ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.EXACT, None, id="unknown"),
+        pytest.param(Identifiability.NO_DATA, [], 300, 150, ImpactVerdict.NO_DATA, FigureBound.EXACT, None, id="unseen"),
+        pytest.param(Identifiability.EXACT, [], 300, 150, ImpactVerdict.NO_DATA, FigureBound.EXACT, None, id="an empty window"),
+    ],
+)  # fmt: skip
+def test_evidence_says(answer, samples, now, then, *, verdict, bound, figure):
+    found = told(answer, samples, now, then)
+    assert (found.verdict, found.bound) == (verdict, bound)
+    assert (found.after and found.after.throttled_ms) == figure
+
+
+def test_no_part_at_all_is_no_data():
+    found = impact(QuotaType.PRODUCE, Identifiability.NO_DATA, [], 5, max_gap_ms=GAP)
+    assert (found.verdict, found.before, found.observed_throttled_ms) == (
+        ImpactVerdict.NO_DATA,
+        None,
+        None,
+    )
+
+
+def test_what_was_seen_stands_beside_what_is_simulated():
+    found = told(Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 100)
+    assert found.before.throttled_ms == 30_000
+    assert found.observed_throttled_ms == found.censored_ms == found.covered_ms == 6 * STEP
+
+
+def test_parts_together_are_compared_with_the_worst_of_them():
+    parts = [
+        OldBucket(samples=series(90, 90), limit=80),
+        OldBucket(samples=series(80, 80), limit=None),
+    ]
+    found = impact(QuotaType.PRODUCE, Identifiability.EXACT, parts, 150, max_gap_ms=GAP)
+    assert found.after.max_delay_ms == 8_000  # 2 * 20 * 30 s over 150
+    assert found.before.max_delay_ms == 7_500  # 2 * 10 * 30 s over 80
+    assert found.covered_ms == 5 * STEP
+
+
+def forecast(throttled, delay=0, covered=DAY_MS, **more):
+    base = told(Identifiability.EXACT, series(1), None, 5).after
+    return replace(base, throttled_ms=throttled, max_delay_ms=delay, covered_ms=covered, **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (0, 60_000, ImpactVerdict.SAME),
+        (0, 60_001, ImpactVerdict.WORSE),
+        (60_001, 0, ImpactVerdict.BETTER),
+        (1_000_000, 1_100_000, ImpactVerdict.SAME),
+        (1_000_000, 1_100_001, ImpactVerdict.WORSE),
+        (1_000_000, 899_999, ImpactVerdict.BETTER),
+    ],
+)
+def test_a_difference_counts_above_a_minute_a_day_and_a_tenth(before, after, verdict):
+    assert compared(forecast(before), forecast(after)) is verdict
+
+
+STRICT = Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)
+
+
+def made(before, after, verdict=ImpactVerdict.WORSE, **more):
+    base = told(Identifiability.EXACT, series(*CALM), 300, 150)
+    return replace(base, before=before, after=after, verdict=verdict, **more)
+
+
+def test_a_policy_refuses_what_a_change_makes_worse():
+    assert breaches(made(forecast(0), forecast(600_000, 60_000)), STRICT) == ()
+    assert breaches(made(forecast(0), forecast(600_001, 60_001)), STRICT) == (
+        ToleranceBreach(what="newly throttled per day", found_ms=600_001, allowed_ms=600_000),
+        ToleranceBreach(what="worst delay", found_ms=60_001, allowed_ms=60_000),
+    )
+    week = made(forecast(0, covered=7 * DAY_MS), forecast(700_000, covered=7 * DAY_MS))
+    assert breaches(week, STRICT) == ()
+
+
+def test_a_policy_does_not_refuse_a_delay_that_was_there_before():
+    assert breaches(made(forecast(0, 90_000), forecast(100_000, 90_000)), STRICT) == ()
+
+
+def test_a_policy_refuses_no_guess():
+    bad = forecast(10**7, 10**6)
+    for verdict in set(ImpactVerdict) - {ImpactVerdict.WORSE}:
+        assert breaches(made(forecast(0), bad, verdict), STRICT) == ()
+    assert breaches(made(forecast(0), None), STRICT) == ()
+    assert breaches(made(None, bad), STRICT) == ()
+    assert breaches(made(forecast(0), bad), replace(STRICT, elastic=True)) == ()
+    assert breaches(made(forecast(0), bad), Tolerance()) == ()
+    approximate = told(Identifiability.EXACT, series(*PEAK * 9), 300, 5, kind=QuotaType.REQUEST)
+    assert approximate.verdict is ImpactVerdict.WORSE
+    assert breaches(approximate, Tolerance(new_throttled_ms_per_day=0)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "bound"),
+    [
+        (QuotaType.FETCH, 500, FigureBound.AT_LEAST),
+        (QuotaType.PRODUCE, 500, FigureBound.EXACT),
+        (QuotaType.FETCH, 5_000, FigureBound.EXACT),
+    ],
+)
+def test_a_forecast_that_delays_consumers_is_a_lower_bound_because_they_get_less_than_their_limit(
+    kind: QuotaType, limit: int, bound: FigureBound
+) -> None:
+    rates = [1_000, 1_000, *[0] * 20]
+    samples = [
+        Sample(
+            ts_ms=at * 10_000, dt_ms=10_000, rate_units=rate, throttle_ms=0, censored=Censored.NO
+        )
+        for at, rate in enumerate(rates, 1)
+    ]
+    found = impact(
+        kind,
+        Identifiability.EXACT,
+        [OldBucket(samples=samples, limit=None)],
+        limit,
+        max_gap_ms=50_000,
+    )
+    assert found.bound is bound

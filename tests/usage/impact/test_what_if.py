@@ -1,0 +1,291 @@
+"""What a plan does to recorded use: nothing that changes goes unsaid, nothing else is read, rows are those of the verdict."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.usage.impact.bucket_mapping import (
+    CUSTOM_CALLBACK,
+    FOREIGN_ENTITIES,
+    HISTORY_BREAKS,
+    NOTHING_SEEN,
+    Identifiability,
+)
+from reconciler.usage.impact.query import (
+    INVALID_LIMIT,
+    NOBODY_HELD,
+    NOT_MEASURED,
+    entity_json,
+    impact_query,
+)
+from reconciler.usage.impact.recorded_limits import RecordedLimits
+from reconciler.usage.impact.verdict import ImpactVerdict, OldBucket, impact
+from reconciler.usage.impact.what_if import NO_SAMPLES, judged
+from reconciler.usage.samples import KEY_OF, Censored, QuotaType, Sample
+from reconciler.usage.tags import bucket_of
+from tests.usage.whatif_cases import CADENCE, case
+
+numbers = st.integers(0, 100_000)
+PRODUCE = QuotaType.PRODUCE
+RATE = Key.PRODUCER_BYTE_RATE
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+ANY_USER = entity(user=DEFAULT)
+APP = entity(client_id="app")
+
+
+def state(limits) -> QuotaState:
+    return QuotaState(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+
+
+def rates(*values, censored=Censored.NO):
+    return [Sample(n * 30_000, 30_000, one, 0, censored) for n, one in enumerate(values)]
+
+
+def ask(before, after, seen, measured=frozenset(QuotaType), **more):
+    by_type = {PRODUCE: {broker: list(each) for broker, each in seen.items()}}
+    return impact_query("c1", before, after, by_type, measured, **more)
+
+
+def rows(question, series):
+    by_type: dict = {}
+    for (bucket, broker), samples in series.items():
+        by_type.setdefault(bucket, {})[broker] = samples
+    return judged(question, {PRODUCE: by_type}, CADENCE)
+
+
+@given(numbers)
+def test_every_changed_pair_is_spoken_of(number):
+    one = case(number)
+    question = one.question
+    for subject in one.before.limits.keys() | one.after.limits.keys():
+        for kind, key in KEY_OF.items():
+            values = {repr(side.value(subject, key)) for side in (one.before, one.after)}
+            if len(values) == 1:
+                continue
+            told = [row for row in question.requests if row.quota_type is kind]
+            assert any(speaks_of(row, subject) for row in told), subject
+
+
+def speaks_of(row, subject) -> bool:
+    """By its source, by the names of its bucket, or by those of a part."""
+    return row.source_entity == entity_json(subject) or any(
+        all(
+            slot is DEFAULT or (slot or "") in {name, ""} or not slot
+            for slot, name in zip(subject, (bucket.user, bucket.client_id, bucket.ip), strict=True)
+        )
+        for bucket in (row.bucket, *(part.bucket for part in row.parts))
+    )
+
+
+@given(numbers)
+def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_ordered(number):
+    one = case(number)
+    found = judged(one.question, one.series, CADENCE)
+    keys = [(row.quota_type, row.bucket, row.any_name, row.broker_id) for row in found]
+    assert keys == sorted(set(keys))
+    turned = {
+        kind: {broker: buckets[::-1] for broker, buckets in reversed(list(each.items()))}
+        for kind, each in reversed(list(one.seen.items()))
+    }
+    again = impact_query(one.cluster_id, one.before, one.after, turned, one.measured)
+    assert judged(again, one.series, CADENCE) == found
+
+
+@given(numbers)
+def test_no_change_asks_nothing(number):
+    one = case(number)
+    question = impact_query(one.cluster_id, one.after, one.after, one.seen, one.measured)
+    assert question.requests == question.notes == question.flipped == ()
+    assert question.reads == {}
+
+
+@given(numbers)
+def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
+    one = case(number)
+    question = one.question
+    for ask_, row in zip(question.requests, judged(question, one.series, CADENCE), strict=True):
+        if not ask_.parts:
+            assert row.verdict in {ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE}
+            assert row.after_throttled_ms is None
+            assert row.why
+            continue
+        parts = [
+            OldBucket(
+                samples=one.series[row.quota_type].get(part.bucket, {}).get(row.broker_id, []),
+                limit=part.limit,
+            )
+            for part in ask_.parts
+        ]
+        told = impact(
+            row.quota_type, row.answer, parts, row.after_units, max_gap_ms=CADENCE.max_gap_ms
+        )
+        assert (row.verdict, row.bound) == (told.verdict, told.bound)
+        assert row.after_throttled_ms == (told.after and told.after.throttled_ms)
+        assert (row.covered_ms, row.censored_ms) == (told.covered_ms, told.censored_ms)
+
+
+@given(numbers)
+def test_only_series_that_were_seen_are_read(number):
+    one = case(number)
+    for kind, buckets in one.question.reads.items():
+        assert kind in one.measured
+        assert set(buckets) <= {each for found in one.seen[kind].values() for each in found}
+
+
+def test_only_the_bucket_that_changes_is_read():
+    before = state({ALICE: 100.0, BOB: 100.0})
+    question = ask(
+        before, before.with_values([(ALICE, RATE, 50.0)]), {"1": [bucket_of("alice"), bucket_of("bob")]}
+    )  # fmt: skip
+    assert question.reads == {PRODUCE: (bucket_of("alice"),)}
+    (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 80, 0, 0, 0)})
+    assert (row.verdict, row.after_throttled_ms, row.after_max_delay_ms) == (
+        ImpactVerdict.WORSE,
+        90_000,
+        36_000,
+    )
+    assert (row.before_units, row.after_units, row.source_entity) == (100, 50, '[["user","alice"]]')
+
+
+def test_a_tenant_that_nobody_saw_has_one_row_without_a_broker():
+    after = state({ALICE: 100.0, BOB: 5.0})
+    (row,) = rows(ask(state({BOB: 5.0}), after, {"1": [bucket_of("bob")], "2": []}), {})
+    assert (row.broker_id, row.verdict, row.why) == ("", ImpactVerdict.NO_DATA, NOTHING_SEEN)
+    assert (row.bucket, row.after_units) == (bucket_of("alice"), 100)
+
+
+def test_a_broker_that_did_not_see_a_tenant_has_no_row():
+    after = state({ALICE: 100.0})
+    question = ask(state({ALICE: 9.0}), after, {"1": [bucket_of("alice")], "2": []})
+    assert [one.broker_id for one in question.asked] == ["1"]
+
+
+def test_a_type_without_any_quota_was_not_measured():
+    question = ask(QuotaState(), state({ALICE: 100.0}), {}, frozenset({QuotaType.FETCH}))
+    (row,) = rows(question, {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NO_DATA, NOT_MEASURED)
+
+
+def test_the_last_quota_of_a_type_ends_its_telemetry_and_that_is_said():
+    (note,) = ask(state({ALICE: 1.0}), QuotaState(), {}).notes
+    assert "no producer_byte_rate is left" in note
+
+
+def test_a_limit_that_gives_way_to_an_equal_one_is_told_as_the_same():
+    before = state({ALICE: 100.0, ANY_USER: 100.0})
+    question = ask(
+        before, before.with_values([(ALICE, RATE, None)]), {"1": [bucket_of("alice"), bucket_of("bob")]}
+    )  # fmt: skip
+    (row,) = rows(question, {(bucket_of("alice"), "1"): rates(80, 180, 0)})
+    assert (row.bucket, row.verdict, row.answer) == (
+        bucket_of("alice"),
+        ImpactVerdict.SAME,
+        Identifiability.EXACT,
+    )
+
+
+def test_a_limit_that_holds_for_nobody_says_so():
+    before = state({ALICE: 100.0, ANY_USER: 50.0, APP: 7.0})
+    question = ask(before, before.with_values([(APP, RATE, 8.0)]), {"1": [bucket_of("alice")]})
+    (row,) = rows(question, {})
+    assert (row.bucket, row.verdict, row.why) == (
+        bucket_of("", "app"),
+        ImpactVerdict.NO_DATA,
+        NOBODY_HELD,
+    )
+
+
+def test_a_limit_that_is_no_number_cannot_be_simulated():
+    for odd in (float("nan"), 0.0, -1.0):
+        seen = {"1": [bucket_of("alice")]}
+        for pair in ((odd, 5.0), (5.0, odd)):
+            (row,) = rows(ask(*(state({ALICE: one}) for one in pair), seen), {})
+            assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
+
+
+def test_a_callback_and_foreign_entities_leave_nothing_to_say():
+    before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
+    seen = {"1": [bucket_of("alice")]}
+    (row,) = rows(ask(before, after, seen, callback="com.example.Ours"), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, CUSTOM_CALLBACK)
+    odd = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
+    foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
+    (row,) = rows(ask(foreign, after, seen), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
+
+
+def test_a_foreign_entity_with_another_key_hides_nothing():
+    odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
+    before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
+    (one,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).asked
+    assert one.answer is Identifiability.EXACT
+
+
+def test_series_recorded_while_clients_were_counted_otherwise_break_the_history():
+    recorded = state({APP: 100.0, ANY_USER: 100.0})  # then ("", "app") held nobody: 6 goes before 7
+    before, after = state({APP: 100.0}), state({APP: 50.0})
+    seen = {"1": [bucket_of("", "app")]}
+    assert ask(before, after, seen).asked[0].answer is Identifiability.EXACT
+    (row,) = rows(ask(before, after, seen, recorded=RecordedLimits(states=(recorded,))), {})
+    assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
+
+
+def test_series_recorded_under_another_number_are_read_and_named():
+    seen = {"1": [bucket_of("alice")]}
+    states = (state({ALICE: one}) for one in (100.0, 50.0))
+    question = ask(*states, seen, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
+    assert question.asked[0].answer is Identifiability.EXACT
+    assert question.notes == (
+        "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",
+    )
+
+
+def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
+    before = state(
+        {entity(user="alice", client_id="a"): 10.0, entity(user="alice", client_id="b"): 20.0}
+    )
+    seen = {"1": [bucket_of("alice", "a"), bucket_of("alice", "b")]}
+    question = ask(before, state({ALICE: 50.0}), seen)
+    (row,) = [one for one in question.asked if one.bucket == bucket_of("alice")]
+    assert len(row.parts) == 2
+    assert (row.before_units, row.after_units) == (10, 50)
+
+
+def test_an_empty_series_says_so():
+    question = ask(state({ALICE: 1.0}), state({ALICE: 2.0}), {"1": [bucket_of("alice")]})
+    (row,) = rows(question, {})
+    assert (row.verdict, row.answer, row.why) == (
+        ImpactVerdict.NO_DATA,
+        Identifiability.EXACT,
+        NO_SAMPLES,
+    )
+    assert row.before_throttled_ms is row.observed_throttled_ms is None
+
+
+def test_tags_that_flip_are_named_though_nobody_is_limited():
+    before, after = state({ALICE: 1.0}), state({ALICE: 1.0, APP: 2.0})
+    question = ask(before, after, {"1": [bucket_of("bob")]})
+    assert ("c1", PRODUCE, bucket_of("bob")) in question.flipped
+
+
+def test_cases_reach_every_answer():
+    found = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
+    assert {answer for answer, _ in found} == set(Identifiability)
+    assert {verdict for _, verdict in found} == set(ImpactVerdict)
+
+
+def judged_case(number):
+    one = case(number)
+    return judged(one.question, one.series, CADENCE)
+
+
+def test_the_last_limit_of_connections_is_told_as_that_of_any_other_key():
+    one = entity(ip="10.0.0.1")
+    before = QuotaState().with_values([(one, Key.CONNECTION_CREATION_RATE, 5.0)])
+    found = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))
+    assert found.notes == (
+        "no connection_creation_rate is left after this change: brokers stop recording ip",
+    )
+    assert not impact_query("c1", QuotaState(), before, {}, frozenset(QuotaType)).notes

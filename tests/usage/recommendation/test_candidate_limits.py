@@ -1,0 +1,80 @@
+"""Candidates: the committed powers, the two rounds, the search, rounding to three digits."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.usage.recommendation.candidate_limits import (
+    COARSE,
+    POWERS,
+    coarse,
+    fine,
+    smallest,
+    three_digits,
+)
+from reconciler.usage.samples import MAX_UNITS
+
+peaks = st.one_of(st.integers(1, 300), st.integers(1, MAX_UNITS))
+
+
+def test_the_powers_are_the_nearest_hundred_thousandths():
+    for k, power in enumerate(POWERS):
+        low, high = (2 * power - 1) ** 8, (2 * power + 1) ** 8
+        assert low <= (2 * POWERS[0]) ** 8 >> k < high
+
+
+def test_the_first_round_goes_from_the_peak_to_a_seventh():
+    found = coarse(100_000)
+    assert (len(found), found[:9], found[-1]) == (COARSE, (*POWERS, 50_000), 13_632)
+    assert coarse(1) == (1,) * COARSE
+    assert max(POWERS) * MAX_UNITS < 2**63
+
+
+@given(peaks)
+def test_the_first_round_descends_and_no_step_is_wider_than_a_tenth(peak):
+    found = coarse(peak)
+    assert found[0] == peak
+    for above, below in itertools.pairwise(found):
+        assert below <= above <= below * 1.0906 + 1
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_the_second_round_ends_at_what_holds(below, more):
+    found = fine(below, below + more)
+    assert found[-1] == below + more
+    assert below < found[0] <= found[-1]
+    assert list(found) == sorted(found)
+
+
+@given(peaks, st.integers(1, 2 * MAX_UNITS))
+def test_the_search_finds_what_a_look_at_every_candidate_finds(peak, least):
+    def holds(limit: int) -> bool:
+        return limit >= least
+
+    found = smallest(peak, holds)
+    first = coarse(peak)
+    kept = [limit for limit in first if holds(limit)]
+    if not kept:
+        assert found == (peak + 1 if holds(peak + 1) else None)
+    elif len(kept) == len(first):
+        assert found == first[-1]
+    else:
+        second = fine(first[len(kept)], kept[-1])
+        assert found == min(limit for limit in second if holds(limit))
+        assert least <= found <= least * 1.0101 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (1, 1, 1),
+        (999, 999, 999),
+        (1001, 1010, 1000),
+        (123_456, 124_000, 123_000),
+        (9_999, 10_000, 9_990),
+    ],
+)
+def test_three_digits_are_kept(value, up, down):
+    assert (three_digits(value, up=True), three_digits(value, up=False)) == (up, down)

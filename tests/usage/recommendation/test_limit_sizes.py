@@ -1,0 +1,304 @@
+"""Right-sizing: every broker by itself, the rules one by one, evidence that is too little, and proof on an unseen week."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.recommendation.limit_sizes import (
+    BATCH,
+    GOLD,
+    SILVER,
+    WEEK_MS,
+    Advice,
+    SizingCase,
+    SizingRule,
+    Tier,
+    priced,
+    recommend,
+)
+from reconciler.usage.recommendation.trial import ThrottlePromise, trial
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+
+STEP = 300_000
+GAP = 300_000
+DAYS = 21
+END = DAYS * DAY_MS
+
+
+def week(
+    seed: int, *, days: int = DAYS, scale: int = 1_000_000, censored=Censored.NO, begin: int = 0
+):
+    """Rates with a day and noise, five minutes apart."""
+    chance = random.Random(seed)
+    found = []
+    for n in range(days * DAY_MS // STEP):
+        day = 1 + 0.5 * ((n * STEP % DAY_MS) / DAY_MS > 0.5)
+        rate = int(scale * day * chance.lognormvariate(0, 0.3))
+        found.append(Sample(begin + (n + 1) * STEP - 1, STEP, rate, 0, censored))
+    return found
+
+
+def case(*series, **more) -> SizingCase:
+    given_ = {"from_ms": 0, "to_ms": END, "max_gap_ms": GAP, **more}
+    return SizingCase(
+        kind=QuotaType.PRODUCE, series={str(n): one for n, one in enumerate(series)}, **given_
+    )
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return week(1)
+
+
+@pytest.fixture(scope="module")
+def advised(usual):
+    return recommend(case(usual), SILVER)
+
+
+def test_the_target_keeps_its_promise_on_both_parts(advised):
+    assert advised.advice is Advice.CHANGE
+    assert advised.train.share_ppm <= SILVER.share_ppm
+    assert advised.test.share_ppm <= 2 * SILVER.share_ppm
+    assert advised.lower <= advised.needed <= advised.upper
+    assert advised.worst_week >= advised.needed * 99 // 100
+    assert advised.target >= advised.needed * 115 // 100
+    assert advised.target <= advised.needed * 116 // 100
+    assert (advised.confidence_ppm, advised.samples) == (1_000_000, DAYS * 288)
+    assert (advised.evidence_ms, advised.rules, advised.censored_ppm) == (END, (), 0)
+
+
+def test_what_is_needed_is_the_smallest_to_a_hundredth(usual, advised):
+    train = trial(QuotaType.PRODUCE, [usual], 0, END - WEEK_MS, GAP)
+    recent = trial(QuotaType.PRODUCE, [usual], END - 2 * WEEK_MS, END - WEEK_MS, GAP)
+    promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
+    assert train.keeps(advised.needed, promise)
+    less = advised.needed * 98 // 100
+    assert not (train.keeps(less, promise) and recent.keeps(less, promise))
+
+
+def test_every_broker_is_simulated_by_itself():
+    """Leadership that goes round: each broker is busy a third of the time, and never for the others."""
+    rotating = [
+        [
+            one._replace(rate_units=one.rate_units if (k // 12) % 3 == n else 0)
+            for k, one in enumerate(week(5))
+        ]
+        for n in range(3)
+    ]
+    together = recommend(case(*rotating), SILVER)
+    alone = max(recommend(case(one), SILVER).needed for one in rotating)
+    assert abs(together.needed - alone) <= alone // 100  # each has candidates of its own
+    merged = recommend(case(week(5)), SILVER)  # the largest of the brokers at each moment
+    assert together.needed < merged.needed
+
+
+def test_the_held_out_week_is_never_sized_by(usual):
+    wild = [
+        one if one.ts_ms < END - WEEK_MS else one._replace(rate_units=20 * one.rate_units)
+        for one in usual
+    ]
+    calm, found = recommend(case(usual), SILVER), recommend(case(wild), SILVER)
+    assert (found.target, found.peak) == (calm.target, calm.peak)
+    assert found.advice is Advice.REFUSED
+    assert found.test.share_ppm > 2 * SILVER.share_ppm
+
+
+@pytest.mark.parametrize(("spikes", "advice"), [(20, Advice.CHANGE), (21, Advice.REFUSED)])
+def test_a_number_may_miss_its_share_by_twice_on_the_week_that_it_had_not_seen(
+    usual, advised, spikes, advice
+):
+    """Of 2016 samples of the week, twenty are within twice the half percent of silver."""
+    held_out = [one for one in usual if one.ts_ms >= END - WEEK_MS]
+    spiked = {one.ts_ms for one in held_out[10 : 10 + 3 * spikes : 3]}
+    series = [
+        one
+        if one.ts_ms < END - WEEK_MS
+        else one._replace(rate_units=advised.target * 19 // 10 if one.ts_ms in spiked else 0)
+        for one in usual
+    ]
+    found = recommend(case(series), SILVER)
+    assert found.test.share_ppm == -(-spikes * 1_000_000 // 2016)
+    assert found.advice is advice
+
+
+def test_the_last_week_before_it_counts_by_itself(usual):
+    recent = range(END - 2 * WEEK_MS, END - WEEK_MS)
+    rising = [
+        one._replace(rate_units=2 * one.rate_units) if one.ts_ms in recent else one for one in usual
+    ]
+    found = recommend(case(rising), BATCH)
+    promise = ThrottlePromise(share_ppm=BATCH.share_ppm)
+    diluted = trial(QuotaType.PRODUCE, [rising], 0, END - WEEK_MS, GAP).smallest(promise)
+    assert found.needed == found.worst_week > diluted
+
+
+@pytest.mark.parametrize(
+    ("series", "to_ms"),
+    [
+        pytest.param([], END, id="nobody saw it"),
+        pytest.param(week(1, days=13), END, id="not a fortnight"),
+        pytest.param(week(1)[::70], END, id="not a hundred samples"),
+        pytest.param([one._replace(rate_units=0) for one in week(1)], END, id="nothing was used"),
+        pytest.param(week(1), END + WEEK_MS, id="nothing to prove it on"),
+    ],
+)
+def test_too_little_evidence_is_said(series, to_ms):
+    found = recommend(case(series, to_ms=to_ms), SILVER)
+    assert found.advice is Advice.INSUFFICIENT
+    assert (found.target, found.train, found.test) == (None, None, None)
+
+
+def test_a_stricter_tier_needs_no_less(usual):
+    needs = [recommend(case(usual), tier).needed for tier in (BATCH, SILVER, GOLD)]
+    assert needs == sorted(needs)
+
+
+def test_a_pinned_number_is_only_reported(usual, advised):
+    found = recommend(case(usual, pinned=True, current=1), SILVER)
+    assert (found.advice, found.target) == (Advice.KEEP, advised.target)
+
+
+def test_a_near_enough_limit_is_kept_and_proved(usual, advised):
+    current = advised.target * 105 // 100
+    found = recommend(case(usual, current=current), SILVER)
+    assert (found.advice, found.target, found.rules) == (
+        Advice.KEEP,
+        current,
+        (SizingRule.IGNORED,),
+    )
+    assert found.train.share_ppm <= SILVER.share_ppm
+
+
+# ---- the rules -------------------------------------------------------------------------------
+
+PLAIN = Tier(name="plain", share_ppm=5_000, max_delay_ms=None)
+EMPTY = case()
+
+
+@pytest.mark.parametrize(
+    ("tier", "marks", "censored_ppm", "value", "rules"),
+    [
+        pytest.param({}, {}, 0, 1150, (), id="margin"),
+        pytest.param({"margin_percent": 0}, {}, 0, 1000, (), id="no margin"),
+        pytest.param({}, {}, 5_000, 1150, (), id="censored, within the share"),
+        pytest.param({}, {}, 5_001, 1380, (SizingRule.BUMP,), id="censored"),
+        pytest.param({}, {"bumped": True}, 5_001, 1150, (), id="raised once, not twice"),
+        pytest.param({}, {"bumped": True, "current": 1380}, 5_001, 1380, (SizingRule.IGNORED,), id="what was raised is kept"),
+        pytest.param({}, {"bumped": True, "current": 1380}, 5_000, 1150, (), id="not censored any more"),
+        pytest.param({}, {"bumped": True, "current": 9_000}, 5_001, 4500, (SizingRule.CUT,), id="far above what was raised"),
+        pytest.param({}, {"bumped": True, "current": 2_000}, 5_001, 1380, (), id="kept as far as raising would go"),
+        pytest.param({}, {"bumped": True, "current": 900}, 5_001, 1150, (), id="raised, and more is needed now"),
+        pytest.param({"ceiling": 1200}, {"bumped": True, "current": 1380}, 5_001, 1200, (SizingRule.CEILING,), id="kept, not above the ceiling"),
+        pytest.param({}, {"pinned": True}, 5_001, 1150, (), id="a pinned number is not raised"),
+        pytest.param({"bump_percent": 0}, {}, 5_001, 1150, (), id="a tier that is never raised"),
+        pytest.param({"ceiling": 1200}, {}, 5_001, 1200, (SizingRule.BUMP, SizingRule.CEILING), id="never above the ceiling"),
+        pytest.param({"floor": 4321}, {}, 0, 4330, (SizingRule.FLOOR,), id="floor"),
+        pytest.param({}, {"budget": 1100}, 0, 1100, (SizingRule.BUDGET,), id="budget"),
+        pytest.param({}, {"budget": 1105}, 0, 1100, (SizingRule.BUDGET,), id="rounded down to keep the budget"),
+        pytest.param({"floor": 1104}, {"budget": 1105}, 0, 1105, (SizingRule.BUDGET,), id="not below the floor by rounding"),
+        pytest.param({"floor": 4321}, {"budget": 900}, 0, 900, (SizingRule.FLOOR, SizingRule.BUDGET), id="the budget goes first"),
+        pytest.param({}, {"current": 1046}, 0, 1046, (SizingRule.IGNORED,), id="hardly a change"),
+        pytest.param({"ceiling": 1200}, {"current": 1250}, 0, 1150, (), id="hardly a change, and above the ceiling"),
+        pytest.param({}, {"current": 1210, "budget": 1200}, 0, 1150, (), id="hardly a change, and beyond the budget"),
+        pytest.param({"ceiling": 1200}, {"current": 1200}, 0, 1200, (SizingRule.IGNORED,), id="hardly a change, at the ceiling"),
+        pytest.param({}, {"current": 1045}, 0, 1150, (), id="a tenth is a change"),
+        pytest.param({}, {"current": 10_011}, 0, 5010, (SizingRule.CUT,), id="halved at most"),
+        pytest.param({}, {"current": 10_011, "budget": 100}, 0, 5010, (SizingRule.BUDGET, SizingRule.CUT), id="even then"),
+    ],
+)  # fmt: skip
+def test_a_rule_makes_of_a_thousand(tier, marks, censored_ppm, *, value, rules):
+    assert priced(1000, replace(PLAIN, **tier), replace(EMPTY, **marks), censored_ppm) == (
+        value,
+        rules,
+    )
+
+
+@given(
+    st.integers(1, 10**12),
+    st.integers(1, 10**12),
+    st.one_of(st.none(), st.integers(1, 10**12)),
+    st.integers(0, 10**6),
+)
+def test_raising_never_feeds_on_itself(needed, current, budget, censored_ppm):
+    """What was raised for a window, asked again for the same window, is not raised again."""
+    once, _ = priced(needed, PLAIN, replace(EMPTY, current=current, budget=budget), censored_ppm)
+    again, rules = priced(
+        needed, PLAIN, replace(EMPTY, current=once, budget=budget, bumped=True), censored_ppm
+    )
+    assert again <= once or SizingRule.BUMP not in rules
+
+
+def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
+    """98 are needed, 5 % of the time is censored: merged or not, the next run on the same window says the same number."""
+    raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
+    assert (raised, rules) == (136, (SizingRule.BUMP,))
+    merged = priced(98, PLAIN, replace(EMPTY, current=136, bumped=True), 50_000)
+    assert merged == (136, (SizingRule.IGNORED,))
+    assert priced(98, PLAIN, replace(EMPTY, current=100), 50_000)[0] == 136
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_a_limit_that_is_kept_lies_within_budget_and_ceiling(needed, current):
+    tier = replace(PLAIN, ceiling=10**11)
+    found, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
+    assert found <= 10**11 or SizingRule.CUT in rules
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_no_number_breaks_the_budget_unless_a_cut_goes_in_steps(needed, budget):
+    found, rules = priced(needed, PLAIN, replace(EMPTY, budget=budget), 0)
+    assert found <= budget
+    assert SizingRule.CUT not in rules
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share_ppm": 0},
+        {"share_ppm": 1_000_001},
+        {"max_delay_ms": -1},
+        {"margin_percent": -1},
+        {"cut_percent": 0},
+        {"cut_percent": 101},
+        {"floor": 0},
+        {"floor": 5, "ceiling": 4},
+    ],
+)
+def test_a_tier_that_promises_nonsense_cannot_be_built(wrong):
+    with pytest.raises(QuotaValueError, match="tier plain"):
+        replace(PLAIN, **wrong)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 1000), min_size=30, max_size=30),
+    st.integers(1, 1200),
+    st.integers(1, 10**6),
+)
+def test_a_promise_that_a_limit_keeps_is_kept_by_a_larger_one(rates, limit, share):
+    samples = [Sample(n * STEP, STEP, rate, 0, Censored.NO) for n, rate in enumerate(rates)]
+    tried = trial(QuotaType.PRODUCE, [samples, samples[:7]], 0, END, GAP)
+    promise = ThrottlePromise(share_ppm=share, parts=2, max_delay_ms=60_000)
+    if tried.keeps(limit, promise):
+        assert tried.keeps(limit + 1, promise)
+        assert tried.keeps(2 * limit, promise)
+
+
+def test_a_trial_of_nothing_needs_and_proves_nothing():
+    nothing = trial(QuotaType.PRODUCE, [[]], 0, END, GAP)
+    assert (nothing.peak, nothing.smallest(ThrottlePromise(share_ppm=1)), nothing.proof(1)) == (
+        0,
+        None,
+        None,
+    )
+
+
+def test_a_proof_is_of_the_worst_broker():
+    calm = [Sample(n * STEP, STEP, 10, 0, Censored.NO) for n in range(10)]
+    hot = [one._replace(rate_units=20 if n == 3 else 0) for n, one in enumerate(calm)]
+    found = trial(QuotaType.PRODUCE, [calm, hot], 0, END, GAP).proof(10)
+    assert (found.share_ppm, found.max_delay_ms, found.covered_ms) == (100_000, 300_000, 20 * STEP)

@@ -1,0 +1,118 @@
+"""What brokers were loaded with at one time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.reports.broker_load import (
+    MOST_PPM,
+    BudgetBasis,
+    LoadMoment,
+    load,
+    load_ppm,
+    weighted,
+)
+
+
+def moment(
+    served: int, *, broker: int | None = None, replication: int | None = 0, dt: int = 1_000
+) -> LoadMoment:
+    return LoadMoment(dt, served, served, broker, replication)
+
+
+def test_load_is_served_over_what_replication_leaves() -> None:
+    found = load([moment(300, replication=200), moment(600, replication=200)], 1_000)
+    assert found.budget_units == 600
+    assert (found.coincident_ppm, found.overload_ms, found.basis) == (
+        1_000_000,
+        0,
+        BudgetBasis.MEASURED,
+    )
+
+
+def test_the_smallest_budget_of_a_window_counts() -> None:
+    found = load([moment(300, replication=200), moment(300, replication=400)], 1_000)
+    assert found.budget_units == 400
+
+
+def test_time_over_the_budget_is_counted() -> None:
+    found = load([moment(801), moment(800), moment(900, dt=500)], 1_000)
+    assert found.overload_ms == 1_000 + 500
+    assert found.coincident_ppm == 2_250_000  # 900 units in half a second
+
+
+def test_a_thousandth_of_the_time_may_be_above_the_coincident_load() -> None:
+    quiet = [moment(80, dt=1_000)] * 999
+    assert load([*quiet, moment(800)], 1_000).coincident_ppm == 100_000
+    assert load([*quiet, moment(800), moment(800)], 1_000).coincident_ppm == 1_000_000
+
+
+def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_is_labelled() -> (
+    None
+):
+    found = load([moment(100, replication=None)], 1_000, replication_factor=4)
+    assert (found.budget_units, found.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
+    mixed = load([moment(100, replication=None), moment(100)], 1_000, replication_factor=4)
+    assert mixed.basis is BudgetBasis.REPLICATION_FACTOR
+
+
+def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
+    """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
+    gigabyte, brought = 10**9, 50 * 10**6
+    told = LoadMoment(10_000, 0, 0, None, None, brought)
+    found = load([told], gigabyte, replication_factor=3, outward=True)
+    assert (found.budget_units, found.basis) == (700 * 10**6, BudgetBasis.REPLICATION_FACTOR)
+    assert load([told], 10**8, replication_factor=3, outward=True).budget_units == 0
+    alone = load([told], gigabyte, replication_factor=1, outward=True)
+    assert alone.budget_units == 800 * 10**6
+    unknown = load([moment(0, replication=None)], gigabyte, replication_factor=3, outward=True)
+    assert (unknown.budget_units, unknown.basis) == (None, BudgetBasis.NO_DATA)
+    measured = load([moment(0, replication=10)], 1_000, replication_factor=3, outward=True)
+    assert measured.basis is BudgetBasis.MEASURED
+
+
+@pytest.mark.parametrize(("capacity", "replication"), [(None, 0), (1_000, None)])
+def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, replication) -> None:
+    found = load([moment(100, broker=200, replication=replication)], capacity)
+    assert (found.budget_units, found.coincident_ppm, found.basis) == (
+        None,
+        None,
+        BudgetBasis.NO_DATA,
+    )
+    assert found.unattributed_ppm == 500_000
+
+
+def test_bytes_that_no_bucket_accounts_for_are_a_share_of_all() -> None:
+    assert load([moment(75, broker=100), moment(90, broker=80)], None).unattributed_ppm == 83_333
+    assert load([moment(75)], None).unattributed_ppm is None
+    assert load([moment(100, broker=80)], None).unattributed_ppm == 0
+
+
+def test_no_moments_are_no_load() -> None:
+    found = load([], 1_000)
+    assert (found.covered_ms, found.basis) == (0, BudgetBasis.NO_DATA)
+
+
+def test_a_factor_below_one_is_refused() -> None:
+    with pytest.raises(QuotaValueError, match="at least 1"):
+        load([], 1, replication_factor=0)
+
+
+@given(st.integers(0, 10**16), st.integers(1, 300_000), st.integers(0, 10**13))
+def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -> None:
+    found = load_ppm(LoadMoment(dt, served, 0, None, None), available)
+    rate = served * 1000 // dt
+    exact = rate * 1_000_000 // available if available else (MOST_PPM if served else 0)
+    assert found == min(exact, MOST_PPM)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(1, 50)), min_size=1),
+    st.integers(1, 1_000_000),
+)
+def test_a_weighted_percentile_is_not_exceeded_in_so_much_of_the_weight(values, ppm) -> None:
+    found = weighted(values, ppm)
+    whole = sum(weight for _, weight in values)
+    assert sum(weight for value, weight in values if value <= found) * 1_000_000 >= ppm * whole
+    assert sum(weight for value, weight in values if value < found) * 1_000_000 < ppm * whole

@@ -1,0 +1,115 @@
+"""Capacity: what is left for clients, what is promised of it, and fair shares that add up."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.reports.capacity import (
+    BucketUse,
+    FairShare,
+    budget,
+    committed_ppm,
+    shares,
+)
+from reconciler.usage.tags import bucket_of
+
+A, B, C = (bucket_of(name) for name in "abc")
+
+
+def test_clients_get_what_headroom_and_replication_leave():
+    assert budget(1000, 300) == 500
+    assert budget(1000, 900) == 0
+    assert committed_ppm([400, 350], 500) == 1_500_000
+    assert committed_ppm([1], 0) is None
+
+
+def test_who_uses_little_is_served_and_the_others_share_by_weight():
+    found = shares(
+        [
+            BucketUse(bucket=C, rate=90, weight=2),
+            BucketUse(bucket=A, rate=5),
+            BucketUse(bucket=B, rate=60),
+        ],
+        95,
+    )
+    assert found == (
+        FairShare(bucket=A, fair=5, excess=0),
+        FairShare(bucket=B, fair=30, excess=30),
+        FairShare(bucket=C, fair=60, excess=30),
+    )
+
+
+def test_a_unit_that_cannot_be_split_goes_to_the_largest_remainder_then_by_name():
+    found = shares([BucketUse(bucket=one, rate=10) for one in (C, B, A)], 11)
+    assert [one.fair for one in found] == [4, 4, 3]
+    found = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
+    assert [one.fair for one in found] == [3, 7]
+
+
+def test_enough_for_all_is_no_excess():
+    assert [
+        one.excess for one in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
+    ] == [
+        0,
+        0,
+    ]
+    assert shares([], 0) == ()
+
+
+uses = st.dictionaries(
+    st.integers(0, 30), st.tuples(st.integers(0, 10**6), st.integers(1, 10**6)), max_size=8
+).map(
+    lambda found: [
+        BucketUse(bucket=bucket_of(f"u{n}"), rate=rate, weight=weight)
+        for n, (rate, weight) in found.items()
+    ]
+)
+
+
+@given(uses, st.integers(0, 3 * 10**6))
+def test_excess_is_the_overload_and_nobody_is_off_the_level_by_more_than_a_unit(found, available):
+    told = {one.bucket: one for one in shares(found, available)}
+    total = sum(one.rate for one in found)
+    assert sum(one.excess for one in told.values()) == max(0, total - available)
+    if total <= available:
+        return
+    level = level_of(found, available)
+    for one in found:
+        share = told[one.bucket]
+        assert share.fair + share.excess == one.rate
+        assert abs(share.fair - min(one.rate, level * one.weight)) < 1
+
+
+def level_of(found, available) -> Fraction:
+    """Where everybody's part up to a level is the budget: on the piece between two points where somebody is served."""
+    low = Fraction(0)
+    for high in sorted(Fraction(one.rate, one.weight) for one in found):
+        taken = sum(min(one.rate, high * one.weight) for one in found)
+        if taken >= available:
+            open_ = sum(one.weight for one in found if one.rate > low * one.weight)
+            before = sum(min(one.rate, low * one.weight) for one in found)
+            return low + (available - before) / Fraction(open_)
+        low = high
+    raise AssertionError("the budget is enough for all")
+
+
+@given(uses, st.integers(0, 3 * 10**6), st.randoms(use_true_random=False))
+def test_the_order_of_the_uses_does_not_matter(found, available, chance):
+    shuffled = list(found)
+    chance.shuffle(shuffled)
+    assert shares(shuffled, available) == shares(found, available)
+
+
+@pytest.mark.parametrize(("rate", "weight"), [(-1, 1), (1, 0)])
+def test_a_use_that_cannot_be_is_not_built(rate, weight):
+    with pytest.raises(QuotaValueError, match="weight"):
+        BucketUse(bucket=A, rate=rate, weight=weight)
+
+
+def test_a_bucket_has_one_share():
+    for wrong in ([BucketUse(bucket=A, rate=1)] * 2, []):
+        with pytest.raises(QuotaValueError, match="one share"):
+            shares(wrong, -1 if not wrong else 1)

@@ -1,0 +1,144 @@
+"""Names behind a keyed hash."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.usage.reports.pseudonyms import Pseudonyms
+from reconciler.usage.reports.usage import UsageReport
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import entity_text, read_entity
+from reconciler.usage.tags import bucket_of
+from tests.render.use_reports import SIMULATION, whole_report
+
+KEY = b"0123456789abcdef"
+NAMES = Pseudonyms(KEY)
+
+
+def test_equal_names_of_one_kind_stay_equal_and_nothing_else_does() -> None:
+    assert NAMES.name("user", "alice") == NAMES.name("user", "alice")
+    assert (
+        len({NAMES.name(kind, name) for kind in ("user", "client-id") for name in ("alice", "bob")})
+        == 4
+    )
+    assert NAMES.name("user", "alice") != Pseudonyms(KEY[::-1]).name("user", "alice")
+
+
+def test_a_user_and_a_client_id_of_one_name_cannot_be_told_to_be_one() -> None:
+    user, client_id = NAMES.name("user", "alice"), NAMES.name("client-id", "alice")
+    assert user.removeprefix("user-") != client_id.removeprefix("client-id-")
+
+
+def test_what_has_no_name_gets_none() -> None:
+    assert NAMES.name("user", "") == ""
+    assert NAMES.bucket(bucket_of("alice")).client_id == ""
+    assert NAMES.source("") == ""
+
+
+def test_defaults_stay_defaults_and_addresses_stay_addresses() -> None:
+    found = read_entity(NAMES.source(entity_text(entity(user="alice", client_id=DEFAULT))))
+    assert found[1] is DEFAULT
+    assert found[0] == NAMES.name("user", "alice")
+    address = read_entity(NAMES.source(entity_text(entity(ip="10.0.0.1"))))[2]
+    assert isinstance(address, str)
+    assert address.startswith("2001:db8:")
+    assert address == NAMES.bucket(bucket_of(ip="10.0.0.1")).ip
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(QuotaValueError, match="at least 16 bytes"):
+        Pseudonyms(b"short")
+
+
+@given(st.text(min_size=6, max_size=12, alphabet="QWXZÄ"))
+def test_no_name_is_left_in_a_report(secret: str) -> None:
+    bucket = bucket_of(secret, secret)
+    report = whole_report()
+    row = replace(
+        SIMULATION.rows[0],
+        bucket=bucket,
+        cluster_id=secret,
+        source_entity=entity_text(entity(user=secret)),
+    )
+    report = replace(
+        report,
+        evidence=(replace(report.evidence[0], cluster_id=secret, source=secret, partial=(secret,)),),
+        simulation=replace(
+            SIMULATION, rows=(row,), left_out=0, verdicts={row.verdict: 1}, breaches=(replace(SIMULATION.breaches[0], row=row),), notes=(secret,),
+            evidence=(replace(report.evidence[0], partial=(secret,)),),
+            flipped=((secret, QuotaType.FETCH, bucket),), unexplained=((secret, QuotaType.FETCH, bucket),),
+        ),
+        usage=(replace(report.usage[0], bucket=bucket, cluster_id=secret),),
+        capacity=(replace(report.capacity[0], cluster_id=secret),),
+        noisy=(replace(report.noisy[0], bucket=bucket, cluster_id=secret),),
+        curves=(replace(report.curves[0], bucket=bucket, cluster_id=secret),),
+        recommendations=(replace(report.recommendations[0], bucket=bucket, cluster_id=secret),),
+        notes=(secret,),
+    )  # fmt: skip
+    assert secret not in str(NAMES.report(report))
+    assert NAMES.report(report).curves[0].points == report.curves[0].points
+
+
+def _told(report: UsageReport) -> UsageReport:
+    """Rows in the order in which they are told: by figures, and where those are equal by names."""
+    return replace(
+        report,
+        usage=tuple(sorted(report.usage, key=lambda one: (-one.max_rate_units, one.bucket))),
+        noisy=tuple(sorted(report.noisy, key=lambda one: (-one.excess_units, one.bucket))),
+        recommendations=tuple(sorted(report.recommendations, key=lambda one: one.bucket)),
+        evidence=tuple(sorted(report.evidence, key=lambda one: one.cluster_id)),
+    )
+
+
+def _report(names: Sequence[str]) -> UsageReport:
+    """Six clients of these names, and clusters likewise."""
+    made = whole_report()
+    buckets = [bucket_of(name) for name in names]
+    rows = [replace(SIMULATION.rows[0], bucket=one) for one in buckets]
+    return _told(
+        replace(
+            made,
+            evidence=tuple(replace(made.evidence[0], cluster_id=name) for name in names),
+            origins=(),
+            simulation=replace(
+                SIMULATION, rows=tuple(sorted(rows, key=lambda one: one.bucket)), breaches=(), left_out=0,
+                verdicts={rows[0].verdict: 6}, unexplained=(),
+                flipped=tuple(("c", QuotaType.FETCH, one) for one in sorted(buckets)),
+            ),
+            usage=tuple(
+                replace(made.usage[0], bucket=one, max_rate_units=900 - n // 3, limit_units=1_000)
+                for n, one in enumerate(buckets)
+            ),
+            capacity=(),
+            noisy=tuple(replace(made.noisy[0], bucket=one) for one in buckets),
+            recommendations=tuple(replace(made.recommendations[0], bucket=one) for one in buckets),
+            curves=tuple(replace(made.curves[0], bucket=one) for one in sorted(buckets)),
+        )
+    )  # fmt: skip
+
+
+def test_rows_of_equal_figures_stand_in_the_order_of_pseudonyms_which_names_do_not_decide() -> None:
+    found = NAMES.report(_report("abcdef"))
+    for rows in (
+        found.usage[:3],
+        found.usage[3:],
+        found.noisy,
+        found.recommendations,
+        found.curves,
+    ):
+        shown = [one.bucket.user for one in rows]
+        assert shown == sorted(shown)
+    assert [one.max_rate_units for one in found.usage] == [900] * 3 + [899] * 3
+    clusters = [one.cluster_id for one in found.evidence]
+    assert clusters == sorted(clusters)
+    assert found.simulation is not None
+    shown = [one.bucket.user for one in found.simulation.rows]
+    assert shown == sorted(shown)
+    assert list(found.simulation.flipped) == sorted(found.simulation.flipped)
+    real = [NAMES.name("user", one) for one in "abcdef"]
+    assert shown != real

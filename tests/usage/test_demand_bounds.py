@@ -1,0 +1,74 @@
+"""Censoring: when a recorded rate is less than what was wanted."""
+
+import pytest
+
+from reconciler.usage.demand_bounds import LimitMove, censored, move
+from reconciler.usage.samples import Censored, QuotaType
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "rate", "limit", "requests", "told"),
+    [
+        pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
+        pytest.param(5, 89, 100, False, Censored.NO, id="the throttle time only lingers"),
+        pytest.param(0, 100, 100, False, Censored.NO, id="near, and not throttled"),
+        pytest.param(None, 95, 100, False, Censored.UNKNOWN, id="near, throttling not recorded"),
+        pytest.param(None, 10, 100, False, Censored.NO, id="far, throttling not recorded"),
+        pytest.param(5, 10**9, None, False, Censored.NO, id="no limit of its own"),
+        pytest.param(0, 1, 100, True, Censored.YES, id="held back by its request quota"),
+        pytest.param(0, 1, 100, None, Censored.UNKNOWN, id="a request quota that cannot be mapped"),
+        pytest.param(
+            5, 95, 100, None, Censored.YES, id="throttled, whatever the request quota did"
+        ),
+    ],
+)
+def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
+    assert (
+        censored(
+            QuotaType.PRODUCE,
+            throttle_ms=throttle_ms,
+            rate_units=rate,
+            limit=limit,
+            request_throttled=requests,
+        )
+        is told
+    )
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "rate", "limit", "requests", "told"),
+    [
+        pytest.param(5, 52, 100, False, Censored.UNKNOWN, id="its fetches hold ten seconds' worth"),
+        pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
+        pytest.param(0, 52, 100, False, Censored.NO, id="not throttled"),
+        pytest.param(None, 52, 100, False, Censored.NO, id="far, throttling not recorded"),
+        pytest.param(5, 52, None, False, Censored.NO, id="no limit of its own"),
+        pytest.param(5, 52, 100, True, Censored.YES, id="held back by its request quota"),
+    ],
+)
+def test_a_throttled_consumer_need_not_come_near_its_limit(
+    throttle_ms, rate, limit, requests, told
+):
+    found = censored(
+        QuotaType.FETCH,
+        throttle_ms=throttle_ms,
+        rate_units=rate,
+        limit=limit,
+        request_throttled=requests,
+    )
+    assert found is told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "way"),
+    [
+        (1, 1, LimitMove.EQUAL),
+        (None, None, LimitMove.EQUAL),
+        (None, 5, LimitMove.TIGHTER),
+        (5, 4, LimitMove.TIGHTER),
+        (4, 5, LimitMove.LOOSER),
+        (4, None, LimitMove.LOOSER),
+    ],
+)
+def test_no_limit_is_above_every_limit(before, after, way):
+    assert move(before, after) is way

@@ -1,0 +1,122 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import DecodeError, EncodeError
+from reconciler.wire.messages import alter_client_quotas
+from reconciler.wire.messages.alter_client_quotas import (
+    Alteration,
+    AlterClientQuotasRequest,
+    Result,
+)
+from tests.wire import samples
+
+versions = st.sampled_from([0, 1])
+operations = st.lists(
+    st.tuples(samples.keys, st.one_of(st.none(), st.floats(allow_nan=False))), max_size=5
+).map(tuple)
+entities = st.one_of(samples.parts(), st.just(()))
+alterations = st.lists(st.tuples(entities, operations), min_size=1, max_size=6).map(tuple)
+
+ALICE: Alteration = ((("user", "alice"),), (("producer_byte_rate", 1024.0),))
+
+
+@given(versions, alterations, st.booleans())
+def test_a_request_reads_back(
+    version: int, asked: tuple[Alteration, ...], validate_only: bool
+) -> None:
+    body = alter_client_quotas.encode_request(version, asked, validate_only=validate_only)
+    assert alter_client_quotas.decode_request(version, body) == AlterClientQuotasRequest(
+        alterations=asked, validate_only=validate_only
+    )
+
+
+@given(versions, alterations)
+def test_entries_may_be_cut_into_requests_anywhere(
+    version: int, asked: tuple[Alteration, ...]
+) -> None:
+    entries = alter_client_quotas.encode_entries(version, asked)
+    assert len(entries) == len(asked)
+    for entry, alteration in zip(entries, asked, strict=True):
+        body = alter_client_quotas.join_entries(version, [entry], validate_only=False)
+        assert alter_client_quotas.decode_request(version, body).alterations == (alteration,)
+    whole = alter_client_quotas.join_entries(version, entries, validate_only=True)
+    assert whole == alter_client_quotas.encode_request(version, asked, validate_only=True)
+
+
+@given(
+    versions,
+    st.lists(
+        st.tuples(
+            samples.parts(), st.integers(-(2**15), 2**15 - 1), st.one_of(st.none(), st.text())
+        ),
+        max_size=5,
+    ),
+    st.integers(-1, 2**31 - 1),
+)
+def test_an_answer_reads_back_with_components_sorted(
+    version: int, results: list[Result], throttle: int
+) -> None:
+    body = alter_client_quotas.encode_response(version, results=results, throttle_time_ms=throttle)
+    altered = alter_client_quotas.decode_response(version, body)
+    assert altered.throttle_time_ms == throttle
+    assert altered.results == tuple(
+        (tuple(sorted(parts, key=lambda part: part[0])), code, message)
+        for parts, code, message in results
+    )
+
+
+def test_an_empty_request_cannot_be_made() -> None:
+    with pytest.raises(EncodeError, match="without entries"):
+        alter_client_quotas.encode_request(1, [], validate_only=False)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        ((("user", "x" * 32768),), (("a", 1.0),)),
+        ((("x" * 32768, "u"),), (("a", 1.0),)),
+        ((("user", "u"),), (("x" * 32768, 1.0),)),
+        ((("user", "é" * 16384),), ()),
+    ],
+)
+def test_a_string_beyond_kafkas_limit_cannot_be_sent(version: int, alteration: Alteration) -> None:
+    with pytest.raises(EncodeError, match="32768 bytes cannot be sent"):
+        alter_client_quotas.encode_entries(version, [ALICE, alteration])
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_longest_name_can_be_sent(version: int) -> None:
+    long: Alteration = ((("user", "x" * 32767),), (("a", 1.0),))
+    body = alter_client_quotas.encode_request(version, [long], validate_only=False)
+    assert alter_client_quotas.decode_request(version, body).alterations == (long,)
+
+
+def test_a_lone_surrogate_cannot_be_sent() -> None:
+    with pytest.raises(EncodeError, match=r"'a\\ud800' cannot be written as UTF-8"):
+        alter_client_quotas.encode_entries(1, [((("user", "a\ud800"),), (("x", 1.0),))])
+
+
+def test_the_value_of_a_removal_is_ignored() -> None:
+    body = alter_client_quotas.encode_request(1, [ALICE], validate_only=False)
+    removed = body[:-5] + b"\x01" + body[-4:]
+    (alteration,) = alter_client_quotas.decode_request(1, removed).alterations
+    assert alteration == (ALICE[0], (("producer_byte_rate", None),))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_every_cut_of_request_and_answer_is_refused(version: int) -> None:
+    request = alter_client_quotas.encode_request(version, [ALICE, ALICE], validate_only=True)
+    answer = alter_client_quotas.encode_response(
+        version, results=[(ALICE[0], 42, "no"), (ALICE[0], 0, None)]
+    )
+    for size in range(len(request)):
+        with pytest.raises(DecodeError):
+            alter_client_quotas.decode_request(version, request[:size])
+    for size in range(len(answer)):
+        with pytest.raises(DecodeError):
+            alter_client_quotas.decode_response(version, answer[:size])
+    for body in (request + b"\x00", answer + b"\x00"):
+        with pytest.raises(DecodeError):
+            alter_client_quotas.decode_request(version, body)

@@ -1,0 +1,162 @@
+"""The fast reader's own decisions: what it calls ordinary, when it remembers and when it gives that up. That
+it answers right is tested in test_describe_client_quotas."""
+
+import struct
+from collections.abc import Sequence
+
+import pytest
+
+from reconciler.errors import DecodeError
+from reconciler.wire.apis import MAX_ENTITIES
+from reconciler.wire.messages import describe_client_quotas, fast_entry_reader
+from reconciler.wire.messages.describe_client_quotas import Entry
+from reconciler.wire.messages.entry_layout import EntryCollection, EntryLayout
+from reconciler.wire.primitives import WireReader
+from tests.wire import samples
+
+PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
+
+
+def read(
+    entries: Sequence[Entry], layout: EntryLayout = samples.LAYOUT
+) -> tuple[EntryCollection, int]:
+    """What the fast reader gathers, and how many entries it handed to the slow one."""
+    body = describe_client_quotas.encode_response(1, entries=entries)
+    return read_body(body, layout)
+
+
+def read_body(body: bytes, layout: EntryLayout = samples.LAYOUT) -> tuple[EntryCollection, int]:
+    reader = WireReader(body, flexible=True, offset=7)
+    count = reader.varint() - 1
+    gathering, handed = EntryCollection(layout=layout, most_entities=MAX_ENTITIES), 0
+
+    def read_any(offset: int) -> int:
+        nonlocal handed
+        handed += 1
+        slow = WireReader(body, flexible=True, offset=offset)
+        parts, values = describe_client_quotas._read_entry(slow)
+        gathering.add(parts, values, offset=offset)
+        return slow.offset
+
+    end = fast_entry_reader.read_entries(
+        body, reader.offset, count, gathering=gathering, read_any=read_any
+    )
+    assert end == len(body) - 1
+    return gathering, handed
+
+
+def user(name: str | None, *values: tuple[str, float]) -> Entry:
+    return (("user", name),), values
+
+
+def test_usual_entries_are_ordinary() -> None:
+    entries = [
+        user("a", (PRODUCER, 1.0)),
+        user(None, (CONSUMER, 2.0), (PRODUCER, 1.0)),
+        ((("client-id", "c"), ("user", "a")), ((PRODUCER, 1.0),)),
+        ((("user", "a"), ("client-id", None)), ((PRODUCER, 1.0),)),
+        ((("ip", "::1"),), ()),
+        user("x" * 126, (PRODUCER, 1.0)),
+        user("x" * 127, (PRODUCER, 1.0)),
+        ((("user", "y"), ("client-id", "x" * 32767)), ((PRODUCER, 1.0),)),
+        user("", (PRODUCER, 1.0)),
+    ]
+    gathering, handed = read(entries)
+    assert (len(gathering), handed) == (len(entries), 0)
+    assert gathering.entries["a", None, False] == (1.0, None, None, None, None)
+    assert gathering.entries["a", "c", False] == (1.0, None, None, None, None)
+    assert gathering.entries[None, False, False] == (1.0, 2.0, None, None, None)
+    assert gathering.entries[False, False, "::1"] == (None,) * 5
+    assert gathering.entries["", False, False] == (1.0, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ((("group", "g"),), ()),
+        ((("user", "u"), ("group", "g")), ()),
+        ((("user", "u"), ("client-id", "c"), ("ip", "i")), ()),
+        user("u", ("future_rate", 1.0)),
+    ],
+)
+def test_what_the_layout_does_not_know_is_handed_back(entry: Entry) -> None:
+    known = user("known", (PRODUCER, 1.0))
+    gathering, handed = read([known, entry, user("other", (PRODUCER, 2.0))])
+    assert (len(gathering), handed) == (3, 1)
+
+
+def test_tags_and_over_long_lengths_are_handed_back_and_read() -> None:
+    plain = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
+    name, tail = plain.index(b"\x04abc"), plain.index(b"\x13producer")
+    end = len(plain) - 2
+    value_tag = end - 1
+    cases = {
+        "tag of the component": plain[: name + 4] + b"\x01\x07\x02zz" + plain[name + 5 :],
+        "tag of the value": plain[:value_tag] + b"\x01\x07\x00" + plain[value_tag + 1 :],
+        "tag of the entry": plain[:end] + b"\x01\x07\x00" + plain[end + 1 :],
+        "length of the key": plain[:tail] + b"\x93\x00" + plain[tail + 1 :],
+        "count of values": plain[: tail - 1] + b"\x82\x00" + plain[tail:],
+    }
+    for what, body in cases.items():
+        gathering, handed = read_body(body)
+        assert handed == 1, what
+        assert gathering.entries == {("abc", False, False): (1.0, None, None, None, None)}, what
+    long_name = plain[:name] + b"\x84\x00" + plain[name + 1 :]
+    assert read_body(long_name)[1] == 0
+    null_name = plain[:name] + b"\x80\x00" + plain[name + 4 :]
+    gathering, handed = read_body(null_name)
+    assert (list(gathering.entries), handed) == ([(None, False, False)], 1)
+
+
+def test_a_damaged_entry_is_handed_back_for_its_reason() -> None:
+    body = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
+    for size in range(9, len(body) - 1):
+        with pytest.raises(DecodeError):
+            read_body(body[:size])
+    too_long = body.replace(b"\x04abc", b"\x81\x80\x02" + b"x" * 32768)
+    with pytest.raises(DecodeError, match="above Kafka's limit"):
+        read_body(too_long)
+    twice = describe_client_quotas.encode_response(
+        1, entries=[user("abc", (PRODUCER, 1.0), (PRODUCER, 1.0))]
+    )
+    with pytest.raises(DecodeError, match="the same key twice"):
+        read_body(twice)
+
+
+def test_a_template_is_adopted_and_replaced_as_orders_of_keys_change() -> None:
+    first = [user(f"a{n}", (PRODUCER, n + 0.5), (CONSUMER, 1.0)) for n in range(5)]
+    second = [user(f"b{n}", (CONSUMER, n + 0.5), (PRODUCER, 1.0)) for n in range(5)]
+    gathering, handed = read([*first, user("alone", (PRODUCER, 9.0)), *second])
+    assert handed == 0
+    assert gathering.entries["a4", False, False] == (4.5, 1.0, None, None, None)
+    assert gathering.entries["b4", False, False] == (1.0, 4.5, None, None, None)
+    assert gathering.entries["alone", False, False] == (9.0, None, None, None, None)
+
+
+def test_rows_keep_every_bit_of_a_double() -> None:
+    odd = struct.unpack(">d", b"\x7f\xf8\x00\x00\x00\x00\x12\x34")[0]
+    gathering, _ = read([user(f"u{n}", (PRODUCER, odd)) for n in range(5)])
+    for row in gathering.entries.values():
+        assert struct.pack(">d", row[0] or 0.0) == b"\x7f\xf8\x00\x00\x00\x00\x12\x34"
+
+
+def rows_of(values: list[float]) -> list[int]:
+    gathering, handed = read([user(f"u{n}", (PRODUCER, value)) for n, value in enumerate(values)])
+    assert handed == 0
+    assert [row[0] for row in gathering.entries.values()] == values
+    return [id(row) for row in gathering.entries.values()]
+
+
+def test_the_memo_is_given_up_when_values_do_not_repeat() -> None:
+    trial = fast_entry_reader.MEMO_TRIAL
+    unique = [float(n) for n in range(trial + 2)]
+    rows = rows_of([*unique, 1.0, 1.0])
+    assert rows[-1] != rows[-2]
+
+
+def test_the_memo_is_kept_when_values_come_in_tiers_and_stops_growing_at_its_limit() -> None:
+    limit = fast_entry_reader.MEMO_LIMIT
+    tiers = [float(n // 3) for n in range(3 * limit + 30)]
+    rows = rows_of([*tiers, 1.0, 1.0, float(limit + 5), float(limit + 5)])
+    assert rows[-3] == rows[-4]
+    assert rows[-1] != rows[-2]

@@ -1,0 +1,56 @@
+"""Judgements of single answers; how the session acts on them is in test_session."""
+
+import pytest
+
+from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
+from reconciler.wire import handshake
+from reconciler.wire.messages import api_versions, sasl_handshake
+from reconciler.wire.sasl.plain import PlainClient
+from reconciler.wire.session_events import SessionState
+
+PLAIN = PlainClient(user="u", password="p")  # noqa: S106
+
+
+def test_a_usable_answer_asks_for_no_other_version() -> None:
+    answer = api_versions.ApiVersionsResponse(error_code=0, apis=())
+    assert handshake.lower_version(answer, requested_version=3, is_retry=False) is None
+
+
+def test_a_refusal_that_names_nothing_asks_for_version_0_once() -> None:
+    refusal = api_versions.ApiVersionsResponse(error_code=35, apis=())
+    assert handshake.lower_version(refusal, requested_version=3, is_retry=False) == 0
+    with pytest.raises(UnsupportedVersion):
+        handshake.lower_version(refusal, requested_version=0, is_retry=True)
+
+
+def test_a_listener_that_accepts_nothing_says_none() -> None:
+    answer = sasl_handshake.SaslHandshakeResponse(error_code=33, mechanisms=())
+    with pytest.raises(AuthenticationError) as caught:
+        handshake.check_handshake(answer, PLAIN)
+    assert caught.value.hint == "it accepts none"
+
+
+def test_other_codes_are_broker_errors_with_name_and_number() -> None:
+    answer = sasl_handshake.SaslHandshakeResponse(error_code=35, mechanisms=())
+    with pytest.raises(BrokerError, match=r"UNSUPPORTED_VERSION \(35\): the broker"):
+        handshake.check_handshake(answer, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("state", "has_received", "expects_sasl", "word"),
+    [
+        (SessionState.API_VERSIONS, False, False, "TLS"),
+        (SessionState.API_VERSIONS, True, False, ""),
+        (SessionState.AUTHENTICATING, True, True, "credentials"),
+        (SessionState.REAUTHENTICATING, True, True, "credentials"),
+        (SessionState.READY, True, False, "SASL"),
+        (SessionState.READY, True, True, ""),
+        (SessionState.CONNECTING, False, False, ""),
+    ],
+)
+def test_a_hang_up_is_explained_by_where_it_happened(
+    state: SessionState, has_received: bool, expects_sasl: bool, word: str
+) -> None:
+    hint = handshake.hang_up_hint(state, has_received=has_received, expects_sasl=expects_sasl)
+    assert word in hint
+    assert bool(word) == bool(hint)

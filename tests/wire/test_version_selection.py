@@ -1,0 +1,94 @@
+import pytest
+
+from reconciler.errors import ControllerUnavailable, UnsupportedVersion
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    SASL_HANDSHAKE,
+)
+from reconciler.wire.messages.api_versions import (
+    ApiRange,
+    ApiVersionsResponse,
+    Feature,
+)
+from reconciler.wire.version_selection import (
+    OfferedVersions,
+    choose,
+    offered_by,
+    retry_after_refusal,
+)
+
+
+def answer(
+    *ranges: tuple[int, int, int], finalized: tuple[Feature, ...] = ()
+) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
+        error_code=0,
+        apis=tuple(ApiRange(api_key=key, lowest=low, highest=high) for key, low, high in ranges),
+        finalized=finalized,
+    )
+
+
+KRAFT = (Feature(name="metadata.version", lowest=25, highest=25),)
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
+)
+def test_the_highest_version_that_both_know_is_chosen(
+    offered: tuple[int, int], chosen: int
+) -> None:
+    assert choose(METADATA, offered_by(answer((3, *offered)))) == chosen
+
+
+@pytest.mark.parametrize("offered", [(0, 8), (14, 20)])
+def test_ranges_that_do_not_meet_are_an_error_with_both(offered: tuple[int, int]) -> None:
+    words = rf"Metadata v{offered[0]} to v{offered[1]}, this client speaks v9 to v13"
+    with pytest.raises(UnsupportedVersion, match=words) as caught:
+        choose(METADATA, offered_by(answer((3, *offered))))
+    assert caught.value.api == "Metadata"
+
+
+def test_a_single_version_is_named_alone() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"this client speaks v1$"):
+        choose(SASL_HANDSHAKE, offered_by(answer((17, 0, 0))))
+
+
+def test_a_broker_without_quotas_is_told_by_kafkas_release() -> None:
+    words = r"broker offers no DescribeClientQuotas \(needs Kafka 2\.6\)"
+    with pytest.raises(UnsupportedVersion, match=words):
+        choose(DESCRIBE_CLIENT_QUOTAS, offered_by(answer((3, 0, 8))))
+
+
+def test_a_missing_alter_on_kraft_means_that_the_controller_is_away() -> None:
+    with pytest.raises(ControllerUnavailable, match="controller is away") as caught:
+        choose(ALTER_CLIENT_QUOTAS, offered_by(answer((48, 0, 1), finalized=KRAFT)))
+    assert caught.value.retriable
+
+
+def test_a_missing_alter_elsewhere_means_an_old_broker() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6") as caught:
+        choose(ALTER_CLIENT_QUOTAS, offered_by(answer((3, 0, 8))))
+    assert not caught.value.retriable
+
+
+def test_offers_answers_without_an_error() -> None:
+    offered = OfferedVersions(ranges={60: (0, 1)})
+    assert offered.offers(DESCRIBE_CLUSTER)
+    assert not offered.offers(METADATA)
+    assert not offered.is_kraft
+    assert offered_by(answer(finalized=KRAFT)).is_kraft
+
+
+@pytest.mark.parametrize(
+    ("ranges", "version"),
+    [([(18, 0, 4)], 4), ([(3, 0, 9), (18, 0, 99)], 5), ([], 0), ([(18, 0, -1)], 0)],
+)
+def test_after_a_refusal_the_brokers_own_range_counts(
+    ranges: list[tuple[int, int, int]], version: int
+) -> None:
+    assert retry_after_refusal(answer(*ranges)) == version
+    assert API_VERSIONS.highest == 5
