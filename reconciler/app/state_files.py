@@ -38,7 +38,7 @@ def own_path(root: Path, name: str | Path, *, content_name: str) -> Path:
     ]
     if not links and not absolute.parent.is_dir():
         return path
-    from reconciler.git.repository import Repository
+    from reconciler.git.repository import Repository  # noqa: PLC0415 - needed in a work tree only
 
     tracked = Repository(top=top).tracked([_below(link, top) for link in (*links, absolute.parent)])
     temporary_prefix = _below(absolute.parent / f".{absolute.name}.", top)

@@ -42,10 +42,40 @@ _SUMMARIES: Final = {
 _BUILT_IN: Final = frozenset({"help", "import"})
 """Names that Python has already; the module and its command end with an underscore."""
 
+_MODULES: Final = {
+    "plan": "change.plan",
+    "apply": "change.apply",
+    "rollback": "change.rollback",
+    "override": "change.override",
+    "describe": "inspection.describe",
+    "resolve": "inspection.resolve",
+    "snapshot": "inspection.snapshot",
+    "export": "inspection.export",
+    "import": "inspection.import_",
+    "report": "inspection.report",
+    "validate": "inspection.validate",
+    "doctor": "inspection.doctor",
+    "drift": "service.drift",
+    "watch": "service.watch",
+    "sandbox": "service.sandbox",
+    "operator": "operator.commands",
+    "reconcile": "operator.reconcile",
+    "post": "post.commands",
+    "spark": "spark.commands",
+    "completion": "completion",
+    "help": "help_",
+    "init": "project.init",
+    "adopt": "project.adopt",
+}
+"""Where the module of each command lives, below this package."""
+
 COMMANDS: Final = {
-    name: CommandEntry(module=f"reconciler.cli.{word}", attribute=word, summary=summary)
+    name: CommandEntry(
+        module=f"reconciler.cli.{_MODULES[name]}",
+        attribute=f"{name}_" if name in _BUILT_IN else name,
+        summary=summary,
+    )
     for name, summary in _SUMMARIES.items()
-    for word in (f"{name}_" if name in _BUILT_IN else name,)
 }
 
 HELP: Final = """Manage Kafka client quotas as code: declare them in YAML, preview, apply, verify.

@@ -57,7 +57,7 @@ class AcceptedWarning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleWarning:  # noqa: A001 - the word that users know; this module raises nothing
+class RuleWarning:
     """One doubtful rule.
 
     Attributes:

@@ -90,14 +90,14 @@ def _judged(
     return PairOutcome(
         change=change,
         result=result,
-        visibility=_visibility_of(change, result, live_value, everywhere),
+        visibility=_visibility_of(change, result, live_value, everywhere=everywhere),
         observed_value=live_value,
     )
 
 
 def _visibility_of(
-    change: QuotaChange, result: Result, live_value: float | None, everywhere: bool
-) -> PairVisibility:  # noqa: FBT001 - private
+    change: QuotaChange, result: Result, live_value: float | None, *, everywhere: bool
+) -> PairVisibility:
     acknowledged = isinstance(result, Applied)
     if same_value(change.key, live_value, change.after):
         return PairVisibility.VISIBLE if everywhere or not acknowledged else PairVisibility.NOT_YET

@@ -20,7 +20,7 @@ _SUMMARIES: Final[dict[str, str]] = {
 """In the order of the work; a command stands here once its module exists."""
 
 COMMANDS: Final = {
-    name: CommandEntry(module=f"reconciler.cli.spark_{name}", attribute=name, summary=summary)
+    name: CommandEntry(module=f"reconciler.cli.spark.{name}", attribute=name, summary=summary)
     for name, summary in _SUMMARIES.items()
 }
 

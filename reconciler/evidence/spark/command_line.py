@@ -26,7 +26,7 @@ class JobCommand:
     job: Job[Any]
     lake: str
     output: Path | None
-    session: session.Settings
+    session: session.SessionSettings
     settings: object
 
 

@@ -75,7 +75,7 @@ class DocumentReader:
         parent: Where the step leads from.
     """
 
-    __slots__ = ("_parent", "_step", "_location", "value")
+    __slots__ = ("_location", "_parent", "_step", "value")
 
     def __init__(
         self,

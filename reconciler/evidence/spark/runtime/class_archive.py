@@ -20,7 +20,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 MAKING_SECONDS: Final = 300
 
-WARM: Final = Path(__file__).with_name("warm.py")
+WARM: Final = Path(__file__).with_name("warmup.py")
 USE: Final = "-XX:SharedArchiveFile={path} -Xlog:disable"
 """Without ``-Xlog:disable`` the JVM tells of an archive that does not fit on stdout, among our facts."""
 

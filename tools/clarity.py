@@ -1,0 +1,152 @@
+"""Prints figures of the code's vocabulary and layout: `python tools/clarity.py`. `tests/test_vocabulary.py` holds them.
+
+A binding is a name that is assigned, iterated over or a parameter. It is vague if it is a pronoun or a participle that
+names no kind of value.
+"""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGE: Final = ROOT / "reconciler"
+
+VAGUE: Final = frozenset(
+    [
+        "one",
+        "found",
+        "made",
+        "told",
+        "wanted",
+        "there",
+        "kept",
+        "left",
+        "said",
+        "asked",
+        "given",
+        "taken",
+        "shown",
+        "whole",
+        "seen",
+        "here",
+        "out",
+        "other",
+        "others",
+        "rest",
+        "mine",
+        "it",
+        "known",
+        "heard",
+        "meant",
+        "chosen",
+        "held",
+        "listed",
+        "ours",
+        "theirs",
+    ]
+)
+"""Names that say nothing of what they hold."""
+
+NOT_A_MODULE: Final = frozenset(
+    [
+        "asking",
+        "consulting",
+        "dead",
+        "doubts",
+        "fates",
+        "lookout",
+        "reign",
+        "rivals",
+        "shelf",
+        "sheet",
+        "standing",
+        "surmised",
+        "telling",
+        "told",
+        "twins",
+        "vigil",
+        "world",
+    ]
+)
+"""Participles and metaphors that were module names once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClarityFigures:
+    """What is counted.
+
+    Attributes:
+        lines: Lines of Python in the package.
+        bindings: All bindings.
+        vague: Vague names and how often each is bound.
+        classes: Class names, without leading underscores, and the files that define each.
+        folders: Folders and their numbers of modules, without `__init__`.
+    """
+
+    lines: int
+    bindings: int
+    vague: Counter[str]
+    classes: dict[str, list[str]]
+    folders: Counter[str]
+
+    @property
+    def vague_percent(self) -> float:
+        """Share of vague bindings, in percent."""
+        return 100 * self.vague.total() / self.bindings
+
+    @property
+    def duplicate_classes(self) -> dict[str, list[str]]:
+        """Class names that two or more files define."""
+        return {name: files for name, files in self.classes.items() if len(set(files)) > 1}
+
+
+def count(package: Path = PACKAGE) -> ClarityFigures:
+    """The figures of all modules below a folder."""
+    lines = 0
+    names: Counter[str] = Counter()
+    classes: defaultdict[str, list[str]] = defaultdict(list)
+    folders: Counter[str] = Counter()
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        lines += source.count("\n")
+        if path.name != "__init__.py":
+            folders[str(path.parent.relative_to(package.parent))] += 1
+        for node in ast.walk(ast.parse(source)):
+            names.update(_bound_names(node))
+            if isinstance(node, ast.ClassDef):
+                classes[node.name.lstrip("_")].append(str(path.relative_to(package.parent)))
+    return ClarityFigures(
+        lines=lines,
+        bindings=names.total(),
+        vague=Counter({name: names[name] for name in VAGUE if names[name]}),
+        classes=dict(classes),
+        folders=folders,
+    )
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name not in {
+            "self",
+            "cls",
+            "_",
+        }:
+            yield name.lstrip("_")
+
+
+def main() -> None:
+    """Print the figures."""
+    figures = count()
+    print(f"lines              {figures.lines}")
+    print(f"bindings           {figures.bindings}")
+    print(f"vague bindings     {figures.vague.total()} ({figures.vague_percent:.2f} %)")
+    print(f"duplicate classes  {len(figures.duplicate_classes)}")
+    for folder, number in figures.folders.most_common(8):
+        print(f"{number:18} modules in {folder}")
+
+
+if __name__ == "__main__":
+    main()
