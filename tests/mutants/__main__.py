@@ -25,7 +25,18 @@ SECONDS = 90
 BASELINE_SECONDS = 900  # all the tests of all faults, once
 WORKERS = max(2, os.cpu_count() or 2)
 COPIED = ("reconciler", "tests")
-LINKED = ("pyproject.toml", "crds", "charts", "docs", "examples", "README.md")
+LINKED = (
+    "ARCHITECTURE.md",
+    "Dockerfile",
+    "Makefile",
+    "pyproject.toml",
+    "tools",
+    "crds",
+    "charts",
+    "docs",
+    "examples",
+    "README.md",
+)
 PYTEST = (
     "-m",
     "pytest",
