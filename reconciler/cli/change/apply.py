@@ -13,7 +13,7 @@ from reconciler.cli.context.reconcile_options import PlanLimitOptions, limit_opt
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.live_names import plan_files
+from reconciler.cli.live_names import plan_files
 from reconciler.cli.options.shared import (
     FILE,
     ClusterOptions,

@@ -8,7 +8,7 @@ import click
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.live_names import part_names
+from reconciler.cli.live_names import part_names
 from reconciler.cli.options.shared import (
     ClusterOptions,
     format_option,

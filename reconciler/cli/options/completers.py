@@ -15,7 +15,7 @@ def completer(name: str) -> Completer:
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        module = importlib.import_module("reconciler.cli.options.live_names")
+        module = importlib.import_module("reconciler.cli.live_names")
         function: Completer = getattr(module, name)
         return function(ctx, param, incomplete)
 

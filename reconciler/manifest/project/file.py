@@ -210,8 +210,8 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
     seen_names: set[str] = set()
     for index, entry in enumerate(_items(cluster_list)):
         name = entry["name"]
-        root = project_documents.project or cluster_list
-        line, column = place(root, ("spec", "clusters", index, "name"))  # type: ignore[arg-type] # a list has a project
+        project_root = project_documents.project or cluster_list
+        line, column = place(project_root, ("spec", "clusters", index, "name"))  # type: ignore[arg-type] # a list has a project
         if name not in project_documents.clusters:
             words = f"no {CLUSTER} in this file is called {name!r}; {_near(name, tuple(project_documents.clusters))}"
             problems.append(Problem(path, line, column, words))
