@@ -20,7 +20,7 @@ def text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", ["examples/telemetry/jmx_exporter.yml", "docs/telemetry-setup.md"])
+@pytest.mark.parametrize("path", ["examples/telemetry/jmx_exporter.yml", "docs/recorded-use-operations.md"])
 def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
     agent = AGENT.search(text(TREE / path))
     assert agent is not None
@@ -38,7 +38,7 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
     names = set(re.findall(r"--cluster (\S+)", workflow))
     page = text(DOCS / "pull-requests.md")
     project = re.findall(r"```yaml\n(apiVersion:.*?kind: QuotaProject.*?)```", page, re.DOTALL)[0]
-    telemetry = re.findall(r"```yaml\n(.*?)```", text(DOCS / "evidence.md"), re.DOTALL)[0]
+    telemetry = re.findall(r"```yaml\n(.*?)```", text(DOCS / "recorded-use.md"), re.DOTALL)[0]
     assert "expectedClusterId: " in telemetry
     more = telemetry[telemetry.index("   telemetry:") :].replace("\n   ", "\n  ")[1:]
     (tmp_path / "kquota.yaml").write_text(project + more, encoding="utf-8")
@@ -61,7 +61,7 @@ def test_kquota_is_pinned_by_a_commit_that_the_reader_is_asked_to_choose(path: s
 
 
 def test_the_figures_of_the_usual_tiers_are_those_of_sizing() -> None:
-    page = text(DOCS / "evidence.md")
+    page = text(DOCS / "recorded-use.md")
     assert "(0.1 % of the time and 60 s; 0.5 % and 10 min; 1 %)" in page
     assert [(one.share_ppm, one.max_delay_ms) for one in (GOLD, SILVER, BATCH)] == [
         (1_000, 60_000),

@@ -13,7 +13,7 @@ from reconciler.evidence.spark import command_line
 
 TREE = Path(__file__).parents[2]
 FOLDER = TREE / "examples" / "spark"
-PAGE = (TREE / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGE = (TREE / "docs" / "recorded-use-operations.md").read_text(encoding="utf-8")
 
 
 def document(name: str) -> Any:

@@ -62,7 +62,7 @@ def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
 
 
 def test_the_policy_of_the_documents_is_one() -> None:
-    page = (EXAMPLES.parent / "docs" / "evidence.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "recorded-use.md").read_text(encoding="utf-8")
     telemetry, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     cluster = "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n   bootstrapServers: k:9092\n"
     text = f"{project}---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}{telemetry}"
