@@ -34,7 +34,7 @@ def broker_rows() -> Iterator[Row]:
             enough = len(off) >= 5
             name = "throttled time" if what == "throttled" else "worst delay"
             yield Row(
-                work=f"{name} told of {kind} on real brokers, the worst of {len(off)} runs", peer="", theirs=None,
+                work=f"{name} forecast of {kind} on real brokers, the worst of {len(off)} runs", peer="", theirs=None,
                 ours=Figures(samples=off), unit="of the true figure too much or too little", bar=f"<= {bound:g} in >= 5 runs",
                 verdict=lambda value, bound=bound, enough=enough: value <= bound and enough, value=max(off),
             )  # fmt: skip

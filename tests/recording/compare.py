@@ -96,7 +96,7 @@ def total(found: Iterable[Row]) -> Total:
 def table(skip: int = 0) -> str:
     """All rows and totals of the fixture as Markdown."""
     lines = [
-        "| run | group | limit kB/s | throttled s, told / true | worst delay s, told / true | broker said s |",
+        "| run | group | limit kB/s | throttled s, forecast / true | worst delay s, forecast / true | broker reported s |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     totals: list[str] = []
@@ -107,7 +107,7 @@ def table(skip: int = 0) -> str:
         totals.append(f"| {number} | {_seconds(whole.throttled)} | {_seconds(whole.worst)} |")
     heads = [
         "",
-        "| run | throttled s, told / true | worst delay s, told / true |",
+        "| run | throttled s, forecast / true | worst delay s, forecast / true |",
         "| --- | --- | --- |",
     ]
     return "\n".join(lines + heads + totals)
