@@ -126,7 +126,12 @@ def test_links_between_documents_lead_somewhere() -> None:
     link = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
     missing = [
         f"{path.name}: {target}"
-        for path in [*DOCUMENTS, ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "adr").glob("*.md"), ROOT / "CONTRIBUTING.md"]
+        for path in [
+            *DOCUMENTS,
+            ROOT / "ARCHITECTURE.md",
+            *(ROOT / "docs" / "adr").glob("*.md"),
+            ROOT / "CONTRIBUTING.md",
+        ]
         for target in link.findall(path.read_text(encoding="utf-8"))
         if not (path.parent / target).exists()
     ]

@@ -20,7 +20,9 @@ def text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", ["examples/telemetry/jmx_exporter.yml", "docs/recorded-use-operations.md"])
+@pytest.mark.parametrize(
+    "path", ["examples/telemetry/jmx_exporter.yml", "docs/recorded-use-operations.md"]
+)
 def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
     agent = AGENT.search(text(TREE / path))
     assert agent is not None

@@ -1,4 +1,4 @@
-"""docs/telemetry.md: its tables are those of the program, and its examples are read by it."""
+"""docs/telemetry.md and docs/recorded-use-operations.md: tables are those of the program, and it reads their examples."""
 
 import re
 
@@ -12,6 +12,7 @@ from reconciler.manifest.project.cluster import from_spec
 from tests.evidence.ingest import telemetry_docs
 
 TEXT = telemetry_docs.DOCUMENT.read_text(encoding="utf-8")
+OPERATIONS = telemetry_docs.DOCUMENT.with_name("recorded-use-operations.md").read_text("utf-8")
 
 
 def test_the_tables_of_the_document_are_those_of_the_program() -> None:
@@ -25,11 +26,13 @@ def test_there_is_advice_for_every_word() -> None:
 
 
 def test_every_decoder_and_replica_label_is_told() -> None:
-    assert [one for one in (*DECODERS, *REPLICA_LABELS) if f"`{one}`" not in TEXT] == []
+    assert [
+        one for one in (*DECODERS, *REPLICA_LABELS) if f"`{one}`" not in TEXT + OPERATIONS
+    ] == []
 
 
 def test_the_example_of_a_cluster_is_read() -> None:
-    (block,) = re.findall(r"```yaml\nkind: QuotaCluster\n.*?```", TEXT, re.DOTALL)
+    (block,) = re.findall(r"```yaml\nkind: QuotaCluster\n.*?```", OPERATIONS, re.DOTALL)
     found = source_of(from_spec("orders", yaml.safe_load(block[8:-3])["spec"]))
     assert found.cadence.step_ms == 10_000
     assert found.broker_rule is not None
