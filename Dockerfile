@@ -6,7 +6,7 @@ ARG PYTHON_IMAGE=docker.io/library/python:3.13-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 ARG SOURCE=/src
 ARG PREFIX=/opt/kquota
-# `usage` beside them is for the job that publishes evidence (docs/evidence.md).
+# `usage` beside them is for the job that publishes evidence (docs/recorded-use.md).
 ARG EXTRAS=operator,keystores
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR ${SOURCE}

@@ -120,7 +120,7 @@ class ImpactRow:
     def may_be_worse(self) -> bool:
         """Whether "the same" only says that clients who were held back record no more than their limit.
 
-        A tighter limit on censored samples gives a lower bound (spark.md 6.2), and a lower bound that is near the
+        A tighter limit on censored samples gives a lower bound, and a lower bound that is near the
         figure of today shows no change in either direction. As everywhere, a minute a day is nothing.
         """
         return (

@@ -41,7 +41,7 @@ ADVICE: dict[SeriesOutcome, str] = {
     SeriesOutcome.RESAMPLED: "save `query` with a range selector instead of `query_range`",
     SeriesOutcome.HISTOGRAMS: NOTHING,
     SeriesOutcome.BAD_VALUE: "export again",
-    SeriesOutcome.BAD_LINE: "look at the places that are told; export again",
+    SeriesOutcome.BAD_LINE: "look at the listed places; export again",
     SeriesOutcome.TRUNCATED: "export or copy the file again",
     SeriesOutcome.WARNINGS: "read again once all stores answer: the day is then made anew",
     SeriesOutcome.INFOS: NOTHING,

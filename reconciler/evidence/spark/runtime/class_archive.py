@@ -1,6 +1,6 @@
 """The class-data archive of a local JVM: Spark's thousands of classes, loaded once and mapped ever after.
 
-Measured, whole process with one tiny aggregation: half the time of a default start (docs/spark.md). An archive fits one
+Measured, whole process with one tiny aggregation: half the time of a default start (docs/benchmarks.md, T1). An archive fits one
 SPARK_HOME, its jars and one JVM, which together are its name in the cache; one that does not fit is ignored by the
 JVM, which then starts as it would without.
 """
