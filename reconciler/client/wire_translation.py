@@ -93,6 +93,9 @@ def results_of(
 ) -> tuple[dict[Entity, Result], str]:
     """Results by entity, and why the answer cannot be believed ("" if it can).
 
+    Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
+    commits the first), and has no error for the whole request.
+
     Args:
         answer: What came.
         entity_by_parts: Every entity of the request by its parts, sorted by type.

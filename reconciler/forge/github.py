@@ -116,6 +116,9 @@ class GitHub:
     async def pull_of(self, head: PullRequestHead) -> int:
         """The one open pull request with this head.
 
+        The pull request is found by head repository and head commit of the event. Nothing in an artifact may
+        choose it: a fork wrote the artifact.
+
         Raises:
             ForgeError: There is none (it was closed, or has moved on), or there are several.
         """

@@ -1,5 +1,8 @@
 """Why a document was declined: every reason with its line and column. Loaded only when something is wrong.
 
+`jsonschema` never accepts a document here; it only words the reasons for a refusal. The hand-written check in
+`document` decides, and a property test holds both to the same result.
+
 ``jsonschema`` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
 """
 

@@ -17,6 +17,8 @@ from reconciler.errors import QuotaValueError
 DEFAULT: Final = None
 ABSENT: Final = False
 
+# Never test a slot for truth: the empty name, the default (None) and an absent slot (False) are three different
+# slots. Use isinstance(slot, str), `is DEFAULT` or `is ABSENT`.
 Slot: TypeAlias = str | Literal[False] | None
 """A name, ``DEFAULT`` or ``ABSENT``."""
 

@@ -43,6 +43,9 @@ SETTLING_SECONDS: Final = 65.0
 class OwnershipRecord:
     """What we own of one entity.
 
+    A record is compared by value, not by presence: only `live == applied` makes a removal safe. Without the
+    value, a run could remove what another writer has set since.
+
     Attributes:
         applied: Value last applied per key, in columns.
         owners: Whose each of them is, in the same columns; set exactly where ``applied`` is.
@@ -235,6 +238,9 @@ RecordChange: TypeAlias = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipRecords:
     """All records of one cluster.
+
+    `is_known` is not "has records": it is False only if there never were any. If it is lost, "removals cannot
+    be known" silently becomes "nothing is to be removed".
 
     Attributes:
         cluster_id: Whose; never carried to another.

@@ -66,6 +66,9 @@ class NamePattern:
 class EntityPattern:
     """Which entities are meant.
 
+    A user pattern also covers that user with the default client-id: it affects no other user. Every form that
+    can affect other clients has to be listed in `forms`.
+
     Without ``forms``, a pattern covers only what its names say: a ``user`` pattern covers that user alone
     and with any client-id, a bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
     Default forms reach clients that nobody named, so each has to be listed.

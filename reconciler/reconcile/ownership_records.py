@@ -38,6 +38,9 @@ def results(
 ) -> tuple[RecordChange, ...]:
     """What is certain about each change. What is not keeps its intent, and the next look decides.
 
+    An intent ends only with certainty. Ending it on an unknown answer loses the ownership of what landed;
+    keeping it after a rejection makes a value ours that was never written.
+
     Args:
         pairs: What became of each change.
         now: Seconds since the epoch.

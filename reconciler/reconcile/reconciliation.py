@@ -60,6 +60,10 @@ async def run_pass(
 ) -> Reconciliation:
     """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
 
+    Corrections of drift pass the guards like every other change. Drift that waits or that a guard withholds
+    stays a finding of the same write; otherwise the records would take over the drifted value and lose the
+    time when it was first seen.
+
     Args:
         ports: The outside world.
         orders: What this pass is told.

@@ -26,6 +26,9 @@ async def look_again(
 ) -> tuple[Visibility | None, QuotaState | None, str]:
     """What the brokers show, what is live, and why one of the two could not be had.
 
+    Kafka has one metadata log and no compare-and-set: everything is read right before writing and judged
+    again afterwards. What remains of the race with other writers is reported.
+
     Never raises for the cluster: whatever was sent has to be recorded and told in any case. Whoever asks to stop
     meanwhile gets a quick look instead, so that records and audit log learn what was done; asked again, it ends.
     """

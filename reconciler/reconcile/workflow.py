@@ -74,6 +74,9 @@ async def prepare(
 ) -> PreparedPlan:
     """Observe, plan, guard, validate: nothing is written, neither to the cluster nor to the records.
 
+    `preview` runs in a thread while the broker validates. All its arguments must be immutable; a mutable one
+    would be a data race.
+
     Raises:
         WrongCluster: Another cluster answers.
         InventoryError: The records cannot be read, or somebody else is writing them.

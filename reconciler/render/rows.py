@@ -1,5 +1,8 @@
 """Rows for people, made once from a preview or an outcome; text and Markdown only lay them out.
 
+Rows are made after the cut to the first N items, not before; removals and failures are sorted before the
+rest. Counts are never computed from rows.
+
 Names in rows are quoted (``names.quoted``) but not yet escaped for a place; each renderer does that for its own.
 """
 

@@ -1,5 +1,8 @@
 """Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
 
+A token endpoint's answer must not enter an exception: decoding errors keep their input, and `from None` only
+hides the chain from printing.
+
 The standard library's HTTP runs in a thread, and each exchange has one deadline for all of it. Errors carry the status, the endpoint's ``error`` and
 ``error_description`` cut short and with every secret hidden, never the body.
 """
@@ -90,7 +93,11 @@ class _TokenRequestFailed(Exception):
 
 
 class OidcTokens:
-    """A token source that asks an endpoint, and keeps the token for 80 % of its life."""
+    """A token source that asks an endpoint, and keeps the token for 80 % of its life.
+
+    After the broker refuses a kept token, a new one is fetched once; a refused re-authentication only closes
+    the connection, and the next login decides.
+    """
 
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
         self._settings = settings

@@ -1,4 +1,8 @@
-"""Fetching a span of time from a Prometheus: window by window, several queries at once, split where one is too large, resumable."""
+"""Fetching a span of time from a Prometheus: window by window, several queries at once, split where one is too large, resumable.
+
+A part that is too large is split by `=~` and `!~` of the same label values, so that no series falls between
+the parts. Raw samples are those with from <= time < to, whichever end the server's version includes.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,8 @@
-"""Rows that are only ever added to a unit of the lake; what is there already is not written again."""
+"""Rows that are only ever added to a unit of the lake; what is there already is not written again.
+
+Rows are only ever added to points, snapshots and applies; that is why the generation before a damaged one is
+a valid part of it.
+"""
 
 from collections.abc import Callable
 

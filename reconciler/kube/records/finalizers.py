@@ -125,7 +125,11 @@ def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orpha
 
 
 def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
-    """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were."""
+    """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were.
+
+    Giving up a deletion writes Retain into the record: otherwise the next reconciliation would remove the
+    quota after its status said that it stays.
+    """
     for subject, key in pairs:
         record = owned.records[subject]
         value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]

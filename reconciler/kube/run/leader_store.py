@@ -1,5 +1,8 @@
 """A Kafka cluster that the leader alone alters: the last check before a write leaves the process.
 
+After a takeover, writes of the old leader may land for 60 s (brokers retry forwarded requests): for 90 s
+differences are described again and never counted as drift.
+
 Writes to Kubernetes need none: they are bound to the version of the object that they replace.
 """
 

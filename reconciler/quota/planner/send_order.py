@@ -83,7 +83,11 @@ def _turn(item: tuple[tuple[bool, int], object]) -> tuple[bool, int]:
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
-    """Requests of at most :data:`MAX_OPERATIONS` and :data:`MAX_ENTITIES`; no entity is split, none is empty."""
+    """Requests of at most :data:`MAX_OPERATIONS` and :data:`MAX_ENTITIES`; no entity is split, none is empty.
+
+    Never mix levels in a request: within a level the order is free, between levels it keeps every client on
+    its value from before or after.
+    """
     chunk: list[Alteration] = []
     operations = 0
     for alteration in alterations:

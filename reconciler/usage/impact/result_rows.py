@@ -61,6 +61,9 @@ class EvidenceNote:
 class ImpactRow:
     """One bucket on one broker, before and after; the columns of ``impact_row``.
 
+    "Same" for a client that was throttled is no verdict on a tighter limit: such a row ranks above what gets
+    better, is not judged and is not enough (`may_be_worse`).
+
     Attributes:
         cluster_id: Of which cluster.
         quota_type: What is limited.

@@ -162,6 +162,9 @@ def decode_response(
 ) -> DescribeClientQuotasResponse:
     """The answer in ``body``, laid out for the caller.
 
+    A partial answer must be an error: entries = null with code 0, a left-over byte or a duplicate entity
+    would each look like quotas that were removed.
+
     Raises:
         TooManyItems: if it announces more than ``most_entities``; none of them has been read.
         DecodeError: if any byte of it is not as Kafka sends it; nothing of the answer is used then.

@@ -1,5 +1,8 @@
 """The plan of a fleet: three sides in one grouping, then the core's verdict on every pattern that occurs, joined back.
 
+Rows are exchanged once by pair before they are grouped: the three rows of a pair are never in one file, so
+grouping earlier only adds work.
+
 1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
    here; whoever calls keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
 2. :func:`laid_out`: claims, owners, intents, overrides and rules beside each pair (kept, too); :func:`described`: its pattern.

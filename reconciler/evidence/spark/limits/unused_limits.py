@@ -1,5 +1,8 @@
 """Limits that hold for nobody: whose names were never seen, whom closer limits hide, which limit nothing at all.
 
+From tags alone, what closer limits may hide is no_data: that a user was seen does not prove that a limit on
+the user applies to it.
+
 What is seen are clients (a list of principals) or the tags of buckets. Tags are groups: that some client of a user was
 seen does not say that a limit on the user reaches it, so "shadowed" is said of principals only.
 """
