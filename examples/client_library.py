@@ -54,7 +54,7 @@ async def run(config: ClientConfig) -> None:
         for one in answer.effective:
             if one.source is not None:
                 print(
-                    f"{one.key} = {one.value:g} from level {one.level}, overriding {len(one.lost)}"
+                    f"{one.key} = {one.value:g} from level {one.level}, overriding {len(one.overridden)}"
                 )
 
         await client.alter(REMOVALS)

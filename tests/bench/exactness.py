@@ -20,7 +20,7 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
         report = folder / "report.xml"
         _ = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-m", "integration or not integration", f"--junitxml={report}",
-             *(f"tests/spark/test_{one}.py" for one in files)],
+             *(f"tests/evidence/spark/test_{one}.py" for one in files)],
             cwd=TREE, capture_output=True, text=True, check=False, timeout=SECONDS,
         )  # fmt: skip
         ran, bad = counted(report.read_text(encoding="utf-8"))

@@ -21,10 +21,10 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.bench.harness import Figures, Row, interleaved, say
+from tests.evidence.spark.plans import rows_read
 from tests.fleet.spec import Fleet
 from tests.fleet.writing import write
 from tests.servers.processes import ScratchFolder
-from tests.spark.plans import rows_read
 
 DAYS = 30
 MADE = (USAGE_5M, USAGE_HIST_D)

@@ -23,8 +23,8 @@ from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
+from tests.evidence.spark.report_lake import made
 from tests.render.use_reports import USAGE, whole_report
-from tests.spark.report_lake import made
 
 TREE = Path(__file__).parents[2]
 PROJECT = """

@@ -17,7 +17,7 @@ from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
-from tests.spark import lakes, replays
+from tests.evidence.spark import lakes, replays
 
 PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "5M7h4oTiU-fNDuL--Y97tx"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS

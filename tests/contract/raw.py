@@ -105,7 +105,9 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         assert frames.correlation_id_of(frame) == self.count
         return frames.response_body(api, version, frame)
 
-    def api_versions(self, version: int, request: api_versions.Request) -> api_versions.Response:
+    def api_versions(
+        self, version: int, request: api_versions.ApiVersionsRequest
+    ) -> api_versions.ApiVersionsResponse:
         body = api_versions.encode_request(version, request)
         answer = self.ask(API_VERSIONS, version, body)
         return api_versions.decode_response(version, answer)

@@ -218,17 +218,17 @@ def test_a_download_follows_to_the_signed_address_without_the_token(clock):
             )
         return aiohttp.web.Response(body=b"content")
 
-    assert asked(handler, lambda rest, _: rest.download("zip", most=100), clock) == b"content"
+    assert asked(handler, lambda rest, _: rest.download("zip", max_bytes=100), clock) == b"content"
     assert "Authorization" in headers[0]
     assert "Authorization" not in headers[1]
     with pytest.raises(ForgeError, match="larger than"):
-        asked(handler, lambda rest, _: rest.download("zip", most=3), clock)
+        asked(handler, lambda rest, _: rest.download("zip", max_bytes=3), clock)
 
 
 def test_a_download_over_an_open_line_is_refused(clock):
     handler, _ = answers((302, {"Location": "http://store.example/x"}, ""))
     with pytest.raises(ForgeError, match="not https"):
-        asked(handler, lambda rest, _: rest.download("zip", most=3), clock)
+        asked(handler, lambda rest, _: rest.download("zip", max_bytes=3), clock)
 
 
 @pytest.mark.parametrize(

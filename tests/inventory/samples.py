@@ -83,7 +83,7 @@ OVERRIDES = st.builds(
     key=KEYS,
     value=st.none() | VALUES,
     until=VALUES,
-    who=st.text(max_size=3),
+    author=st.text(max_size=3),
     reason=st.text(max_size=3),
     before=st.none() | st.floats(allow_nan=False),
     declared=st.none() | VALUES,

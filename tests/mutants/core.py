@@ -25,7 +25,7 @@ def in_file(name: str, *faults: tuple[str, str, str, tuple[str, ...]]) -> tuple[
 
 FAULTS: tuple[Fault, ...] = (
     *in_file(
-        "order",
+        "planner/send_order",
         ("removals are sent before sets",
          "    return removes, -number if removes else number",
          "    return not removes, -number if removes else number", LAW),
@@ -56,7 +56,7 @@ FAULTS: tuple[Fault, ...] = (
          "> MAX_OPERATIONS\n        ):", "> MAX_OPERATIONS + 1\n        ):", ORDER),
     ),
     *in_file(
-        "table",
+        "planner/three_way_table",
         ("taking over is taken for adopting",
          "Cause.ADOPT if same_value(key, desired, live) else Cause.TAKEOVER", "Cause.ADOPT", TABLE),
         ("a change over drift is not told apart",
@@ -65,7 +65,7 @@ FAULTS: tuple[Fault, ...] = (
          "Cause.PRUNE if same_value(key, live, applied) else Cause.CHANGED_BY_ANOTHER", "Cause.PRUNE", POLICY),
     ),
     *in_file(
-        "settlement",
+        "planner/intent_settlement",
         ("a write that landed is not recorded",
          "    if same_value(key, intent.value, value):\n        if", "    if False:\n        if", SETTLEMENT),
         ("an intended removal that happened is not recorded",
@@ -102,7 +102,7 @@ FAULTS: tuple[Fault, ...] = (
          "            case Cause.CHANGED_BY_ANOTHER:\n                return self.permits(Cause.PRUNE, fate)", POLICY),
     ),
     *in_file(
-        "plan",
+        "planner/comparison",
         ("frozen pairs are written",
          "        if self._is_frozen(view, cause):\n", "        if view is None:\n", POLICY),
         ("pairs of suspended documents are nobody's",
@@ -132,7 +132,7 @@ FAULTS: tuple[Fault, ...] = (
          "            case Action.RECORD if view.unsettled:", "            case Action.RECORD if view is None:", CASES),
     ),
     *in_file(
-        "owned",
+        "ownership",
         ("an override ignores its end",
          "        return now < self.until and (", "        return (", CASES),
         ("a rollback ignores its document",
@@ -144,7 +144,7 @@ FAULTS: tuple[Fault, ...] = (
          ("tests/quota/test_ownership.py",)),
     ),
     *in_file(
-        "desired",
+        "planner/desired_state",
         ("one of two claims wins silently",
          "        columns.append(declarations[0].limits[column] if len(declarations) == 1 else None)",
          "        columns.append(declarations[0].limits[column] if declarations else None)", ("tests/quota/planner/test_desired_state.py",)),
@@ -156,7 +156,7 @@ FAULTS: tuple[Fault, ...] = (
          "        claims[subject] = tuple(claims[subject])", ("tests/quota/planner/test_desired_state.py",)),
     ),
     *in_file(
-        "budgets",
+        "planner/removal_budgets",
         ("one tenant uses up what another may remove",
          "[removal for removal in self.history if removal.tenant == tenant]", "list(self.history)", ("tests/quota/planner/test_removal_budgets.py",)),
         ("a share is one of what is left",
@@ -165,7 +165,7 @@ FAULTS: tuple[Fault, ...] = (
          "sum(removal.count for removal in self._history) + self._now_used", "self._now_used", ("tests/quota/planner/test_removal_budgets.py",)),
     ),
     *in_file(
-        "guards",
+        "planner/guards",
         ("one removal too many",
          "    if count > guards.max_removals:", "    if count > guards.max_removals + 1:", GUARDS),
         ("the share is asked of the smallest inventory",
@@ -200,7 +200,7 @@ FAULTS: tuple[Fault, ...] = (
          " or is_approved(change, guards.bounds, guards.granted):", ":", GUARDS),
     ),
     *in_file(
-        "ranges",
+        "planner/value_ranges",
         ("a range that holds a value and its slip approves both",
          "            and self.maximum < UNIT_STEP * self.minimum\n", "", ("tests/quota/planner/test_value_ranges.py", *GUARDS)),
         ("a bound of everything approves",
@@ -209,12 +209,12 @@ FAULTS: tuple[Fault, ...] = (
          "            and (not self.namespaces or _namespace(change) in self.namespaces)\n", "", ("tests/quota/planner/test_value_ranges.py",)),
     ),
     *in_file(
-        "outlook",
+        "planner/effects",
         ("a client that was named already counts as one with a default alone",
          "        and DEFAULT in wider\n", "", ("tests/quota/planner/test_effects.py", *GUARDS)),
     ),
     *in_file(
-        "impact",
+        "planner/impact",
         ("a bucket that is split is joined",
          "        if was < will:\n            return BucketSharing.SPLIT", "        if will < was:\n            return BucketSharing.SPLIT", IMPACT),
         ("a limit of the same bucket begins one",
@@ -233,7 +233,7 @@ FAULTS: tuple[Fault, ...] = (
          "    candidates: list[Entity] = [Entity((ABSENT, client, ABSENT)) for client in client_ids]\n    for name in users:\n",
          ("tests/quota/test_precedence.py",)),
         ("an empty client-id matches defaults",
-         "(client_id, DEFAULT) if client_id else ())", "(client_id, DEFAULT) if client_id else (DEFAULT,))",
+         "(client_id, DEFAULT) if client_id else ()", "(client_id, DEFAULT) if client_id else (DEFAULT,)",
          ("tests/quota/test_precedence.py",)),
         ("the default user shares one bucket",
          '    user = "" if source[0] is ABSENT else principal.user or ""', '    user = "" if not source[0] else principal.user or ""',
@@ -266,7 +266,7 @@ FAULTS: tuple[Fault, ...] = (
          "    if not RULES[key].is_integer:\n        return False\n", "", ("tests/quota/test_keys.py",)),
     ),
     *in_file(
-        "change",
+        "planner/plan",
         ("the digest ignores the cluster",
          "    text = json.dumps([cluster_id, operations]", "    text = json.dumps([operations]", ("tests/quota/planner/test_plan.py",)),
         ("the digest depends on the order",
@@ -279,13 +279,13 @@ FAULTS: tuple[Fault, ...] = (
          ("tests/quota/test_state.py",)),
     ),
     *in_file(
-        "tenancy",
+        "grants",
         ("the deletion of a document without a grant removes its limits",
          "    return grant is not None and Permission.DELETE in grant.allow", "    return grant is None or Permission.DELETE in grant.allow",
          ("tests/kube/test_forged_status.py",)),
     ),
     *in_file(
-        "tenancy",
+        "grants",
         ("a grant holds for every namespace",
          "        and namespace in tenant.namespaces\n", "        and tenant.namespaces\n", ("tests/quota/test_grants.py",)),
         ("Delete needs no grant", "    if Permission.DELETE not in tenant.allow:", "    if Permission.DELETE is None:",

@@ -27,8 +27,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a held entity is sent all the same",
         file="reconciler/reconcile/sender.py",
-        old="chunks([alteration for alteration in batch.alterations if alteration.entity not in held_results])",
-        new="chunks(list(batch.alterations))",
+        old="                if alteration.entity not in held_results\n",
+        new="",
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(

@@ -147,7 +147,7 @@ def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
         key=st.just(key),
         value=st.none() | whole_numbers,
         until=st.sampled_from([NOW - 1, NOW + 1]),
-        who=st.just("nightshift"),
+        author=st.just("nightshift"),
         reason=st.just("because"),
         before=st.none() | whole_numbers,
         declared=st.none() | whole_numbers,

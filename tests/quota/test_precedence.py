@@ -64,7 +64,7 @@ def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
         assert found.level == (left[0] if left else 0)
         assert found.value == (float(left[0]) if left else None)
         assert found.source == (LEVELS[left[0] - 1] if left else None)
-        assert found.lost == tuple(
+        assert found.overridden == tuple(
             OverriddenLimit(entity=LEVELS[number - 1], level=number, value=float(number))
             for number in left[1:]
         )

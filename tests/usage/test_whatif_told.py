@@ -121,7 +121,7 @@ def test_a_tenant_is_its_worst_broker_and_how_many_there_are(number):
 def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
     one = case(number)
     rows = judged(one.question, one.series, CADENCE)
-    found = shown(rows, questions=[one.question], most=most)
+    found = shown(rows, questions=[one.question], max_rows=most)
     assert len(found.rows) + found.left_out == len(rows)
     whole = {each.worst: each for each in tenants(rows)}
     assert all(whole[each.worst] == each for each in tenants(found.rows))

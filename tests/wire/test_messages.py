@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import KafkaApi
-from tests.wire.messages import MODULES, REQUESTS, RESPONSES, VERSIONS
+from tests.wire.message_modules import MODULES, REQUESTS, RESPONSES, VERSIONS
 
 every_version = pytest.mark.parametrize(
     ("api", "module", "version"), VERSIONS, ids=lambda it: getattr(it, "name", None)

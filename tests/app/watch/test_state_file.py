@@ -98,7 +98,7 @@ COUNTS = st.lists(
     st.builds(
         WatchStateContent,
         commit=st.text(max_size=10),
-        refused=st.text(max_size=10),
+        refused_commit=st.text(max_size=10),
         removals=st.dictionaries(st.text(max_size=5), COUNTS, max_size=3),
     )
 )

@@ -15,7 +15,7 @@ from reconciler.usage.recommendation.limit_sizes import recommend as of_core
 from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, Sample
 from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
-from tests.spark import lakes, replays
+from tests.evidence.spark import lakes, replays
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS

@@ -16,7 +16,7 @@ from reconciler.render.json_documents.state import state_document
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import IMPACT_ROW, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
-from tests.spark import lakes, replays
+from tests.evidence.spark import lakes, replays
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS

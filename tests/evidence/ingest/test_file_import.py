@@ -162,7 +162,7 @@ def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
     brought = read(where, written(tmp_path, "a.json", turned))
     straight = lake()
     read(straight, written(tmp_path, "b.json"))
-    assert brought.arrived["id-o"].tally.named() == {"time_backwards": len(SERIES) * 39}
+    assert brought.arrived["id-o"].tally.by_name() == {"time_backwards": len(SERIES) * 39}
     assert samples(where) == samples(straight)
 
 

@@ -110,7 +110,7 @@ def test_a_bar_never_leaves_its_scale_and_never_vanishes(share: float) -> None:
 
 def test_lines_under_a_name_have_room_and_are_not_shortened_with_it() -> None:
     one = Bar(share=0.5, css="c-now", text="x")
-    row = BarRow(name="n" * 90, bars=[one], where=["produce · broker 1", "a cluster"])
+    row = BarRow(name="n" * 90, bars=[one], details=["produce · broker 1", "a cluster"])
     root = drawn(bar_chart("bars", [row, BarRow(name="next", bars=[one, one])]))
     told = [(text.text or "", float(text.get("y"))) for text in root.findall("text")]
     lines = [pair for pair in told if pair[0] != "x"]

@@ -136,11 +136,11 @@ class Watched(FileStore):
         self.refuses = ""
         self._noting = threading.Lock()
 
-    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         self._check(path)
         with self._noting:
             self.found.append(path)
-        return super().find(path, most=most)
+        return super().find(path, max_bytes=max_bytes)
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         self._check(path)

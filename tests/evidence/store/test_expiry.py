@@ -204,10 +204,10 @@ class Together(rows.Watched):
 
     both = threading.Barrier(2)
 
-    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         if "_units" in path:
             self.both.wait(10)
-        return super().find(path, most=most)
+        return super().find(path, max_bytes=max_bytes)
 
 
 def test_manifests_are_read_at_the_same_time(tmp_path: Path) -> None:

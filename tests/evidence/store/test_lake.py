@@ -236,12 +236,12 @@ class Vanishing(rows.Watched):
     vanish = ""
     then: Callable[[], object] = staticmethod(lambda: None)
 
-    def find(self, path: str, *, most: int | None = None) -> bytes | None:
+    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         if path == self.vanish:
             self.vanish = ""
             self.then()
             self.delete([path])
-        return super().find(path, most=most)
+        return super().find(path, max_bytes=max_bytes)
 
 
 def test_a_generation_that_goes_while_it_is_read_leads_to_the_next(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.samples import DAY_MS, Cadence, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
-from tests.spark import lakes, replays
+from tests.evidence.spark import lakes, replays
 
 CLUSTER = "c1"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS

@@ -349,7 +349,7 @@ def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes() -> 
         clock.freeze(11)
         assert not one.leads  # before any task had a turn
         await clock.turn(0.1)
-        assert one.leader.lost.is_set()
+        assert one.leader.leadership_lost.is_set()
 
     story(test)
 

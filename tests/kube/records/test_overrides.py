@@ -75,7 +75,7 @@ def test_an_override_knows_what_it_replaces() -> None:
     (made,) = begun(api)
     assert kept(api) == {(ALICE, RATE): made}
     assert (made.value, made.before, made.declared) == (5 * MIB, 2048.0, MIB)
-    assert (made.until, made.who, made.reason) == (1000.0, "me", "INC-1")
+    assert (made.until, made.author, made.reason) == (1000.0, "me", "INC-1")
 
 
 def test_a_pair_that_is_not_set_comes_back_as_not_set() -> None:

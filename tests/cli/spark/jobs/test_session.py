@@ -21,7 +21,7 @@ from reconciler.cli.spark.rollup import document_text
 from reconciler.errors import ConfigError, UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.session import SessionSettings
-from tests.spark import lakes
+from tests.evidence.spark import lakes
 
 TREE = Path(__file__).parents[4]
 

@@ -24,8 +24,8 @@ from reconciler.usage.tables import (
     SNAPSHOT,
     entity_text,
 )
-from tests.spark import plans
-from tests.spark.quota_cases import DAY, entry_rows
+from tests.evidence.spark import plans
+from tests.evidence.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
 

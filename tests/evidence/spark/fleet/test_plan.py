@@ -29,9 +29,9 @@ from reconciler.quota.policy import Cause, DriftMode, Rules
 from reconciler.quota.results.rows import plan_rows
 from reconciler.quota.state import Limits, QuotaState
 from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW, QUOTA_ENTRY, entity_text, named_text
+from tests.evidence.spark import plan_cases, plans, quota_cases
+from tests.evidence.spark.quota_cases import DAY
 from tests.quota.strategies import NOW, World
-from tests.spark import plan_cases, plans, quota_cases
-from tests.spark.quota_cases import DAY
 
 pytestmark = pytest.mark.integration
 

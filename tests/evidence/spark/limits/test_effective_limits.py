@@ -23,8 +23,8 @@ from reconciler.usage.samples import (
 )
 from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, entity_text
 from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
-from tests.spark import plans, quota_cases
-from tests.spark.quota_cases import DAY, entry_rows
+from tests.evidence.spark import plans, quota_cases
+from tests.evidence.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
 

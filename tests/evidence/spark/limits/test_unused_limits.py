@@ -19,8 +19,8 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import TYPE_OF, QuotaType, ValueState, limit_state
 from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY, entity_text
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.spark import plans, quota_cases
-from tests.spark.quota_cases import DAY, entry_rows
+from tests.evidence.spark import plans, quota_cases
+from tests.evidence.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ import pytest
 
 from reconciler.errors import ConfigError
 from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
+from tests.evidence.spark import lakes
 from tests.servers.processes import Child
-from tests.spark import lakes
 
 TREE = Path(__file__).parents[4]
 DEADLINE = 120.0

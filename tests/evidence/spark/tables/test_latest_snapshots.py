@@ -15,7 +15,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table
-from tests.spark import lakes, plans, quota_cases
+from tests.evidence.spark import lakes, plans, quota_cases
 
 pytestmark = pytest.mark.integration
 

@@ -30,7 +30,7 @@ from reconciler.usage.recommendation.limit_sizes import recommend as of_core
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.tables import RECOMMENDATION
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.spark import cases, plans
+from tests.evidence.spark import cases, plans
 
 pytestmark = pytest.mark.integration
 

@@ -21,7 +21,7 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
-from tests.spark import lakes, plans
+from tests.evidence.spark import lakes, plans
 
 pytestmark = pytest.mark.integration
 

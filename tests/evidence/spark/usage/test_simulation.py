@@ -18,7 +18,7 @@ from reconciler.usage.impact.what_if import judged
 from reconciler.usage.samples import Censored, QuotaType, Sample
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.spark import cases, plans
+from tests.evidence.spark import cases, plans
 from tests.usage import whatif_cases
 from tests.usage.whatif_cases import CADENCE
 

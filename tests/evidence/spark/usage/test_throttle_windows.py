@@ -17,7 +17,7 @@ from reconciler.usage.throttle_models import (
     rows,
     simulate,
 )
-from tests.spark import cases
+from tests.evidence.spark import cases
 
 pytestmark = pytest.mark.integration
 

@@ -19,8 +19,8 @@ from reconciler.render.json_documents.codec import dump
 from reconciler.render.json_documents.state import state_document
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
+from tests.evidence.spark import lakes, replays
 from tests.servers import spark as servers
-from tests.spark import lakes, replays
 from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration

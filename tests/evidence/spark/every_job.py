@@ -1,6 +1,6 @@
 """Every job of the table that needs no files of its own, one after the other in one session; a main file for all places.
 
-`python -m tests.spark.every_job LAKE OUTPUT [REMOTE]`, or as the main file of spark-submit: it imports nothing of the tests.
+`python -m tests.evidence.spark.every_job LAKE OUTPUT [REMOTE]`, or as the main file of spark-submit: it imports nothing of the tests.
 """
 
 import json

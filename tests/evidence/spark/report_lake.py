@@ -21,7 +21,7 @@ from reconciler.usage.tables import (
     Table,
     entity_text,
 )
-from tests.spark import lakes
+from tests.evidence.spark import lakes
 
 DAY = dt.date(2026, 11, 1)
 BEGIN = 1_793_491_200_000  # that day, in milliseconds

@@ -28,8 +28,8 @@ from reconciler.usage.tables import (
 )
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel, arrivals, rows
-from tests.spark import lakes, replays
-from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
+from tests.evidence.spark import lakes, replays
+from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
 pytestmark = pytest.mark.integration
 

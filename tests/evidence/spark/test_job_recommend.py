@@ -19,7 +19,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
-from tests.spark import lakes, replays
+from tests.evidence.spark import lakes, replays
 
 pytestmark = pytest.mark.integration
 

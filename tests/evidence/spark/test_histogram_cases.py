@@ -10,7 +10,7 @@ from reconciler.evidence.spark.usage import rollup
 from reconciler.usage.histogram import BOUNDS, histogram
 from reconciler.usage.samples import MAX_UNITS, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
-from tests.spark import cases
+from tests.evidence.spark import cases
 
 pytestmark = pytest.mark.integration
 

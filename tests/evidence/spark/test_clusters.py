@@ -15,8 +15,8 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.spark import __main__ as main_file
 from reconciler.usage.histogram import bucket_index
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
+from tests.evidence.spark import lakes, shipped
 from tests.servers import spark as servers
-from tests.spark import lakes, shipped
 
 pytestmark = pytest.mark.integration
 

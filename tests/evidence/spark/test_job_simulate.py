@@ -34,8 +34,8 @@ from reconciler.usage.impact.what_if import CONSUMERS, MOST_NAMES
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of
+from tests.evidence.spark import lakes, replays
 from tests.render import use_reports
-from tests.spark import lakes, replays
 from tests.usage import whatif_cases
 
 FROM = whatif_cases.START_MS // DAY_MS * DAY_MS

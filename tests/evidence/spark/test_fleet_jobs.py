@@ -41,7 +41,7 @@ from reconciler.usage.tables import (
     entity_text,
     named_text,
 )
-from tests.spark import lakes, quota_cases
+from tests.evidence.spark import lakes, quota_cases
 
 pytestmark = pytest.mark.integration
 

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as fn
 
-from tests.spark import plans
+from tests.evidence.spark import plans
 
 pytestmark = pytest.mark.integration
 

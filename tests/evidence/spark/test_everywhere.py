@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from reconciler.evidence.spark import jobs
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import TABLES
+from tests.evidence.spark import every_job, lakes, report_lake
 from tests.servers import spark as servers
-from tests.spark import every_job, lakes, report_lake
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +59,7 @@ def test_through_a_connect_server(
     lake = report_lake.made(tmp_path / "lake")
     words = [
         "-m",
-        "tests.spark.every_job",
+        "tests.evidence.spark.every_job",
         str(tmp_path / "lake"),
         str(tmp_path / "told"),
         connect.remote,
