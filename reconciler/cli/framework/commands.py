@@ -70,7 +70,9 @@ _POST: Final[Headings] = {
 HEADINGS: Final[Mapping[str, Headings]] = {"": _COMMON, "spark": _SPARK, "operator": _OPERATOR, "post": _POST}  # fmt: skip
 """The headings of a group's commands; "" is for all other commands."""
 
-CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+HELP_FLAGS: Final = ("-h", "--help")
+
+CONTEXT: Final[dict[str, Any]] = {"help_option_names": list(HELP_FLAGS), "max_content_width": 120}
 """Settings of a program's first context; the contexts of its commands inherit them."""
 
 COLOR: Final = click.Option(
@@ -86,6 +88,10 @@ COLOR: Final = click.Option(
 class Command(click.Command):
     """A command whose help lists options under headings."""
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """``-h`` and ``--help``, also where a command is run without its program's context."""
+        return list(HELP_FLAGS)
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, then ``--color`` and ``--help``."""
         *own_parameters, help_option = super().get_params(ctx)
@@ -100,6 +106,10 @@ class Group(click.Group):
     """A group whose help lists options under headings, and commands with their whole summaries."""
 
     command_class = Command
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """``-h`` and ``--help``."""
+        return list(HELP_FLAGS)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its own parameters, then ``--color`` and ``--help``."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
-Live values are compared with those that kquota applied last; overrides that have ended and are still live are reported,
+Live values are compared with the values of the last apply; overrides that have ended and are still live are reported,
 too. No manifests are read. Only the time at which drift was first seen is recorded; --read-only records nothing.
 `kquota apply --correct-drift` writes the declared values again.
 

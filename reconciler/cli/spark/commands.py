@@ -12,7 +12,7 @@ _SUMMARIES: Final[dict[str, str]] = {
     "report": "Write one page of use, capacity, what-if and recommendations.",
     "resolve": "Show which limit each client gets, and which limits apply to no client.",
     "plan": "Show what would change on all clusters.",
-    "history": "Show what changed, when, and whether kquota did it.",
+    "history": "Show what changed, when, and whether the change came from kquota.",
     "expire": "Remove expired data from the lake.",
     "simulate": "Simulate new limits on recorded use.",
     "recommend": "Recommend limits from recorded use, with the evidence.",
