@@ -48,7 +48,7 @@ async def reviewed_plan(
             return read_artifact(content, location=f"artifact {artifact} of run {run}")
     raise ForgeError(
         f"run {run} for {head.sha} left no artifact {artifact!r}, or it has expired",
-        hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+        hint="run the plan of the pull request again, or plan again and apply that plan with `kquota apply --expect-digest DIGEST`",
     )
 
 
@@ -70,7 +70,7 @@ async def _run_of(host: GitHub, number: int, head: PullRequestHead, workflow: st
         raise ForgeError(
             f"no run of {workflow} for pull request {number} with the head {head.sha} of {head.repository}"
             " succeeded, so nothing was reviewed",
-            hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+            hint="run the plan of the pull request again, or plan again and apply that plan with `kquota apply --expect-digest DIGEST`",
         )
     return max(runs)
 

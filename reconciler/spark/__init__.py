@@ -1,1 +1,1 @@
-"""The definitions of ``quota`` and ``usage`` over whole fleets, on Spark. No network code."""
+"""The main file for spark-submit and ``python -m reconciler.spark``; the jobs are in ``reconciler.evidence.spark``."""

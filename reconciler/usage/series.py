@@ -75,7 +75,7 @@ def filled(readings: Iterable[UntimedSample], up: Iterable[int]) -> tuple[Untime
 
     Kafka forgets the sensor of a bucket after an hour without traffic. So a scrape that succeeded and does not
     name the bucket says that it used nothing; a scrape that failed says nothing, and stays a gap. Only where the broker
-    measures at all: without any quota of the key it counts nobody (:attr:`reconciler.usage.tags.Book.measured`).
+    measures at all: without any quota of the key it counts nobody (:attr:`reconciler.usage.tags.KeyLimits.measured`).
 
     Args:
         readings: Of one bucket on one broker.

@@ -248,7 +248,7 @@ OWNED_ENTRY: Final = _table(
     " override_declared:double? override_ends_with_document:truth day:day",
     "cluster_id entity_json quota_key",
 )
-"""One pair of an inventory (:class:`reconciler.quota.ownership.Owned`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
+"""One pair of an inventory (:class:`reconciler.quota.ownership.OwnershipRecords`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",

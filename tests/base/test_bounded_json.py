@@ -7,10 +7,10 @@ import pytest
 from reconciler.base import bounded_json
 from reconciler.base.bounded_json import MOST_DEPTH, InvalidJson, parse
 
-ROOT = Path(__file__).parent.parent / "reconciler"
+ROOT = Path(__file__).parents[2] / "reconciler"
 
 READERS = {
-    "foreign_json.py": "the reader itself",
+    "base/bounded_json.py": "the reader itself",
     "manifest/schema.py": "a file of this package",
     "manifest/foreign/json_nodes.py": "one string that a regular expression has matched already",
 }

@@ -72,7 +72,7 @@ def test_a_link_may_not_leave_the_folder(tmp_path: Path):
 
 
 def test_what_a_shell_hands_over_is_read_though_it_is_a_pipe(tmp_path: Path):
-    code = "import sys; from reconciler.base.regular_files import read_regular; print(read_regular(sys.argv[1], most=9))"
+    code = "import sys; from reconciler.base.regular_files import read_regular; print(read_regular(sys.argv[1], max_bytes=9))"
     script = f"'{{python}}' -c '{code}' <(printf abc)"
     done = subprocess.run(
         ["bash", "-c", script.format(python=sys.executable)],

@@ -31,7 +31,7 @@ def test_the_application_runs_a_job_that_exists_with_arguments_that_it_has() -> 
     spec = document("sparkapplication.yaml")["spec"]["template"]
     asked = command_line.parsed(spec["arguments"])
     assert asked.job.name == "rollup"
-    assert asked.session == command_line.session.Settings()
+    assert asked.session == command_line.session.SessionSettings()
     assert spec["sparkVersion"] == "4.3.0"
 
 

@@ -1,4 +1,4 @@
-"""An API server in memory, with the methods of `reconciler.kube.api.client.Api`: versions, conflicts, finalizers, statuses.
+"""An API server in memory, with the methods of `reconciler.kube.api.client.KubernetesApi`: versions, conflicts, finalizers, statuses.
 
 What it does not do: schemas, defaults, field managers, admission. `before` is called with every request and may raise
 or hang; `after` is called once the request was carried out and may raise, so that its answer is lost; `calls` lists

@@ -4,7 +4,7 @@ from reconciler.quota.results.report import Reconciliation
 
 
 class Told:
-    """Implements loop.telemetry.Telemetry."""
+    """Implements ``WatchMetrics``."""
 
     def __init__(self) -> None:
         self.passes: list[Reconciliation] = []
@@ -30,8 +30,8 @@ class Told:
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
         self.calls.append((cluster, api))
 
-    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
-        self.revisions.append((cluster, commit, refused))
+    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
+        self.revisions.append((cluster, commit, is_refused))
 
     def forget(self, cluster: str) -> None:
         self.forgotten.append(cluster)

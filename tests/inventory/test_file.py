@@ -200,7 +200,7 @@ WRITE_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
 from reconciler.inventory.file import FileInventory
-from reconciler.inventory.writers import Writer
+from reconciler.inventory.writers import InventoryWriter as Writer
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, Recorded
@@ -208,7 +208,7 @@ from tests.fakes.clock import FakeClock
 
 async def story():
     owner = Owner(document="a/b")
-    with FileInventory(Path(sys.argv[1]), clock=FakeClock(), writer=Writer(id="me", what="x")) as inventory:
+    with FileInventory(Path(sys.argv[1]), clock=FakeClock(), writer=Writer(id="me", description="x")) as inventory:
         await inventory.load("lkc")
         number = 0
         while True:
@@ -265,7 +265,7 @@ def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
         ],
     )
     assert read(path, "a").is_known
-    assert read(path, "b/ ü").known
+    assert read(path, "b/ ü").is_known
 
 
 def test_a_write_removes_what_a_killed_one_left(tmp_path: Path):

@@ -13,7 +13,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from reconciler.inventory.file_lock import FileLock
-lock = FileLock(Path(sys.argv[1]), what="kquota apply", now=1_700_000_000.0)
+lock = FileLock(Path(sys.argv[1]), command="kquota apply", now=1_700_000_000.0)
 lock.acquire()
 print("held", flush=True)
 sys.stdin.read()

@@ -24,7 +24,8 @@ import sys
 from pathlib import Path
 import pyarrow.compute as pc
 from reconciler.errors import KquotaError
-from reconciler.evidence.store import evidence, parquet, store
+from reconciler.evidence.store import published_evidence as evidence
+from reconciler.evidence.store.files import object_store as store, parquet_files as parquet
 from reconciler.evidence.store.latest_pointer import BUCKET_SEEN
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
@@ -35,7 +36,7 @@ def read(folder, cluster, end_ms):
     print(found.series(QuotaType.PRODUCE, [bucket_of("alice")]).keys())
 def read_with_filter(file):
     content = Path(file).read_bytes()
-    parquet.read(BUCKET_SEEN, content, path=file, columns=["user"], where=pc.field("user") != "")
+    parquet.read(BUCKET_SEEN, content, path=file, columns=["user"], row_filter=pc.field("user") != "")
 def main(*arguments):
     try:
         (read if len(arguments) == 3 else read_with_filter)(*arguments)

@@ -62,7 +62,7 @@ def test_every_state_of_a_pair_is_counted():
         owned_pairs=12,
         in_sync=7,
     )
-    one = passed(preview=plan, sightings=(sighting(), sighting(user="bob", confirmed=False)))
+    one = passed(preview=plan, observations=(sighting(), sighting(user="bob", confirmed=False)))
     assert reconciliation_values.states(one, plan.plan, foreign=4) == {
         "declared": 11, "owned": 12, "in_sync": 7, "drifted": 1, "unmanaged": 1, "orphaned": 1, "frozen": 1,
         "restricted": 1, "overridden": 1, "foreign": 4,

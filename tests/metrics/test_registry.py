@@ -67,7 +67,7 @@ def everything() -> Metrics:
         passed(
             outcome=outcome((change(), APPLIED), (change(Cause.DRIFT, before=1.0), APPLIED)),
             withheld=(withheld(change(), Guard.BOUNDS),),
-            sightings=(sighting(),),
+            observations=(sighting(),),
             live=LIVE,
         )
     )
@@ -115,7 +115,7 @@ def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
 
 def test_a_pass_that_saw_nothing_leaves_what_an_earlier_one_saw():
     metrics = Metrics()
-    metrics.passed(passed(preview=preview(desired_pairs=5), sightings=(sighting(fought=True),)))
+    metrics.passed(passed(preview=preview(desired_pairs=5), observations=(sighting(fought=True),)))
     metrics.passed(passed(ConnectError("no")))
     assert value(metrics, "kquota_pairs", cluster="prod", state="declared") == 5
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == 1
@@ -152,7 +152,7 @@ def test_conflicts_that_were_settled_before_the_pass_are_told_beside_it():
 def test_no_entity_is_named_unless_that_was_asked_for():
     quiet, loud = Metrics(), Metrics(entity_labels=True)
     for metrics in (quiet, loud):
-        metrics.passed(passed(sightings=(sighting(), sighting(user="bob", confirmed=False))))
+        metrics.passed(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
     assert b"alice" not in quiet.exposition()
     named = {"cluster": "prod", "entity": "user=alice", "key": "producer_byte_rate"}
     assert value(loud, "kquota_entity_drifted", **named) == 1
@@ -181,7 +181,7 @@ def test_pairs_that_we_do_not_know_are_counted_in_what_the_pass_saw():
 def test_named_entities_are_bounded():
     metrics = Metrics(entity_labels=True)
     many = tuple(sighting(user=f"u{number}") for number in range(ENTITY_SERIES + 5))
-    metrics.passed(passed(sightings=many))
+    metrics.passed(passed(observations=many))
     named = [name for name, _ in samples(metrics) if name == "kquota_entity_drifted"]
     assert len(named) == ENTITY_SERIES
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == ENTITY_SERIES + 5
@@ -189,7 +189,7 @@ def test_named_entities_are_bounded():
 
 def test_a_hostile_name_stays_inside_its_label():
     metrics = Metrics(entity_labels=True)
-    metrics.passed(passed(sightings=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
+    metrics.passed(passed(observations=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
     names = {name for name, _ in samples(metrics)}
     assert "kquota_leader" not in names
     assert metrics.exposition().count(b"kquota_entity_drifted{") == 1

@@ -70,7 +70,7 @@ def test_every_shape_reaches_a_real_receiver():
             return delivery, receiver.got
 
     delivery, got = asyncio.run(story())
-    assert {name for name, _ in delivery.taken} == {"webhook", "slack", "cloudevents"}
+    assert {name for name, _ in delivery.delivered} == {"webhook", "slack", "cloudevents"}
     signed = [one for one in got if "X-Kquota-Signature" in one.headers]
     assert len(got) == 3
     assert len(signed) == 2
@@ -90,7 +90,7 @@ def test_receivers_are_asked_beside_each_other():
         other.name = "other"
         return await Notifier([one, other]).notify(drift(ALICE), now=NOW)
 
-    assert len(asyncio.run(story()).taken) == 2
+    assert len(asyncio.run(story()).delivered) == 2
 
 
 def test_an_outage_is_told_when_it_is_over():
@@ -109,4 +109,4 @@ def test_an_outage_is_told_when_it_is_over():
 
     first, second = asyncio.run(story())
     assert first.failures[0].attempts == 5
-    assert second.taken[0][1].event is DriftEvent.BEGAN
+    assert second.delivered[0][1].event is DriftEvent.BEGAN

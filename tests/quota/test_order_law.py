@@ -111,12 +111,12 @@ def test_another_order_would_break_the_law_although_all_goes_well(monkeypatch, t
 
 class HoldsNoSets(SendSchedule):
     def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        return super().held(batch) if batch.removes else {}
+        return super().find_held_entities(batch) if batch.removes else {}
 
 
 class HoldsNoRemovals(SendSchedule):
     def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        return {} if batch.removes else super().held(batch)
+        return {} if batch.removes else super().find_held_entities(batch)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def intended(value: float | None, owner: Owner = ONE, at: float = 0.0) -> Intent
 
 
 def override(value: float | None = 50.0, until: float = NOW + 1, **more: object) -> OverrideSet:
-    settings = {"who": "eve", "reason": "incident", **more}
+    settings = {"author": "eve", "reason": "incident", **more}
     return OverrideSet(
         override=Override(entity=ALICE, key=KEY, value=value, until=until, **settings)  # type: ignore[arg-type]
     )

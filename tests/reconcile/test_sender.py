@@ -90,7 +90,7 @@ def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
 
     with pytest.raises(Interrupted) as caught:
         asyncio.run(story())
-    words = {pair.change.entity: pair.word for pair in caught.value.outcome.pairs}
+    words = {pair.change.entity: pair.status_text for pair in caught.value.outcome.pairs}
     assert words == {ALICE_SHOP: "NOT SENT", ALICE: "APPLIED"}
     assert str(caught.value) == "stopped as asked: 1 applied, 1 not sent"
 

@@ -34,7 +34,7 @@ def test_the_broker_is_asked_where_the_credential_may_already():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     found = verdict(world, validator=rules)
-    assert (found.source, dict(found.refused), found.why) == ("broker", {ALICE: NO}, "")
+    assert (found.source, dict(found.rejections), found.reason) == ("broker", {ALICE: NO}, "")
     assert world.cluster.sent == []
     assert len(world.cluster.validated) == 1
 
@@ -46,8 +46,8 @@ def test_the_broker_is_asked_where_the_credential_may_already():
 def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
     world = World(rights=rights, behaves_as="3.9")
     found = verdict(world, validator=rules)
-    assert (found.source, dict(found.refused)) == ("sandbox 3.9", {BOB: NO})
-    assert why in found.why
+    assert (found.source, dict(found.rejections)) == ("sandbox 3.9", {BOB: NO})
+    assert why in found.reason
     assert world.cluster.validated == []
 
 

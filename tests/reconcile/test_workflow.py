@@ -45,11 +45,11 @@ TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
 
 
 def words(outcome) -> dict:
-    return {(pair.change.entity, pair.change.key): pair.word for pair in outcome.pairs}
+    return {(pair.change.entity, pair.change.key): pair.status_text for pair in outcome.pairs}
 
 
 def seen(outcome) -> dict:
-    return {(pair.change.entity, pair.change.key): pair.seen for pair in outcome.pairs}
+    return {(pair.change.entity, pair.change.key): pair.visibility for pair in outcome.pairs}
 
 
 def test_what_is_declared_is_applied_seen_and_owned():

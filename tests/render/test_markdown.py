@@ -301,7 +301,7 @@ def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_und
 
 def test_what_was_not_applied_is_listed_first_and_changes_the_verdict():
     partly = applied(200)
-    lost = replace(partly.pairs[-1], result=None, seen=PairVisibility.UNCHECKED)
+    lost = replace(partly.pairs[-1], result=None, visibility=PairVisibility.UNCHECKED)
     partly = replace(partly, pairs=(*partly.pairs[:-1], lost))
     text = outcome_markdown(partly)
     assert "### ⚠️ Applied in part" in text

@@ -468,4 +468,4 @@ def test_a_plan_with_it_is_a_plan_with_the_same_digest():
     assert broken != text
     for reader in (read_plan, read_preview):
         with pytest.raises(ConfigError, match="leftOut"):
-            reader(broken, where="plan.json")
+            reader(broken, location="plan.json")

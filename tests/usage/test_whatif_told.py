@@ -133,7 +133,7 @@ def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
 
 def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
     calm = [row(f"u{n}", after=60 * MINUTE, before_throttled_ms=55 * MINUTE) for n in range(9)]
-    found = shown([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], most=2)
+    found = shown([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], max_rows=2)
     assert [one.bucket.user for one in found.rows] == ["alice", "alice"]
     (breach,) = found.breaches
     assert (breach.row.broker_id, breach.tier, breach.breach.found_ms) == (
@@ -176,7 +176,7 @@ def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_fo
     found = shown([better, calm, held])
     assert [one.worst.broker_id for one in tenants(found.rows)] == ["2", "1"]
     assert (found.blind, found.may_be_worse, found.enough) == (1, 1, False)
-    cut = shown([row("bob"), calm, held], most=1)
+    cut = shown([row("bob"), calm, held], max_rows=1)
     assert (cut.left_out, cut.left_blind, cut.may_be_worse, cut.enough) == (2, 1, 1, False)
 
 
@@ -225,7 +225,7 @@ def test_stale_evidence_is_not_enough_whatever_the_rows_say():
     found = summarize([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
     assert not found.enough
     assert shown([row()]).enough
-    assert not shown([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], most=1).enough
+    assert not shown([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], max_rows=1).enough
 
 
 def test_what_questions_noticed_is_passed_on():

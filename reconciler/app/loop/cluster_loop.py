@@ -12,7 +12,7 @@ from reconciler.app.loop.wait import unless, until_ended
 from reconciler.errors import KquotaError
 from reconciler.ports import Clock
 
-_LOG: Final = logging.getLogger("reconciler.app.loop")
+_LOG: Final = logging.getLogger("reconciler.loop")
 
 _SLACK_SECONDS: Final = 0.001
 """Event loops wake up to one tick of their clock early; that much too early is in time."""

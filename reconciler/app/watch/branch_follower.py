@@ -21,7 +21,7 @@ from reconciler.manifest.project.file import MAX_FILE_SIZE
 from reconciler.ports import Clock
 from reconciler.render.names import escaped
 
-_LOG: Final = logging.getLogger("reconciler.app.loop")
+_LOG: Final = logging.getLogger("reconciler.loop")
 
 
 class BranchFollower:
@@ -117,7 +117,7 @@ class BranchFollower:
         for warning in revision.warnings:
             _LOG.warning("%s: %s", commit[:12], escaped(str(warning)))
         self._mirror.keep(commit)
-        self._state.remember(commit=commit, refused="")
+        self._state.remember(commit=commit, refused_commit="")
         self.refused = ""
         self._enforce(revision)
         if before is None or before.commit != commit:
@@ -147,7 +147,7 @@ class BranchFollower:
         if self.in_force is not None:
             stays = f"{self.in_force.commit[:12]} stays in force"
         self._complain(commit, error, f"is refused; {stays}")
-        self._state.remember(refused=commit)
+        self._state.remember(refused_commit=commit)
         self.refused = commit
         self._report_revision()
 

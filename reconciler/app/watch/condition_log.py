@@ -9,7 +9,7 @@ from reconciler.quota.results.report import Outcome, Reconciliation
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import quantity
 
-_LOG: Final = logging.getLogger("reconciler.app.loop")
+_LOG: Final = logging.getLogger("reconciler.loop")
 
 MOST_LINES: Final = 20
 """Of one kind in one pass; the rest is counted."""

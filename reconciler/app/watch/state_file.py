@@ -51,7 +51,7 @@ class WatchState:
         """What is remembered."""
         return self._now
 
-    def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of Remembered, checked by it
+    def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of WatchStateContent, checked by it
         """Change some fields, on disk before this returns; what changes nothing writes nothing.
 
         Raises:

@@ -293,7 +293,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
-            hint="name one with --project, or name brokers with --bootstrap-server; kquota.yaml is searched here and in"
+            hint="name one with --project; kquota.yaml is searched here and in"
             " the folders above that are yours, up to the root of the git work tree",
         ) from error
     except UnicodeDecodeError as error:

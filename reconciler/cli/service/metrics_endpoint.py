@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LOOPS: Final = "reconciler.app.loop"
+_LOOPS: Final = "reconciler.loop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ class DayReport:
         day: UTC.
         samples: Rows of ``usage_sample``.
         is_assembled: Whether this run assembled it.
-        counts: What became of its points, by :class:`~reconciler.evidence.ingest.drop_reasons.Fate`.
+        counts: What became of its points, by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
         coverage: For each broker the share of the day that it answered, in millionths.
         partial: What is missing, in sentences.
     """

@@ -27,7 +27,7 @@ ASK_SECONDS: Final = 4.0
 
 
 class ClusterApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
 
     async def get(
         self, resource: ApiResource, namespace: str | None, name: str
@@ -45,7 +45,7 @@ class ClientProvider(Protocol):
 
 
 class LiveBrokerValidator:
-    """Implements :class:`reconciler.kube.admission.review.Broker`.
+    """Implements :class:`reconciler.kube.admission.review.BrokerValidator`.
 
     Args:
         api: For reading QuotaClusters.
@@ -77,7 +77,7 @@ class LiveBrokerValidator:
         self._rights: dict[str, tuple[float, QuotaClient, Cluster]] = {}
 
     async def cluster(self, name: str) -> QuotaCluster | None:
-        """See :class:`reconciler.kube.admission.review.Broker`."""
+        """See :class:`reconciler.kube.admission.review.BrokerValidator`."""
         now = self._clock.monotonic()
         cached = self._clusters.get(name)
         if cached is not None and now - cached[0] < KEPT_SECONDS:
@@ -105,7 +105,7 @@ class LiveBrokerValidator:
     async def ask(
         self, cluster: QuotaCluster, alterations: Sequence[Alteration]
     ) -> ValidationResult:
-        """See :class:`reconciler.kube.admission.review.Broker`."""
+        """See :class:`reconciler.kube.admission.review.BrokerValidator`."""
         client = await self._client(cluster)
         cluster_info = await self._about(cluster, client)
         if cluster.expected_cluster_id not in {None, cluster_info.id}:

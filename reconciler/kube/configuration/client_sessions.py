@@ -49,7 +49,7 @@ _log = logging.getLogger("reconciler.kube")
 
 
 class SecretApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
 
     async def get(
         self,

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeaseApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
 
     async def get(
         self,

@@ -19,7 +19,7 @@ TRIES: Final = 5
 
 
 class ConfigMapApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
 
     async def list(
         self, resource: ApiResource, namespace: str | None = None, *, labels: str = ""

@@ -32,7 +32,7 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 
 class DefinitionApi(Protocol):
-    """What is needed of :class:`reconciler.kube.api.client.Api`."""
+    """What is needed of :class:`reconciler.kube.api.client.KubernetesApi`."""
 
     async def get(
         self, resource: ApiResource, namespace: str | None, name: str

@@ -1,7 +1,7 @@
 """How much of a broker's budget was used at one time: what all clients together were served, moment by moment.
 
 Served, and not wanted: a backlog drains after its peak, so the smaller of rate and limit would hide load that comes
-later (:attr:`reconciler.usage.throttle_models.Row.served`).
+later (:attr:`reconciler.usage.throttle_models.ThrottledSample.served`).
 """
 
 from collections.abc import Iterable, Sequence

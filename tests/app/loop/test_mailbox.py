@@ -20,7 +20,7 @@ def played(story: Callable[[TurnedClock, Mailbox], Awaitable[None]], limit: int 
 
 def waiting(box: Mailbox, **given: float | None) -> "asyncio.Task[KeyBatch]":
     return asyncio.ensure_future(
-        box.batch(**({"linger": 0.1, "most": 100, "timeout": None} | given))
+        box.batch(**({"linger": 0.1, "max_keys": 100, "timeout": None} | given))
     )
 
 
@@ -40,7 +40,7 @@ def test_a_batch_lingers_for_what_comes_right_after_its_first_key() -> None:
 
 def test_a_batch_that_is_full_lingers_no_longer() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
-        batch = waiting(box, most=3)
+        batch = waiting(box, max_keys=3)
         for key in "abc":
             box.put(key)
         await settle()
@@ -52,9 +52,9 @@ def test_a_batch_that_is_full_lingers_no_longer() -> None:
 def test_what_a_smaller_batch_called_full_does_not_hurry_a_larger_one() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         box.put("a")
-        await waiting(box, most=1)
+        await waiting(box, max_keys=1)
         box.put("b")
-        batch = waiting(box, most=2)
+        batch = waiting(box, max_keys=2)
         await settle()
         assert not batch.done()
         await clock.turn(0.2)
@@ -138,9 +138,9 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 6), st.integers(1, 5))
-def test_no_key_is_ever_lost(steps: list[str | float], limit: int, most: int) -> None:
+def test_no_key_is_ever_lost(steps: list[str | float], limit: int, max_keys: int) -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
-        reader = Reader(box, most)
+        reader = Reader(box, max_keys)
         owed: set[str] = set()
         for step in steps:
             if isinstance(step, float):
@@ -165,13 +165,13 @@ def test_no_key_is_ever_lost(steps: list[str | float], limit: int, most: int) ->
 class Reader:
     """Reads batches when told to, and gives up in the middle when told to."""
 
-    def __init__(self, box: Mailbox, most: int) -> None:
-        self.box, self.most = box, most
+    def __init__(self, box: Mailbox, max_keys: int) -> None:
+        self.box, self.max_keys = box, max_keys
         self.task: asyncio.Task[KeyBatch] | None = None
 
     async def told(self, step: str) -> None:
         if step == "read" and self.task is None:
-            self.task = waiting(self.box, most=self.most, timeout=0.2)
+            self.task = waiting(self.box, max_keys=self.max_keys, timeout=0.2)
         elif step == "cancel" and self.task is not None:
             self.task.cancel()
         await settle()

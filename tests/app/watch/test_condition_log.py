@@ -136,7 +136,7 @@ def test_drift_is_said_once_it_is_confirmed(told):
     assert told(sighting()) == [
         "prod: drift: user=alice producer_byte_rate is no limit instead of 2 KiB/s"
     ]
-    assert told(sighting(looks=3)) == []
+    assert told(sighting(observation_count=3)) == []
 
 
 def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(told):

@@ -401,11 +401,11 @@ def test_stop_ends_after_the_request_under_way(yard: Yard):
         await yard.clock.turn(1.0)
         assert yard.task.done()
         assert yard.task.exception() is None
-        words = {pair.word for pair in _outcome(yard).pairs}
+        words = {pair.status_text for pair in _outcome(yard).pairs}
         assert words <= {"APPLIED", "NOT SENT"}
         owned = await yard.inventories["prod"].load("id-prod")
         assert not owned.intents
-        assert owned.pair_count == sum(p.word == "APPLIED" for p in _outcome(yard).pairs)
+        assert owned.pair_count == sum(p.status_text == "APPLIED" for p in _outcome(yard).pairs)
 
     yard.play(story)
 

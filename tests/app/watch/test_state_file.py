@@ -24,7 +24,7 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
     path = tmp_path / "watch.json"
     state = WatchState(path)
     assert state.now == WatchStateContent()
-    state.remember(commit="a" * 40, refused="b" * 40)
+    state.remember(commit="a" * 40, refused_commit="b" * 40)
     asyncio.run(state.removals("prod").save([COUNT]))
     again = WatchState(path)
     assert again.now.commit == "a" * 40
@@ -36,7 +36,7 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
 
 def test_what_changes_nothing_writes_nothing(tmp_path: Path):
     path = tmp_path / "watch.json"
-    WatchState(path).remember(commit="", refused="")
+    WatchState(path).remember(commit="", refused_commit="")
     assert not path.exists()
     WatchState(path).remember(commit="a")
     before = path.stat().st_mtime_ns, path.stat().st_ino

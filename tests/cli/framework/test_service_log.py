@@ -44,7 +44,7 @@ def test_nothing_forges_a_line_or_a_colour_and_a_traceback_is_one_line_too():
 
 def test_records_of_ours_go_to_standard_error_while_it_lasts():
     err = io.StringIO()
-    log = logging.getLogger("reconciler.app.loop.test")
+    log = logging.getLogger("reconciler.loop.test")
     with logged(console(err), {}):
         log.info("during")
         log.debug("too much")

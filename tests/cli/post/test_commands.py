@@ -29,7 +29,7 @@ def long(size: int):
     basis = preconditions_of(
         made.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()
     )
-    return replace(made, basis=basis)
+    return replace(made, preconditions=basis)
 
 
 @pytest.fixture

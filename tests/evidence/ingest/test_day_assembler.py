@@ -123,7 +123,7 @@ def test_the_same_delivery_again_writes_nothing():
     kept = keep(where, "c", table(around_midnight()), PointSource())
     reports = bring_up(where)
     assert (generations(where), [one.generation for one in where.manifests(POINT)]) == before
-    assert not any(one.made for one in reports)
+    assert not any(one.is_assembled for one in reports)
     assert set(kept.new.values()) == {0}
     assert kept.counts[SeriesOutcome.DUPLICATES] == len(around_midnight())
 
@@ -134,7 +134,7 @@ def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_noth
     keep(where, "c", table(rows[1:]), PointSource())
     bring_up(where)
     keep(where, "c", table(rows[:1]), PointSource())
-    made = {one.day: one.made for one in bring_up(where)}
+    made = {one.day: one.is_assembled for one in bring_up(where)}
     first = date(2026, 1, 1)
     assert made == {first: True, DAY: True, date(2026, 1, 3): False}
 
@@ -157,9 +157,9 @@ def test_looking_again_at_the_same_limits_makes_nothing_anew_and_another_limit_d
     snapshot_import.keep(where, [taken(START - DAY_MS, 100.0)])
     bring_up(where)
     snapshot_import.keep(where, [taken(START + 10 * DAY_MS, 100.0)])
-    assert not any(one.made for one in bring_up(where))
+    assert not any(one.is_assembled for one in bring_up(where))
     snapshot_import.keep(where, [taken(START + 5 * DAY_MS, 50.0)])
-    assert all(one.made for one in bring_up(where))
+    assert all(one.is_assembled for one in bring_up(where))
 
 
 def test_a_day_before_that_has_expired_changes_nothing():
@@ -169,7 +169,7 @@ def test_a_day_before_that_has_expired_changes_nothing():
     expected = content(where)
     unit = Unit(table=POINT, cluster_id="c", day=date(2026, 1, 1))
     where.store.delete([path for path, _ in where.store.paths(unit.manifests)])
-    assert not any(one.made for one in bring_up(where))
+    assert not any(one.is_assembled for one in bring_up(where))
     assert content(where) == expected
 
 

@@ -88,7 +88,7 @@ def test_a_fragment_of_a_day_whose_points_expired_does_not_replace_it(lake):
     kept(lake, use(START + 30 * STEP, 5))
     (report,) = bring_up(lake)
     assert content(lake) == before
-    assert (report.made, report.samples, report.partial) == (False, 40, (SENTENCE,))
+    assert (report.is_assembled, report.samples, report.partial) == (False, 40, (SENTENCE,))
     assert told(lake) == [True] * 3
     stand = generations(lake)
     assert bring_up(lake)[0].partial == (SENTENCE,)
@@ -102,7 +102,7 @@ def test_a_day_that_left_no_rows_of_one_kind_is_made_of_what_came(lake):
     expire(lake, DAY)
     kept(lake, use(START, 3))
     (report,) = bring_up(lake)
-    assert (report.made, report.samples, report.partial) == (True, 3, ())
+    assert (report.is_assembled, report.samples, report.partial) == (True, 3, ())
 
 
 def test_as_much_as_before_replaces_a_day_and_more_later_does_so_without_doubt(lake):
@@ -113,7 +113,7 @@ def test_as_much_as_before_replaces_a_day_and_more_later_does_so_without_doubt(l
     assert bring_up(lake)[0].partial == (SENTENCE,)
     kept(lake, use(START, 41))
     (report,) = bring_up(lake)
-    assert (report.made, report.samples, report.partial) == (True, 41, ())
+    assert (report.is_assembled, report.samples, report.partial) == (True, 41, ())
     kept(lake, use(START, 42))
     assert bring_up(lake)[0].samples == 42
 
@@ -203,7 +203,7 @@ def test_rows_that_are_damaged_are_no_reason_to_keep_them(lake):
         spoil(lake, DAY, one)
     kept(lake, use(START, 5))
     (report,) = bring_up(lake)
-    assert (report.made, report.samples) == (True, 5)
+    assert (report.is_assembled, report.samples) == (True, 5)
 
 
 def test_a_day_that_is_taken_away_is_made_of_what_there_is(lake):
@@ -216,7 +216,7 @@ def test_a_day_that_is_taken_away_is_made_of_what_there_is(lake):
         unit = Unit(table=one, cluster_id="c", day=DAY)
         lake.store.delete([path for path, _ in lake.store.paths(unit.manifests)])
     (report,) = bring_up(lake)
-    assert (report.made, report.samples, report.partial) == (True, 5, ())
+    assert (report.is_assembled, report.samples, report.partial) == (True, 5, ())
 
 
 # ---- damaged points -----------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_what_is_read_again_is_told_as_lost_until_it_is_all_there(lake):
     assert lake.manifests(POINT)[0].partial
     kept(lake, use(START, 40))
     (report,) = bring_up(lake)
-    assert (content(lake), report.partial, report.made) == (before, (), True)
+    assert (content(lake), report.partial, report.is_assembled) == (before, (), True)
     assert lake.manifests(POINT)[0].partial == ()
 
 

@@ -27,8 +27,8 @@ code = pathlib.Path(sys.argv[1]).read_text()
 from pyspark import cloudpickle
 import types
 module = types.ModuleType("shipped_job"); exec(code, module.__dict__)
-from reconciler.spark import running, session
-settings = session.Settings(remote=sys.argv[3] if len(sys.argv) > 3 else None)
+from reconciler.evidence.spark.runtime import job_runner as running, session
+settings = session.SessionSettings(remote=sys.argv[3] if len(sys.argv) > 3 else None)
 print(json.dumps(running.run(module.JOB, sys.argv[2], settings, module.Settings())))
 """
 

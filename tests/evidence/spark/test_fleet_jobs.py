@@ -196,7 +196,7 @@ def intended() -> dict[str, ClusterPlanInput]:
 
 def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
     guards = {"c1": Guards(max_removals=0)}
-    given = {"to_ms": NOW, "most": 50, "progress": silent} | more
+    given = {"to_ms": NOW, "max_rows": 50, "progress": silent} | more
     return plan.planned(spark, lake, intended(), guards, **given)  # type: ignore[arg-type]
 
 

@@ -81,9 +81,9 @@ async def asked(here: Here, alterations: list[Alteration]) -> Any:
 def test_the_broker_is_asked_and_nothing_is_changed() -> None:
     async def test(here: Here) -> None:
         verdict = await asked(here, GOOD)
-        assert (verdict.source, dict(verdict.refused), verdict.why) == ("broker", {}, "")
+        assert (verdict.source, dict(verdict.rejections), verdict.reason) == ("broker", {}, "")
         verdict = await asked(here, BAD)
-        assert isinstance(verdict.refused[ALICE], Rejected)
+        assert isinstance(verdict.rejections[ALICE], Rejected)
         assert here.sandbox.values() == {}
 
     story(test)
@@ -100,9 +100,9 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
         here.api.put(SECRETS, {"metadata": metadata, "data": data})
         verdict = await asked(here, BAD)
         assert verdict.source.startswith("sandbox ")
-        assert "AlterConfigs" in verdict.why
-        assert ALICE in verdict.refused
-        assert (await asked(here, GOOD)).refused == {}
+        assert "AlterConfigs" in verdict.reason
+        assert ALICE in verdict.rejections
+        assert (await asked(here, GOOD)).rejections == {}
 
     story(
         test,
@@ -118,8 +118,8 @@ def test_another_cluster_than_expected_gives_no_verdict() -> None:
     async def test(here: Here) -> None:
         here.put(expectedClusterId="x" * 22)
         verdict = await asked(here, BAD)
-        assert (verdict.source, dict(verdict.refused)) == ("none", {})
-        assert "another Kafka cluster" in verdict.why
+        assert (verdict.source, dict(verdict.rejections)) == ("none", {})
+        assert "another Kafka cluster" in verdict.reason
 
     story(test)
 

@@ -106,8 +106,10 @@ def test_everything_reads_back(changes, removals):
     )
     value = kept(*changes, removals=removals, writers={"operator": writer})
     laid_out, made = config_maps(value, namespace="kquota")
-    assert read(ID, made.values()) == replace(laid_out, remainder=replace(value.rest, known=True))
-    assert laid_out.remainder == value.rest
+    assert read(ID, made.values()) == replace(
+        laid_out, remainder=replace(value.remainder, is_known=True)
+    )
+    assert laid_out.remainder == value.remainder
 
 
 @given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
@@ -116,7 +118,7 @@ def test_everything_reads_back_from_several_parts(changes, parts):
     count = {name: SeriesLayout(serial=3, parts=parts) for name in ("records", "ledger")}
     made = {}
     for series, layout in count.items():
-        rest = value.rest
+        rest = value.remainder
         halves = {
             "records": replace(rest, intents={}, overrides={}),
             "ledger": OwnershipRecords(
@@ -127,7 +129,7 @@ def test_everything_reads_back_from_several_parts(changes, parts):
             name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
             made[name] = part(share, series, name)
     back = read(ID, made.values())
-    assert back.remainder == replace(value.rest, known=True)
+    assert back.remainder == replace(value.remainder, is_known=True)
     assert back.layouts == count
 
 
@@ -135,10 +137,10 @@ def test_everything_reads_back_from_several_parts(changes, parts):
 def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
     value = kept(*changes)
     mixed = {
-        name: dict(sorted(getattr(value.rest, name).items(), key=lambda _: dice.random()))
+        name: dict(sorted(getattr(value.remainder, name).items(), key=lambda _: dice.random()))
         for name in ("records", "intents", "drift_since", "overrides")
     }
-    shuffled = replace(value, rest=replace(value.rest, **mixed))
+    shuffled = replace(value, remainder=replace(value.remainder, **mixed))
     assert maps(value) == maps(shuffled)
     assert diff(maps(value), maps(shuffled)).writes == 0
 
@@ -181,7 +183,7 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
     assert laid_out.layouts["records"].parts >= 2
     assert max(sizes(made)) <= PART_LIMITS.packed
     assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
-    assert read(ID, made.values()).remainder == value.rest
+    assert read(ID, made.values()).remainder == value.remainder
 
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
@@ -365,7 +367,7 @@ def test_a_pair_in_two_parts_is_damage():
     several = []
     for number in range(2):
         name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)
-        several.append(part(kept(*many(3)).rest, "records", name))
+        several.append(part(kept(*many(3)).remainder, "records", name))
     with pytest.raises(InventoryError, match="repeats"):
         read(ID, several)
 

@@ -96,7 +96,7 @@ def test_what_statuses_and_the_rest_hold_together_is_everything(world):
     rest = records_outside_statuses(owned, live_documents(objects))
     back = owned_from(owned.cluster_id, [_with_id(one, owned) for one in objects], rest)
     assert _plain(back) == _plain(owned)
-    assert back == replace(_renamed(owned, holders), known=owned.known)
+    assert back == replace(_renamed(owned, holders), is_known=owned.is_known)
 
 
 def _with_id(obj, owned):
@@ -126,7 +126,7 @@ def _renamed(owned, holders):
         else one
         for pair, one in owned.intents.items()
     }
-    return replace(owned, records=made.records, intents=intents, known=owned.known)
+    return replace(owned, records=made.records, intents=intents, is_known=owned.is_known)
 
 
 def _plain(owned):

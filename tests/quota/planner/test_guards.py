@@ -539,7 +539,7 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
             LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
         ),
     )
-    found = broken(guards, *changes, owned_pairs=20, twins=(twin(),))
+    found = broken(guards, *changes, owned_pairs=20, ip_aliases=(twin(),))
     assert found == [
         Guard.EMPTY_DESIRED,
         Guard.MAX_REMOVALS,

@@ -31,7 +31,7 @@ def read(text: str):
 def test_what_a_plan_does_and_stands_on_reads_back():
     one, other = read(TEXT), sample()
     assert one.plan.digest == other.plan.digest
-    assert one.basis == other.preconditions
+    assert one.preconditions == other.preconditions
     assert (one.created_at, one.origin, one.policy) == (
         other.created_at,
         other.origin,

@@ -15,6 +15,7 @@ from reconciler.sandbox.broker_rules.image import (
     names_of,
     same_double,
 )
+from reconciler.sandbox.broker_rules.profiles import BrokerProfile
 
 NAMES = st.sampled_from(
     [
@@ -86,7 +87,7 @@ def test_batches_add_up(first: list[QuotaRecord], second: list[QuotaRecord]) -> 
 def test_validation_says_what_carrying_out_says(
     held: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
-    profile: alterations.BrokerProfile,
+    profile: BrokerProfile,
 ) -> None:
     image = EMPTY.applied(held)
     verdicts = [
@@ -100,7 +101,7 @@ def test_validation_says_what_carrying_out_says(
 def test_an_open_describe_shows_what_a_model_of_the_results_holds(
     held: list[QuotaRecord],
     asked: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
-    profile: alterations.BrokerProfile,
+    profile: BrokerProfile,
 ) -> None:
     image = EMPTY.applied(held)
     verdicts = alterations.alter(profile, image, asked, resolvable=(), validate_only=False)

@@ -89,7 +89,9 @@ def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_
         kind: {broker: buckets[::-1] for broker, buckets in reversed(list(each.items()))}
         for kind, each in reversed(list(one.seen.items()))
     }
-    again = impact_query(one.cluster_id, one.before, one.after, turned, one.measured)
+    again = impact_query(
+        one.cluster_id, one.before, one.after, turned, one.measured, recorded=one.recorded
+    )
     assert judged(again, one.series, CADENCE) == found
 
 
@@ -159,7 +161,7 @@ def test_a_tenant_that_nobody_saw_has_one_row_without_a_broker():
 def test_a_broker_that_did_not_see_a_tenant_has_no_row():
     after = state({ALICE: 100.0})
     question = ask(state({ALICE: 9.0}), after, {"1": [bucket_of("alice")], "2": []})
-    assert [one.broker_id for one in question.asked] == ["1"]
+    assert [one.broker_id for one in question.requests] == ["1"]
 
 
 def test_a_type_without_any_quota_was_not_measured():
@@ -219,7 +221,7 @@ def test_a_callback_and_foreign_entities_leave_nothing_to_say():
 def test_a_foreign_entity_with_another_key_hides_nothing():
     odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
     before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
-    (one,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).asked
+    (one,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).requests
     assert one.answer is Identifiability.EXACT
 
 
@@ -227,7 +229,7 @@ def test_series_recorded_while_clients_were_counted_otherwise_break_the_history(
     recorded = state({APP: 100.0, ANY_USER: 100.0})  # then ("", "app") held nobody: 6 goes before 7
     before, after = state({APP: 100.0}), state({APP: 50.0})
     seen = {"1": [bucket_of("", "app")]}
-    assert ask(before, after, seen).asked[0].answer is Identifiability.EXACT
+    assert ask(before, after, seen).requests[0].answer is Identifiability.EXACT
     (row,) = rows(ask(before, after, seen, recorded=RecordedLimits(states=(recorded,))), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
@@ -236,7 +238,7 @@ def test_series_recorded_under_another_number_are_read_and_named():
     seen = {"1": [bucket_of("alice")]}
     states = (state({ALICE: one}) for one in (100.0, 50.0))
     question = ask(*states, seen, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
-    assert question.asked[0].answer is Identifiability.EXACT
+    assert question.requests[0].answer is Identifiability.EXACT
     assert question.notes == (
         "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",
     )
@@ -248,7 +250,7 @@ def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
     )
     seen = {"1": [bucket_of("alice", "a"), bucket_of("alice", "b")]}
     question = ask(before, state({ALICE: 50.0}), seen)
-    (row,) = [one for one in question.asked if one.bucket == bucket_of("alice")]
+    (row,) = [one for one in question.requests if one.bucket == bucket_of("alice")]
     assert len(row.parts) == 2
     assert (row.before_units, row.after_units) == (10, 50)
 

@@ -72,7 +72,7 @@ def moments(
         wide: Whether sums are to have 38 digits.
 
     Returns:
-        :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.reports.broker_load.Moment`.
+        :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.reports.broker_load.LoadMoment`.
     """
     bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
     limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left")

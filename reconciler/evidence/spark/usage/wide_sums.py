@@ -2,7 +2,7 @@
 
 Two sums can leave 64 bits, at 9.2 * 10^18 units: what a series holds (the cut rate of 10^13 for 10.6 days, 1 TB/s for
 106 days), and what a limit that the series once reached lets pass from then on, used or not (a limit of 1 TB/s, 106 days
-later). No limit, and one that was never reached, adds nothing (:func:`reconciler.evidence.spark.usage.throttle_windows.held`). Spark then raises
+later). No limit, and one that was never reached, adds nothing (:func:`reconciler.evidence.spark.usage.throttle_windows.with_backlogs`). Spark then raises
 ARITHMETIC_OVERFLOW, never a wrong figure, for sessions have ANSI mode (:func:`reconciler.evidence.spark.runtime.session.needs_ansi`); and
 the work begins again in 38 digits, which takes longer.
 

@@ -219,7 +219,7 @@ def test_an_error_of_spark_is_one_line_without_java(tmp_path: Path) -> None:
 
 LOST = """
 import dataclasses, os, signal, sys
-from reconciler.spark import job, jvm, running, session
+from reconciler.evidence.spark.runtime import job, job_runner as running, jvm, session
 
 @dataclasses.dataclass(frozen=True)
 class Nothing: pass
@@ -230,7 +230,7 @@ def run(spark, lake, settings, progress):
 
 try:
     running.run(job.Job(name="lost", summary="", settings=Nothing, run=run), sys.argv[1],
-                session.Settings(master="local[2]", memory="600m", brief=True), Nothing())
+                session.SessionSettings(master="local[2]", memory="600m", brief=True), Nothing())
 except Exception as error:
     print(type(error).__name__, error, error.hint)
 """
@@ -249,8 +249,8 @@ def test_a_jvm_that_dies_is_said_with_what_may_help(tmp_path: Path) -> None:
 
 SLOW = """
 import sys
-from reconciler.spark import jvm, session
-with session.opened(session.Settings(master="local[2]", memory="600m", brief=True)) as spark:
+from reconciler.evidence.spark.runtime import jvm, session
+with session.opened(session.SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
     print(jvm.current().proc.pid, flush=True)
     spark.range(10**15).selectExpr("sum(hash(id))").collect()
 """

@@ -119,8 +119,8 @@ def test_a_file_above_the_path_is_told(tmp_path: Path) -> None:
 REFUSED = """
 import os, sys
 from reconciler.errors import LakeError
-from reconciler.evidence.store import store
-place = store.opened(sys.argv[1])
+from reconciler.evidence.store.files import object_store
+place = object_store.opened(sys.argv[1])
 if os.geteuid() == 0:
     os.seteuid(65534)  # nobody
 for act in (
@@ -158,7 +158,7 @@ def test_a_folder_of_somebody_else_is_told_with_a_hint() -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from reconciler.evidence.store import local
+from reconciler.evidence.store.files import local_files as local
 die_at, count, path, create = int(sys.argv[1]), 0, Path(sys.argv[2]), sys.argv[3] == "create"
 def dying(act):
     def run(*given, **named):

@@ -80,7 +80,7 @@ def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its
 def test_columns_and_rows_are_chosen() -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
     where = (pc.field("user") == "b") & (pc.field("rate_units") > 10)
-    found = read(content, columns=["rate_units", "user"], where=where)
+    found = read(content, columns=["rate_units", "user"], row_filter=where)
     assert found.to_pylist() == [{"rate_units": 20, "user": "b"}, {"rate_units": 30, "user": "b"}]
     with pytest.raises(LakeError, match="has no column 'nothing'"):
         read(content, columns=["nothing"])
@@ -93,7 +93,7 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
     begin = group.column(0).dictionary_page_offset
     end = group.column(group.num_columns - 1).data_page_offset
     content[begin:end] = b"\xff" * (end - begin)
-    found = read(bytes(content), where=pc.field("user") == "u699")
+    found = read(bytes(content), row_filter=pc.field("user") == "u699")
     assert found.num_rows == 100
     with pytest.raises(LakeDamaged, match="is no whole Parquet file"):
         read(bytes(content))
