@@ -166,12 +166,12 @@ def policy_of(console: Console, task: "PlanTask", cluster_id: str) -> "WhatIfPol
     Raises:
         UsageError: The policy is in itself wrong.
     """
-    from reconciler.manifest.project.simulation_policy import policy_of as made
+    from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
 
     project = task.target.project
     documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
     try:
-        policy = made({} if project is None else project.simulate, documents)
+        policy = simulation_policy_of({} if project is None else project.simulate, documents)
     except QuotaValueError as wrong:  # a project that was parsed was checked
         raise UsageError(f"spec.simulate: {wrong.message}") from wrong
     for name in policy.unknown:

@@ -35,7 +35,7 @@ from reconciler.reconcile import (
 )
 from reconciler.reconcile.drift import as_applied
 from reconciler.reconcile.observation import rules_for
-from reconciler.reconcile.validation import validate as asked_rules
+from reconciler.reconcile.validation import validate as validate_alterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ async def _prepared(
     )
     desired = _desired(console, target, observation)
     first = preview(observation, desired, orders, verdict=ValidationResult(source="none"))
-    verdict = await asked_rules(runtime.ports, orders, observation, first.plan.changes)
+    verdict = await validate_alterations(runtime.ports, orders, observation, first.plan.changes)
     prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
     return orders, addressed(prepared, target, runtime)
 

@@ -71,9 +71,9 @@ def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "Recorde
     """What recorded use said when a plan was made, in words; ``None`` = nobody asked."""
     if simulation is None:
         return None
-    from reconciler.evidence.render.simulation_text import recorded_of as told
+    from reconciler.evidence.render.simulation_text import recorded_of as recorded_use_of
 
-    return told(simulation, at=preview.created_at)
+    return recorded_use_of(simulation, at=preview.created_at)
 
 
 def show_plans(

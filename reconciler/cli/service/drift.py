@@ -87,7 +87,7 @@ def drift(
     if watch:
         if detailed_exitcode:
             raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
-        from reconciler.cli.service.drift_service import watch as go_on
+        from reconciler.cli.service.drift_service import watch as watch_drift
         from reconciler.cli.service.drift_watcher import DriftWatchOptions
         from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
@@ -97,7 +97,9 @@ def drift(
             correct=correct_drift,
             read_only=read_only,
         )
-        return go_on(console, targets(where), watching, telling, serving=serving, output=output)
+        return watch_drift(
+            console, targets(where), watching, telling, serving=serving, output=output
+        )
     watch_flags = {
         "--interval": interval,
         "--confirm-after": confirm_after,

@@ -19,7 +19,7 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.quota.rule_warnings import RuleWarning as Advice
+from reconciler.quota.rule_warnings import RuleWarning
 from reconciler.quota.state import QuotaState
 
 
@@ -81,7 +81,7 @@ class Preview:
     verdict: ValidationResult
     impact: Impact | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
-    advice: tuple[Advice, ...] = ()
+    advice: tuple[RuleWarning, ...] = ()
     changed_documents: frozenset[str] | None = field(default=None, repr=False)
     policy: Policy
     drift_mode: DriftMode
@@ -95,7 +95,7 @@ class Preview:
         return bool(self.plan.conflicts or self.verdict.rejections)
 
     @property
-    def open_advice(self) -> tuple[Advice, ...]:
+    def open_advice(self) -> tuple[RuleWarning, ...]:
         """Doubtful rules that neither their document nor the project accepts."""
         return tuple(warning for warning in self.advice if not warning.accepted)
 

@@ -30,8 +30,7 @@ from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import EffectiveLimit, Principal, bucket
 from reconciler.quota.results.report import Preview, ValidationResult
-from reconciler.quota.rule_warnings import RuleWarning as Advice
-from reconciler.quota.rule_warnings import WarningKind
+from reconciler.quota.rule_warnings import RuleWarning, WarningKind
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.cause_text import REASONS, SECTIONS, section_of
 from reconciler.render.json_documents.codec import DocumentReader, load
@@ -210,12 +209,12 @@ def _verdict(reader: DocumentReader) -> ValidationResult:
     )
 
 
-def _advice(reader: DocumentReader) -> Advice:
+def _advice(reader: DocumentReader) -> RuleWarning:
     row = reader.fields("document", "file", "line", "kind", "message", "accepted")
     # Which entity a doubtful rule speaks of is in its message; the place is what is shown beside it.
     anybody = Entity((None, False, False))
     claim = _declaration(row, anybody, row["document"].text())
-    return Advice(
+    return RuleWarning(
         claim=claim,
         kind=WarningKind(row["kind"].choice(_WARNING_KINDS)),
         message=row["message"].text(),

@@ -8,7 +8,7 @@ from reconciler.errors import KquotaError
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.preconditions import Preconditions
@@ -23,8 +23,10 @@ from reconciler.quota.results.report import (
     Visibility,
     WithheldChange,
 )
+from reconciler.quota.rule_warnings import RuleWarning, WarningKind
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+BOB = entity(user="bob")
 CHANGE = QuotaChange(entity=ALICE, key=RATE, before=None, after=1.0, cause=Cause.CREATE)
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
 CONFLICT = DeclarationConflict(entity=ALICE, key=RATE, claims=())
@@ -54,6 +56,21 @@ def test_a_preview_is_wrong_if_documents_conflict_or_the_broker_would_refuse():
     assert not preview(CHANGE, violation=True).errored
     assert preview(CHANGE, conflict=True).errored
     assert preview(CHANGE, refused=True).errored
+
+
+def test_documents_that_a_proposal_touches_are_those_that_it_changes_or_else_those_that_are_written_for():
+    declaration = Declaration(document="payments/alice", entity=ALICE, limits=(1.0, *(None,) * 4))
+    planned = preview(replace(CHANGE, claim=declaration), replace(CHANGE, entity=BOB))
+    assert planned.touched_documents == {"payments/alice"}
+    compared = replace(planned, changed_documents=frozenset({"payments/bob"}))
+    assert compared.touched_documents == {"payments/bob"}
+
+
+def test_a_warning_that_is_accepted_is_not_open():
+    declaration = Declaration(document="payments/alice", entity=ALICE, limits=(1.0, *(None,) * 4))
+    warning = RuleWarning(claim=declaration, kind=next(iter(WarningKind)), message="doubtful")
+    accepted = replace(warning, accepted="agreed with the owner")
+    assert replace(preview(), advice=(warning, accepted)).open_advice == (warning,)
 
 
 def test_visible_everywhere_means_that_somebody_shows_it_and_nobody_lags():
