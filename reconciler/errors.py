@@ -39,7 +39,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── KubernetesAway               no answer, or one that says: later
     │   ├── NotFound                     404: no such object, or no such kind
     │   ├── Forbidden                    403: a right is missing
-    │   ├── Conflict                     409: somebody else was quicker
+    │   ├── Conflict                     409: another writer was quicker
     │   ├── Gone                         410: what was asked for is too old
     │   └── AnswerTooLarge               more bytes than were allowed
     ├── LeaseLost                        another operator may lead from now on: end at once
@@ -48,7 +48,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
     ├── Refused                          exit 3: a guard or policy says no
     ├── StalePlan                        exit 4: a saved plan no longer fits
-    └── Interrupted                      exit 130: after Ctrl-C, once the state has been told
+    └── Interrupted                      exit 130: after Ctrl-C, once the state has been reported
 """
 
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ class InventoryError(KquotaError):
 
 
 class InventoryLocked(InventoryError):
-    """Another writer holds the inventory; ``holder`` says who, as far as the lock tells."""
+    """Another writer holds the inventory; ``holder`` says who, as far as the lock shows."""
 
     retriable = True
 
@@ -326,7 +326,7 @@ class NotifyError(KquotaError):
     """A message was not taken by its receiver. The text names scheme and host at most: the rest of an address is secret.
 
     Args:
-        message: Who was told, and what came back.
+        message: Who was notified, and what came back.
         status: HTTP status; 0 where there was no answer.
         attempts: How many tries were made.
     """
@@ -363,11 +363,11 @@ class NotFound(KubernetesError):
 
 
 class Forbidden(KubernetesError):
-    """403: a Role lacks a right, or an admission policy says no; the server's sentence tells which."""
+    """403: a Role lacks a right, or an admission policy says no; the server's message says which."""
 
 
 class KubernetesConflict(KubernetesError):
-    """409: the object was changed or made by somebody else meanwhile; read again, decide again."""
+    """409: the object was changed or made by another writer meanwhile; read again, decide again."""
 
     retriable = True
 
@@ -383,7 +383,7 @@ class AnswerTooLarge(KubernetesError):
 
 
 class LeaseLost(KquotaError):
-    """The Lease was not renewed in time, or somebody else has it: nothing may be written any more."""
+    """The Lease was not renewed in time, or another holder has it: nothing may be written any more."""
 
 
 class CredentialsError(ConfigError):

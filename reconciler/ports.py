@@ -88,7 +88,7 @@ class QuotaStore(Protocol):
         self,
         expected: Sequence[Alteration],
         *,
-        timeout: float,  # noqa: ASYNC109 - it tells who lagged instead of raising
+        timeout: float,  # noqa: ASYNC109 - it reports who lagged instead of raising
     ) -> Visibility:
         """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline."""
         ...
@@ -104,7 +104,7 @@ class Inventory(Protocol):
 
         Raises:
             InventoryError: The records exist but cannot be read; never an empty answer instead.
-            InventoryLocked: Somebody else is writing to this cluster.
+            InventoryLocked: Another writer is writing to this cluster.
         """
         ...
 

@@ -28,7 +28,7 @@ git_token() {
   git_setting "${key}" "AUTHORIZATION: basic ${basic}"
 }
 
-# Sets one output of the step, between delimiters that nobody can guess.
+# Sets one output of the step, between delimiters that cannot be guessed.
 output() {
   local name=$1 value=$2 mark
   mark="kquota-$(secret_word)"

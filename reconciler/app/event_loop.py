@@ -1,4 +1,4 @@
-"""Running a coroutine of a command: one event loop, and signals that let it tell the state before it ends.
+"""Running a coroutine of a command: one event loop, and signals that let it report the state before it ends.
 
 The first Ctrl-C, SIGTERM or SIGHUP cancels the command's task; what is under way decides what to say. ``reconcile``
 turns the cancellation of an apply into ``Interrupted``, once results are recorded.
@@ -17,7 +17,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP came, and the work had nothing to tell.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP came, and the work had nothing to report.
     """
     with asyncio.Runner() as runner:
         return runner.run(_terminable(work))

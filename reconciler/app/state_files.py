@@ -1,6 +1,6 @@
 """Files that kquota keeps in a project: records, audit log, outcomes, reported drift. They are never part of a commit.
 
-Records decide what is ours, and so what may be removed. A commit that brings them would decide that for everybody who
+Records decide what is ours, and so what may be removed. A commit that brings them would decide that for everyone who
 checks it out; a link in their place would decide which file of the machine is replaced.
 """
 

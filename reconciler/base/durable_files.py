@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.errors import InventoryError
 
 PRIVATE: Final = 0o600
-"""Records name users and clients; nobody else needs to read them."""
+"""Records name users and clients; other accounts do not need to read them."""
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -5,7 +5,7 @@ from urllib.request import getproxies, proxy_bypass
 
 
 def proxy_for(address: str) -> str:
-    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` tell; "" = none.
+    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` configure; "" = none.
 
     aiohttp's own ``trust_env`` would also read ``~/.netrc``, and send what stands there over open lines.
     """

@@ -1,7 +1,7 @@
 """One deadline for a whole HTTP exchange of the standard library, whose timeouts begin anew with every byte.
 
 A peer that sends a byte now and then keeps ``urllib`` waiting for as long as it likes. Here a timer shuts the socket
-down: the thread that reads sees the end of the stream, and whoever asked sees that the deadline has passed.
+down: the thread that reads sees the end of the stream, and the caller gets a deadline error.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The last step before text leaves for a screen, a log or another program: nothing in it acts on whoever shows it.
+"""The last step before text leaves for a screen, a log or another program: nothing in it acts on the program that shows it.
 
 Every renderer escapes names for its own place (``names``). This is the exit that all of them share, so that a name
 that one of them forgot, or a message of a library, still is only text. It changes what should not be there and

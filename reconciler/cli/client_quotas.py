@@ -155,7 +155,7 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
         case Rejected():
             words = f"the broker refused this: {result.name}: {result.message}"
         case Unknown():
-            words = f"nobody knows whether this was applied: {result.reason}; describe it again"
+            words = f"it is not known whether this was applied: {result.reason}; describe it again"
         case _:
             words = "this was not sent"
     console.error(f"{kip.entity_line(parts(subject))}: {words}")

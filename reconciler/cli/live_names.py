@@ -1,6 +1,6 @@
 """Completion of names that only a project or a cluster knows: clusters, entities, users, client ids, saved plans.
 
-A key pressed for a completion is no order to connect, and the project file of a checkout may be somebody else's work.
+A key pressed for a completion is no order to connect, and the project file of a checkout may come from another author.
 So a cluster is asked only if the user named its brokers (an option or ``KQUOTA_BOOTSTRAP_SERVERS``), or if kquota has
 applied to it from this folder before: its records or its audit log are here, and git does not track them. Whatever goes
 wrong, there are no names, and nothing is printed.

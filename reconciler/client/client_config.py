@@ -90,7 +90,7 @@ class ClientConfig:
         rebootstrap_seconds: Also after so long without any answer (KIP-1102).
         proxy: ``socks5://`` or ``http://`` URL; needs the extra ``proxy``.
         secrets: Further secrets of the settings, for hiding them in what a peer says.
-        warnings: What people should be told about their file; never an error.
+        warnings: Remarks about the user's file; never an error.
     """
 
     bootstrap: tuple[Address, ...]

@@ -1,4 +1,4 @@
-"""What the client tells about its work: plain callables with a no-op default. Nothing here carries payload or secrets."""
+"""What the client reports about its work: plain callables with a no-op default. Nothing here carries payload or secrets."""
 
 import asyncio
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSent:
-    """A request left. SASL requests are not told, not even their sizes."""
+    """A request left. SASL requests are not reported, not even their sizes."""
 
     node: str
     api: str

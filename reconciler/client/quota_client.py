@@ -57,7 +57,7 @@ class QuotaClient:
 
     Args:
         config: How to reach the cluster.
-        events: Callables to be told of connections, requests, retries.
+        events: Callables that are notified of connections, requests, retries.
         clock: Time; tests pass a fake.
     """
 

@@ -152,7 +152,7 @@ class GitHub:
         if not _has_head(pull, head):
             raise ForgeError(
                 f"pull request {number} does not have the head {head.sha} of {head.repository}, so nothing is posted there",
-                hint="it has newer commits, or the run was told another pull request than its own",
+                hint="it has newer commits, or the run was given the number of another pull request",
             )
 
     async def pull_merged_as(self, commit: str) -> tuple[int, PullRequestHead]:

@@ -1,6 +1,6 @@
 """What GitHub's runner reads of a step: the summary file, the output file, workflow commands. No network.
 
-Values go into the output file between delimiters that nobody can guess, and text with foreign names goes into the log
+Values go into the output file between delimiters that cannot be guessed, and text with foreign names goes into the log
 only while commands are stopped: a name must never be able to set an output or mask a word.
 """
 

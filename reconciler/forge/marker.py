@@ -1,6 +1,6 @@
 """The hidden line that finds a comment or an issue again. Made and recognised here, nowhere else.
 
-A marker alone proves nothing: anybody can copy it into a comment of their own. So everything that looks for one also
+A marker alone proves nothing: any user can copy it into a comment of their own. So everything that looks for one also
 asks who the author is.
 """
 
@@ -21,7 +21,7 @@ class Marker:
     """Which of our comments it is: one per kind and label.
 
     Attributes:
-        kind: What the comment tells.
+        kind: What the comment reports.
         label: Which environment, as the user calls it; any text.
 
     Raises:
@@ -41,7 +41,7 @@ class Marker:
         return f"<!-- kquota:{self.kind}:{quote(self.label, safe='').replace('-', '%2D')} -->"
 
     def begins(self, body: str) -> bool:
-        """Whether a text is ours: the marker is its whole first line, as nobody writes by accident."""
+        """Whether a text is ours: the marker is its whole first line, which does not happen by accident."""
         return body.replace("\r\n", "\n").startswith(f"{self.line}\n")
 
 
@@ -49,7 +49,7 @@ _STATE: Final = "<!-- kquota:state:"
 
 
 def with_state(marker: Marker, facts: str) -> str:
-    """A marker and, in the next line, a fingerprint of the facts that the text tells."""
+    """A marker and, in the next line, a fingerprint of the facts in the text."""
     return f"{marker.line}\n{_STATE}{fingerprint(facts)} -->"
 
 

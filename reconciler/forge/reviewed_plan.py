@@ -95,7 +95,7 @@ def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
 
 
 def read_artifact(content: bytes, *, location: str) -> str:
-    """The one file of a zip that may come from anybody: no other name, no more bytes than a plan may have.
+    """The one file of a zip from an untrusted source: no other name, no more bytes than a plan may have.
 
     Raises:
         ConfigError: It holds something else.

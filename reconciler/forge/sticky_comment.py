@@ -99,7 +99,7 @@ async def post(
 
 
 async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
-    """Our comments with this marker, oldest first: by marker and own author, so that nobody's copy is taken for ours."""
+    """Our comments with this marker, oldest first: by marker and own author, so that no copy is taken for ours."""
     marked = [note async for note in thread.notes() if marker.begins(note.body)]
     if not marked:
         return []
@@ -131,5 +131,5 @@ async def _delete(thread: CommentThread, notes: list[Comment]) -> None:
         try:
             await thread.delete(note)
         except ForgeError as error:
-            if error.status != 404:  # somebody else took it away meanwhile
+            if error.status != 404:  # already deleted
                 raise

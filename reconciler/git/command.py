@@ -69,7 +69,7 @@ _KNOWN: Final = (
     ),
     (
         "dubious ownership",
-        "git refuses a repository that belongs to somebody else",
+        "git refuses a repository that belongs to another user",
         "allow it once: git config --global --add safe.directory DIRECTORY",
     ),
     (

@@ -1,7 +1,7 @@
 """Revisions that decide whom to trust: full object ids and full ref names, which no other ref can stand for.
 
 Git resolves a short name by a list of places (gitrevisions(7)): ``refs/tags/origin/main`` comes before
-``refs/remotes/origin/main``, so whoever may push a tag decides what ``origin/main`` means. Git only warns of it.
+``refs/remotes/origin/main``, so a user who may push a tag decides what ``origin/main`` means. Git only warns of it.
 """
 
 import re

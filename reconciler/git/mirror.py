@@ -1,4 +1,4 @@
-"""A bare copy of one branch, kept up to date by fetching; commits that somebody relies on stay in it."""
+"""A bare copy of one branch, kept up to date by fetching; commits that are in use stay in it."""
 
 import re
 from dataclasses import dataclass

@@ -56,7 +56,7 @@ class GitRefs:
             message: Why, for the log.
 
         Raises:
-            InventoryLocked: Somebody else wrote meanwhile; nothing was written.
+            InventoryLocked: Another process wrote meanwhile; nothing was written.
             GitError: Anything else that git refuses.
         """
         old = expected or _NOTHING
@@ -129,7 +129,7 @@ class GitRefs:
 
 def _overtaken(ref: str) -> InventoryLocked:
     return InventoryLocked(
-        f"{ref} was written by somebody else meanwhile",
+        f"{ref} was written by another process meanwhile",
         holder="the author of its newest commit",
         hint="run one writer per cluster at a time, then start again",
     )

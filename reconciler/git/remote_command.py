@@ -1,7 +1,7 @@
-"""Running ``git`` where it talks to another machine: a deadline that holds, no question to anybody, no secret in words.
+"""Running ``git`` where it talks to another machine: a deadline that holds, no prompt, no secret in messages.
 
 Such a command starts helpers (ssh, git-remote-https) that outlive a killed parent and keep its pipes open, so it gets
-a session of its own, which is killed whole; without a terminal nobody can be asked for a password either.
+a session of its own, which is killed whole; without a terminal git cannot prompt for a password either.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ async def fetch(
 ) -> bytes:
     """Standard output of one git command that talks to another machine.
 
-    Whoever is cancelled takes the command and its helpers along.
+    Cancelling it also kills the command and its helpers.
 
     Args:
         directory: Where to run.
@@ -128,7 +128,7 @@ def variables(outer: Mapping[str, str], settings: Mapping[str, str]) -> dict[str
 
 
 async def _end_of(stream: asyncio.StreamReader) -> bytes:
-    """The last words of a stream; the rest is read and dropped, so that nobody's chatter fills the memory."""
+    """The last words of a stream; the rest is read and dropped, so that long output does not fill the memory."""
     content = b""
     while chunk := await stream.read(_MOST_WORDS):
         content = (content + chunk)[-_MOST_WORDS:]

@@ -76,7 +76,7 @@ class FileAuditLog:
 
 
 class StreamAuditLog:
-    """An audit log on a stream, for programs whose output somebody collects. Implements ``ports.AuditLog``.
+    """An audit log on a stream, for programs whose output is collected. Implements ``ports.AuditLog``.
 
     Args:
         stream: Usually standard output; flushed after each ``append``.

@@ -1,4 +1,4 @@
-"""An inventory in one file: a lock per cluster while somebody writes, atomic replacement, never half a record.
+"""An inventory in one file: a lock per cluster during a write, atomic replacement, never half a record.
 
 Readers need no lock, because the file is only ever replaced whole. A writer names itself; from its first
 ``load`` of a cluster until ``close`` it holds that cluster's lock, so that what it read stays true until it
@@ -125,7 +125,7 @@ class FileInventory:
         except OSError as error:
             raise InventoryError(
                 f"{self._path} cannot be read: {error.strerror}",
-                hint="check its owner and mode; it is private to whoever made it",
+                hint="check its owner and mode; it is private to the user who created it",
             ) from error
         self._clusters = {} if stamp is None else decode(content, location=str(self._path))
         self._stamp = stamp

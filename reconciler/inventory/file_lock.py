@@ -1,4 +1,4 @@
-"""One writer at a time: an operating-system lock on a file beside the inventory that tells who holds it.
+"""One writer at a time: an operating-system lock on a file beside the inventory that names its holder.
 
 The lock is ``flock``: the kernel drops it when its holder ends, however it ends, so a ``kill -9`` leaves
 nothing to clean up. The file itself stays (removing it would let two writers lock two files of one name);
@@ -48,7 +48,7 @@ class FileLock:
 
     Args:
         path: The lock file; made if missing, never removed.
-        what: What the holder does, for the error of whoever comes second.
+        what: What the holder does, for the error that a second process gets.
         now: Seconds since the epoch.
     """
 

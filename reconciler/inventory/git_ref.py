@@ -60,8 +60,8 @@ class RefInventory:
         """Commit the changed records on top of the version that was read.
 
         Raises:
-            InventoryLocked: Somebody else committed meanwhile; nothing was written.
-            InventoryError: Nobody loaded this cluster for writing.
+            InventoryLocked: Another process committed meanwhile; nothing was written.
+            InventoryError: This cluster was not loaded for writing.
         """
         if self._writer is None or cluster_id not in self._read:
             raise InventoryError(f"the records of {cluster_id!r} were not loaded for writing")

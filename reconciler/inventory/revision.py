@@ -2,7 +2,7 @@
 
 What REV declared counts as applied by us, with the owners and deletion policies of REV. So a pair that no
 document names any more is removed only while its live value is still REV's; any other value was set by
-somebody else since. Where a real inventory knows the cluster, it is believed instead.
+another writer since. Where a real inventory knows the cluster, it is believed instead.
 """
 
 from collections.abc import Sequence

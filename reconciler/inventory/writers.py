@@ -8,7 +8,7 @@ from reconciler.errors import PlanRefused
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
-"""A writer that was not seen for a month is taken for gone; its entry stays until somebody writes."""
+"""A writer that was not seen for a month is taken for gone; its entry stays until the next write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class InventoryWriter:
 
     Attributes:
         id: The same for every run of one configuration, such as ``github.com/acme/quotas:prod``.
-        description: What it does, for the error of whoever comes second, such as ``kquota apply``.
+        description: What it does, for the error that a second process gets, such as ``kquota apply``.
         scope: What it looks after; empty = everything.
     """
 

@@ -79,7 +79,7 @@ class DocumentTemplate:
         api_version: Position of this field's value; likewise ``kind``, ``name`` and ``cluster``.
         namespace: The same, or ``None`` where the document has no such field; likewise ``deletion_policy``,
             ``suspend``.
-        slots: For user, client-id and ip: who reads the value, and where it stands (0 if nobody reads it).
+        slots: For user, client-id and ip: who reads the value, and where it stands (0 if it is not read).
         limits: Per column, where the limit stands.
         labels: Name of each label and where its value stands, sorted.
         annotations: Where the annotations stand; they are only checked.

@@ -1,4 +1,4 @@
-"""What Prometheus and probes are told, and the server that tells them. The only package that imports prometheus_client.
+"""What Prometheus and probes read, and the server that answers them. The only package that imports prometheus_client.
 
 metrics = Metrics()
 async with HealthServer(address("127.0.0.1:9180"), metrics=metrics, healthy=..., ready=...) as server:

@@ -27,8 +27,8 @@ class MetricFamily:
         name: As queries spell it: counters end in ``_total``, infos in ``_info``.
         kind: Its type.
         help: One sentence.
-        labels: Names of its labels, in the order in which values are given; for an info the told ones come last.
-        info_labels: Labels of an info that carry what is told, rather than say of what.
+        labels: Names of its labels, in the order in which values are given; for an info those that carry a value come last.
+        info_labels: Labels of an info that carry a value rather than say what it belongs to.
         buckets: Upper bounds of a histogram.
     """
 
@@ -99,7 +99,7 @@ DRIFT_FOUGHT: Final = MetricFamily(
     name="kquota_drift_fought_pairs",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="Pairs that somebody else sets again whenever they are corrected; they are no longer corrected.",
+    help="Pairs that another writer sets again whenever they are corrected; they are no longer corrected.",
 )
 OVERRIDES_EXPIRED: Final = MetricFamily(
     name="kquota_overrides_expired",

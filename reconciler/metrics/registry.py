@@ -26,10 +26,10 @@ from reconciler.quota.state import QuotaState
 from reconciler.render.names import entity_text
 
 ENTITY_SERIES: Final = 1000
-"""Most drifted pairs per cluster that are told by name."""
+"""Maximum number of drifted pairs per cluster that are exported by name."""
 
 LIMIT_SERIES: Final = 10_000
-"""Most limits per cluster that are told by name."""
+"""Maximum number of limits per cluster that are exported by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Metrics:
     """Everything that is counted. Cheap to call, safe from any thread; nothing here waits.
 
     Args:
-        entity_labels: Also tell drifted pairs and live limits by name. Whoever may scrape then learns names of clients.
+        entity_labels: Also export drifted pairs and live limits by name; then every scraper learns names of clients.
     """
 
     def __init__(self, *, entity_labels: bool = False) -> None:
@@ -167,7 +167,7 @@ class Metrics:
         """A pass starts for this many events."""
         self._histogram(families.BATCH_SIZE).observe(size)
 
-    def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it tells
+    def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it reports
         """Whether this replica holds the lease. Never called where nothing is elected."""
         if families.LEADER.name not in self._gauges:
             self._add(families.LEADER)

@@ -1,6 +1,6 @@
 """``/healthz``, ``/readyz`` and ``/metrics`` over HTTP: for probes and Prometheus, never for people's data.
 
-Answers of the probes are short and hold no names of entities: whoever reaches the port may read them.
+Answers of the probes are short and hold no names of entities: every client that reaches the port may read them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -62,7 +62,7 @@ class HealthServer:
 
     Args:
         where: Address to listen on.
-        metrics: What ``/metrics`` tells.
+        metrics: What ``/metrics`` answers.
         healthy: What is wrong so badly that the process should be started anew.
         ready: What keeps it from doing its work right now.
 

@@ -1,7 +1,7 @@
 """Messages about drift and recovery to people and their tools: one file per form of message.
 
-notifier = Notifier([Post(Shape.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)], told=told)
-delivery = await notifier.look(drift_of("prod", cluster_id, one_pass.sightings), now=clock.now())
+notifier = Notifier([Post(Shape.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)], state=state)
+delivery = await notifier.notify(drift_of("prod", cluster_id, one_pass.sightings), now=clock.now())
 """
 
 from reconciler.notify.endpoint import Endpoint, endpoint

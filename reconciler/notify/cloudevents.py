@@ -14,7 +14,7 @@ SOURCE: Final = "/kafka-quotas/clusters/{cluster}"
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
-    """What is posted. ``id`` is the same at every try, so that a receiver that got it twice can tell."""
+    """What is posted. ``id`` is the same at every try, so that a receiver can detect a duplicate."""
     envelope: dict[str, Json] = {
         "specversion": "1.0",
         "id": message.identity,

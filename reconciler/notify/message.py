@@ -1,4 +1,4 @@
-"""What is told about drift: values without any secret, their digest, and the JSON that receivers read."""
+"""The message about drift: values without any secret, their digest, and the JSON that receivers read."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ class DriftEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftedPair:
-    """One pair that somebody changed behind our back.
+    """One pair that was changed outside kquota.
 
     Attributes:
         entity: Whose quota.
@@ -84,7 +84,7 @@ class ClusterDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One thing to tell.
+    """One message to send.
 
     Attributes:
         event: What happened.

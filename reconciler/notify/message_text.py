@@ -58,7 +58,7 @@ def _line(drifted: DriftedPair) -> str:
 
 
 def _correction_history(drifted: DriftedPair) -> str:
-    """How often somebody undid our corrections: values and times point to who it is."""
+    """How often another writer undid our corrections: values and times point to who it is."""
     if not drifted.fought:
         return ""
     undone = ", ".join(

@@ -1,4 +1,4 @@
-"""What each receiver was told last, so that nothing is told twice and recovery is told to whoever heard of the drift."""
+"""What was sent to each receiver last, so that nothing is sent twice and recovery is sent to receivers of the drift."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ class SentMessage:
 
     Attributes:
         digest: Of what drifted.
-        sent_at: When it was told, in seconds since the epoch.
+        sent_at: When it was sent, in seconds since the epoch.
         since: When that drift was first seen.
         pairs: How many pairs it was.
     """
@@ -34,20 +34,20 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationState:
-    """What was told to whom. Immutable: each delivery makes a new one."""
+    """What was sent to whom. Immutable: each delivery makes a new one."""
 
     entries: Mapping[_Key, SentMessage] = field(default_factory=dict[_Key, SentMessage])
 
     def due(
         self, receiver: str, drift: ClusterDrift, *, now: float, remind_after: float
     ) -> Message | None:
-        """What has to be told to a receiver, if anything.
+        """What has to be sent to a receiver, if anything.
 
         Args:
             receiver: Its name.
             drift: What drifts now.
             now: Seconds since the epoch.
-            remind_after: Seconds after which the same drift is told again.
+            remind_after: Seconds after which the same drift is sent again.
         """
         entry = self.entries.get((receiver, drift.cluster))
         event = _event(entry, drift, now, remind_after)
@@ -107,7 +107,7 @@ def read_notification_state(text: str, *, location: str) -> NotificationState:
     """The memory of an earlier process.
 
     Raises:
-        ConfigError: It is damaged or of another kind; to begin anew tells every drift once more.
+        ConfigError: It is damaged or of another kind; to begin anew sends every drift once more.
     """
     fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
         "kind", "format", "told"

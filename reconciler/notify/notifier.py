@@ -10,11 +10,11 @@ from reconciler.notify.message import ClusterDrift, Message
 from reconciler.notify.notification_state import NotificationState
 
 REMIND_AFTER: Final = 24 * 3600.0
-"""Seconds after which the same drift is told again."""
+"""Seconds after which the same drift is sent again."""
 
 
 class Receiver(Protocol):
-    """Somebody who is told. What is no POST of one request (an issue of a code host) implements this elsewhere."""
+    """A receiver of messages. What is no POST of one request (an issue of a code host) implements this elsewhere."""
 
     @property
     def name(self) -> str:
@@ -35,9 +35,9 @@ class Delivery:
     """What became of the messages of one look.
 
     Attributes:
-        state: What every receiver has been told by now.
+        state: What has been sent to every receiver by now.
         delivered: Who took which message.
-        failures: Why others did not; they are told at the next look.
+        failures: Why others did not; they are notified at the next look.
     """
 
     state: NotificationState
@@ -49,12 +49,12 @@ class Notifier:
     """All receivers of one process.
 
     Args:
-        receivers: Who is told.
-        remind_after: Seconds after which the same drift is told again.
-        state: What was told before this process.
+        receivers: Who is notified.
+        remind_after: Seconds after which the same drift is sent again.
+        state: What was sent before this process.
 
     Attributes:
-        state: What has been told by now.
+        state: What has been sent by now.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Notifier:
         self.state = NotificationState() if state is None else state
 
     async def notify(self, drift: ClusterDrift, *, now: float) -> Delivery:
-        """Tell whoever is due what a look found; never raises for what a receiver does.
+        """Send what a look found to each receiver that is due; never raises for what a receiver does.
 
         Args:
             drift: What drifts on one cluster now.

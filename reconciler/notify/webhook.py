@@ -10,7 +10,7 @@ def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
     """What is posted.
 
     Args:
-        message: What to tell.
+        message: What to send.
         to: Where; its key signs.
         at: When it is sent, in seconds since the epoch.
     """

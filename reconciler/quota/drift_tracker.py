@@ -1,4 +1,4 @@
-"""Drift over time, as a loop sees it: how often in a row, for how long, how often corrected, and whether somebody fights us."""
+"""Drift over time, as a loop sees it: how often in a row, for how long, how often corrected, and whether another writer undoes it."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ class DriftObservation:
         observation_count: How many looks in a row saw it.
         confirmed: Whether that is enough to speak of it.
         corrections: How often the pair was corrected within the window.
-        fought: Whether somebody undid our corrections so often that we stopped correcting.
+        fought: Whether another writer undid our corrections so often that we stopped correcting.
         document: Whose the pair is; "" for an override.
         corrected_at: When each of these corrections was made, in seconds since the epoch, oldest first.
         overwritten: The foreign value that each of them replaced, in the same order.

@@ -71,7 +71,7 @@ class EntityPattern:
 
     Without ``forms``, a pattern covers only what its names say: a ``user`` pattern covers that user alone
     and with any client-id, a bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
-    Default forms reach clients that nobody named, so each has to be listed.
+    Default forms affect every client without a more specific quota, so each has to be listed.
 
     Attributes:
         forms: The shapes that are covered; empty = as said above.

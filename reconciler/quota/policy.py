@@ -107,7 +107,7 @@ PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
-    """A difference that nobody wants to hear of, and until when.
+    """A difference that is not reported, and until when.
 
     Attributes:
         entities: Which entities.
@@ -136,13 +136,13 @@ class Rules:
 
     Attributes:
         policy: As configured. Sync without ``sync_confirmed`` acts as Upsert.
-        sync_confirmed: Whether somebody confirmed Sync for this very cluster.
+        sync_confirmed: Whether Sync was confirmed for this very cluster.
         drift: What to do about drift.
         exclusive: Under Sync with a scope: also remove unmanaged pairs in scope.
         scope: What we look after; empty = everything. Declaring outside it is refused by the loader.
         ignore: Differences that are not reported and never written.
         complete: Whether every document was read; without it nothing is removed.
-        removals_known: Whether there is an inventory or a revision to tell what we own.
+        removals_known: Whether there is an inventory or a revision that records what we own.
         force: Also remove pairs that another writer changed meanwhile.
     """
 

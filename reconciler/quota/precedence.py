@@ -49,7 +49,7 @@ class EffectiveLimit:
         source: The entity that it comes from; ``None`` = unlimited.
         level: Its level, 0 = unlimited.
         bucket: The metric tags of the bucket, which is what shares one limit: ``(user, client-id)``, each ""
-            where everybody shares it; for ip ``(ip,)``. Empty when unlimited.
+            where all share it; for ip ``(ip,)``. Empty when unlimited.
         overridden: What would hold if the winner were not there, closest first.
         spellings: Other live spellings of the same address that have a limit of this key. Brokers apply the one that
             was written last, which no describe shows.

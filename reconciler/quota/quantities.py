@@ -25,7 +25,7 @@ def number(value: float | None) -> str:
 
 def byte_rate(value: float) -> str:
     """``10 MiB/s``, ``20 MB/s``, ``≈ 9.54 MiB/s``: the unit in which the number is round, if there is one."""
-    # Brokers before 4.4 store infinities and NaN, and so does whoever writes the log directly.
+    # Brokers before 4.4 store infinities and NaN, and so do tools that write the log directly.
     if not math.isfinite(value):
         return f"{number(value)} B/s"
     for name, size in (*BINARY, *DECIMAL):

@@ -1,4 +1,4 @@
-"""Warnings about rules that are legal and, most likely, match nobody or everybody by mistake."""
+"""Warnings about rules that are legal and, most likely, match no client or every client by mistake."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -140,7 +140,7 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
         yield RuleWarning(
             claim=claim,
             kind=WarningKind.USER_PREFIX,
-            message=f"user {user!r}: quotas name the user without `User:`, so this matches nobody",
+            message=f"user {user!r}: quotas name the user without `User:`, so this matches no client",
         )
     if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
         yield RuleWarning(

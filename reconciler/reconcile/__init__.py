@@ -1,4 +1,4 @@
-"""The use case: observe, plan, guard, validate, apply, verify, tell. Sees ports, never a client or a file.
+"""The use case: observe, plan, guard, validate, apply, verify, report. Sees ports, never a client or a file.
 
     prepared = await prepare(ports, orders, desired)      # observe -> plan -> guards -> validate
     outcome = await apply(ports, orders, prepared)        # send -> verify -> record -> audit

@@ -88,7 +88,7 @@ def settled(
     now: float,
     origin: RunOrigin,
 ) -> tuple[Mapping[str, object], ...]:
-    """The outcome of what earlier runs intended and did not live to tell.
+    """The outcome of what earlier runs intended and ended before they could record.
 
     Args:
         changes: What a describe decided about intents.

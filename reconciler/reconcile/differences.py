@@ -31,4 +31,4 @@ def _live(ground: Precondition | None) -> str:
 
 
 def _owner(ground: Precondition) -> str:
-    return escaped(ground.document) or "nobody"
+    return escaped(ground.document) or "no document"

@@ -57,7 +57,7 @@ async def observe_drift(
 
     Args:
         ports: The outside world.
-        orders: What this look is told; its policy counts as ``Observe``.
+        orders: The options of this look; its policy counts as ``Observe``.
         cluster: What the cluster is called.
         notes: Whether the records may learn when drift was first seen.
 

@@ -72,7 +72,7 @@ async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observatio
 
     Raises:
         WrongCluster: Another cluster answers than the expected one.
-        InventoryError: The records cannot be read, or somebody else is writing them.
+        InventoryError: The records cannot be read, or another process is writing them.
         ClientError: The cluster cannot be asked; never an empty state instead.
     """
     cluster = await ports.store.cluster()

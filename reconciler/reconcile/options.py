@@ -1,4 +1,4 @@
-"""What a run is given: the outside world as ports, and what it is told to do. No behaviour."""
+"""What a run is given: the outside world as ports, and its options. No behaviour."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class ValidationMode(StrEnum):
 
 
 def _quiet(phase: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ReconcilePorts:
         clock: Time.
         audit: The audit log; ``None`` = none is kept.
         validator: Kafka's rules without a broker; ``None`` = not at hand.
-        progress: Told phases ``describe``, ``validate``, ``apply``, ``visible`` with counts of entities.
+        progress: Called with the phases ``describe``, ``validate``, ``apply``, ``visible`` with counts of entities.
     """
 
     store: QuotaStore
@@ -74,7 +74,7 @@ class NewOverride:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileOptions:
-    """What this run is told, all of it from the trusted side.
+    """The options of this run, all of them from the trusted side.
 
     Attributes:
         rules: Policy, drift mode, scope and the rest.
@@ -86,7 +86,7 @@ class ReconcileOptions:
         overrides: Overrides that begin with this run.
         ended: Pairs whose override ends now.
         known_principals: Principals whose limits the impact speaks of, besides those that the cluster itself names.
-        assess: Whether somebody will read what the plan means for clients; it costs as much as the plan itself.
+        assess: Whether to compute what the plan means for clients; it costs as much as the plan itself.
         own_principal: Who we are to the cluster, for the warning that we limit ourselves.
         pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
         accepted_warnings: Warnings that the trusted project accepts.

@@ -1,4 +1,4 @@
-"""What the inventory is told: an intent per change before sending, its result after looking, and nothing twice."""
+"""What the inventory records: an intent per change before sending, its result after looking, and nothing twice."""
 
 from collections.abc import Collection, Iterable
 
@@ -66,7 +66,7 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
 
 def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
     expired = change.cause is Cause.OVERRIDE_EXPIRED
-    # What an override replaced and nobody declares was never ours.
+    # What an override replaced and no document declares was never ours.
     is_owned = not (expired and change.claim is None)
     if change.after is None or not is_owned:
         yield RecordDropped(entity=change.entity, key=change.key)

@@ -1,4 +1,4 @@
-"""One pass of a loop: what a command does once, without anybody there to answer a refusal.
+"""One pass of a loop: what a command does once, without a person to answer a refusal.
 
 A command refuses a whole plan; a loop withholds what a guard speaks against and goes on with the rest. What relies on
 a withheld change is held, as if the broker had refused it.
@@ -38,7 +38,7 @@ def _always(_: QuotaChange) -> bool:
 
 
 async def _nothing(_: Plan, __: OwnershipRecords) -> None:
-    """Nobody wants to know."""
+    """No callback."""
 
 
 async def unrefused(_: Plan) -> str:
@@ -66,15 +66,15 @@ async def run_pass(
 
     Args:
         ports: The outside world.
-        orders: What this pass is told.
+        orders: The options of this pass.
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
         corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
-        before_sending: Told what is left of the plan, and what we own, right before any of it is sent; a
+        before_sending: Called with what is left of the plan, and what we own, right before any of it is sent; a
             ``KquotaError`` ends the pass.
         refuses_removals: Asked once of a plan: why none of its removals may be made now; "" = nothing is known against them.
         allotment: What may be removed; ``None`` = nothing was removed before within the window.
-        fenced: Whether writes of an earlier leader may still land: drift that nobody knew of before is then neither
+        fenced: Whether writes of an earlier leader may still land: drift that was not known before is then neither
             believed nor recorded, and the next pass looks again.
 
     Returns:

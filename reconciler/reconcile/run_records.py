@@ -51,7 +51,7 @@ def unended(
     record_count: int,
 ) -> Outcome:
     """What is known of a run that ends without another word: whatever was intended may have been written."""
-    reason = "the run did not live to tell"
+    reason = "the run ended before it recorded a result"
     return Outcome(
         cluster_id=plan.cluster_id,
         digest=plan.digest,

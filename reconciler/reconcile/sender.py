@@ -33,12 +33,12 @@ class PlanSender:
     Args:
         store: The cluster.
         clock: Time.
-        progress: Told ``apply`` with entities done and all, and ``visible`` while waiting.
+        progress: Called with ``apply`` and entities done and all, and ``visible`` while waiting.
         changes: What is to be sent.
         obstacles: What stands in the way of others from the start: writes of an earlier run without a known
             outcome, changes that are not sent.
         pace: Whether each request waits for the one before to be visible.
-        grace: Seconds for the answer of the request under way once somebody asked to stop.
+        grace: Seconds for the answer of the request under way once a stop was requested.
     """
 
     def __init__(

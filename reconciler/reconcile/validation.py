@@ -1,7 +1,7 @@
 """Would the broker accept all of this? Asked of the broker if we may, else of its rules; nothing changes.
 
 Validate-only needs AlterConfigs, which may also change broker configurations. So ``auto`` never asks for a right
-that the credential does not have already, and the source of a verdict is always told.
+that the credential does not have already, and the source of a verdict is always reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ async def validate(
         reason = (
             "the credential has no AlterConfigs right"
             if observation.cluster.rights
-            else "the broker does not tell our rights"
+            else "the broker does not report our rights"
         )
         return _by_rules(ports, orders, observation, changes, reason=reason)
     try:

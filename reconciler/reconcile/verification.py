@@ -18,7 +18,7 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.visibility import deadline_seconds
 
 QUICK_SECONDS: Final = 2.0
-"""How long brokers are looked at once somebody asked to stop: long enough for a round of answers, no longer."""
+"""How long brokers are looked at once a stop was requested: long enough for a round of answers, no longer."""
 
 
 async def look_again(
@@ -29,8 +29,8 @@ async def look_again(
     Kafka has one metadata log and no compare-and-set: everything is read right before writing and judged
     again afterwards. What remains of the race with other writers is reported.
 
-    Never raises for the cluster: whatever was sent has to be recorded and told in any case. Whoever asks to stop
-    meanwhile gets a quick look instead, so that records and audit log learn what was done; asked again, it ends.
+    Never raises for the cluster: whatever was sent has to be recorded and reported in any case. A stop requested
+    meanwhile gives a quick look instead, so that records and audit log have what was done; a second one ends it.
     """
     if not sender.was_sent:
         return None, None, ""

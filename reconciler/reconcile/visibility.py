@@ -2,7 +2,7 @@
 
 Brokers replay the metadata log in order, so who shows the last change has replayed every earlier one. Some last
 changes are asked for together, because a write that found its value already there leaves no trace in the log; and
-one that another writer changed meanwhile is dropped, because nobody will ever show it.
+one that another writer changed meanwhile is dropped, because no broker will ever show it.
 """
 
 from collections.abc import Iterable
@@ -83,14 +83,14 @@ class VisibilityProbes:
     async def _undisturbed(
         self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
     ) -> list[Alteration]:
-        """The witnesses whose values nobody else has touched, as the first lagging broker shows them."""
+        """The witnesses whose values no other writer has changed, as the first lagging broker shows them."""
         node = visibility_result.lagging[0] if visibility_result.lagging else None
         remaining: list[Alteration] = []
         for alteration in pending:
             try:
                 state = await store.describe(exactly(alteration.entity), node=node)
             except KquotaError:
-                return pending  # the broker went away just now; the next slice tells
+                return pending  # the broker went away just now; the next slice shows
             if all(
                 same_value(Key(key), (live := state.value(alteration.entity, Key(key))), value)
                 or same_value(Key(key), live, self._before.get((alteration.entity, key)))

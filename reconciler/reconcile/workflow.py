@@ -1,4 +1,4 @@
-"""The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
+"""The whole workflow: observe, plan, guard, validate; then send, look again, record, report."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ from reconciler.reconcile.verification import judge, look_again
 from reconciler.render.names import entity_text
 
 FRESH_SECONDS = 30.0
-"""A plan older than this (somebody thought about it at the prompt) is compared with the cluster again."""
+"""A plan older than this (the user waited at the prompt) is compared with the cluster again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ async def prepare(
 
     Raises:
         WrongCluster: Another cluster answers.
-        InventoryError: The records cannot be read, or somebody else is writing them.
+        InventoryError: The records cannot be read, or another process is writing them.
         ClientError: The cluster cannot be asked.
     """
     observation = await observe(ports, orders)
@@ -144,13 +144,13 @@ async def apply(
     withheld: Iterable[QuotaChange] = (),
     before_sending: Callable[[Outcome], None] = _quiet,
 ) -> Outcome:
-    """Send, look again, record, tell. One bad entity does not stop the independent others.
+    """Send, look again, record, report. One bad entity does not stop the independent others.
 
     Args:
         ports: The outside world.
-        orders: What this run was told.
+        orders: The options of this run.
         prepared: The plan.
-        withheld: Changes that are not in the plan because somebody holds them back; what relies on them is held.
+        withheld: Changes that are not in the plan because they are held back; what relies on them is held.
         before_sending: Given the outcome as it would be if the run ended now: whatever is about to be sent is
             of unknown fate.
 
@@ -161,7 +161,7 @@ async def apply(
         Refused: A guard says no; nothing was written.
         ManifestErrors: Two documents claim one pair; nothing was written.
         StalePlan: The plan is older than a moment, and the cluster is no longer as it was; nothing was written.
-        Interrupted: Somebody asked to stop; carries the outcome.
+        Interrupted: A stop was requested; carries the outcome.
         KquotaError: Nothing could be sent, or intents could not be written down.
     """
     await _refuse_or_go_on(ports, orders, prepared)
@@ -369,7 +369,7 @@ async def _still_fits(
 
 
 def bookkeeping(prepared: PreparedPlan, orders: ReconcileOptions) -> tuple[RecordChange, ...]:
-    """What the records are told besides intents and results: adopted, converged, gone, overrides, drift times."""
+    """What is recorded besides intents and results: adopted, converged, gone, overrides, drift times."""
     if rules_for(orders, prepared.observation).in_force is Policy.OBSERVE:
         return ()
     times = (

@@ -135,7 +135,7 @@ def _bucket(effective: EffectiveLimit) -> str:
         return f"all connections of {quoted(effective.bucket[0])}"
     user, client_id = effective.bucket
     if user and client_id:
-        return "nobody else"
+        return "no other client"
     return f"all client-ids of {quoted(user)}" if user else f"all users with {quoted(client_id)}"
 
 

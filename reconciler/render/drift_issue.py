@@ -1,4 +1,4 @@
-"""Drift as the text of an issue: read from the JSON of ``kquota drift``, told in a table that fits.
+"""Drift as the text of an issue: read from the JSON of ``kquota drift``, shown in a table that fits.
 
 Ages would change with every look; an issue says when something was first seen and when it was looked at, so that its
 text changes only with the facts.
@@ -112,7 +112,7 @@ def _expired_override(reader: DocumentReader) -> ExpiredOverride:
 
 
 def _finding(reader: DocumentReader) -> Finding:
-    """One row; what an ignore rule acts on is in the report, and is nobody's incident."""
+    """One row; what an ignore rule acts on is in the report, and is no incident."""
     ignored = dict(reader.pairs()).get("section")
     return read_finding(reader, "ignored" if ignored and ignored.value == "ignored" else "drift")
 

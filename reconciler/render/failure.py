@@ -1,4 +1,4 @@
-"""A command that failed before it had anything to show: what CI keeps of it, and how it is told instead of a plan.
+"""A command that failed before it had anything to show: what CI keeps of it, and how it is shown instead of a plan.
 
 Without this a comment about an earlier commit would stay and look as if it spoke of the newest one.
 """

@@ -35,7 +35,7 @@ class UseRow:
         after: The limit to come.
         description: What happens, one sentence or two.
         broker: The worst broker, and on how many.
-        mark: ``!`` = it gets worse, ``?`` = cannot be told, "" = nothing to look at.
+        mark: ``!`` = it gets worse, ``?`` = not known, "" = nothing to look at.
     """
 
     bucket: str
@@ -49,7 +49,7 @@ class UseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToleranceViolation:
-    """A figure that the policy does not tolerate, and the pair that it comes from; no entity = nobody's limit."""
+    """A figure that the policy does not tolerate, and the pair that it comes from; no entity = no limit."""
 
     entity: Entity | None
     key: Key

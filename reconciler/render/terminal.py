@@ -36,7 +36,7 @@ SHOWN_UNMANAGED: Final = 10
 """Unmanaged pairs are others' business; more than this many are counted, not listed."""
 
 SHOWN: Final = 100
-"""Nobody reads more lines of a list that a person has only to agree with; counts are always whole."""
+"""Maximum number of lines of a list that a person only has to agree with; counts are always whole."""
 
 SHOWN_AFFECTED: Final = 20
 """Clients and hidden rules follow from the changes, so fewer of them are shown."""
@@ -60,7 +60,7 @@ def plan_text(
         preview: The plan and what belongs to it.
         style: Colours and width.
         verbose: Whether long lists are shown whole.
-        recorded: What recorded use says; ``None`` = nobody asked.
+        recorded: What recorded use says; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     max_rows = None if verbose else SHOWN
@@ -205,7 +205,7 @@ def _block(  # noqa: PLR0917 - what a heading is made of
 
 
 def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[str]:
-    """Who gets what, and what no longer can apply to anybody."""
+    """Which client gets what, and what can no longer apply to any client."""
     impact = preview.impact
     if impact is None:
         return []

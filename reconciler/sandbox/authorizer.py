@@ -1,4 +1,4 @@
-"""Who may do what on the sandbox's cluster resource: rights by principal, and the bit field that tells them.
+"""Who may do what on the sandbox's cluster resource: rights by principal, and the bit field that encodes them.
 
 Quotas know two rights on ``Cluster:kafka-cluster``, DescribeConfigs and AlterConfigs; Describe lets a client
 see its own rights and the SCRAM users. Implications and bits are Kafka's (``StandardAuthorizerData``,
@@ -46,7 +46,7 @@ class Authorizer:
 
     Attributes:
         grants: What each named principal was given; implied operations need no mention.
-        default_operations: What everybody else may do.
+        default_operations: What every other principal may do.
     """
 
     grants: Mapping[str, frozenset[Operation]] = field(
@@ -72,4 +72,4 @@ class Authorizer:
 
 
 OPEN: Final = Authorizer(default_operations=EVERYTHING)
-"""No authorizer: everybody may do everything, as on a broker without one."""
+"""No authorizer: every principal may do everything, as on a broker without one."""

@@ -36,7 +36,7 @@ class SandboxRequest:
 
     @property
     def throttle_ms(self) -> int:
-        """What the answer tells as throttle time."""
+        """The throttle time in the answer."""
         return max((e.milliseconds for e in self.effects if isinstance(e, Throttle)), default=0)
 
     @property

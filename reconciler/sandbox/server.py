@@ -189,7 +189,7 @@ class Sandbox:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Takes note of a connection before anybody serves it: the broker may be stopped in between."""
+        """Takes note of a connection before it is served: the broker may be stopped in between."""
         doors = self._doors[broker.node]
         task = asyncio.ensure_future(self._serve(broker, listener, reader, writer))
         doors.tasks.add(task)

@@ -112,4 +112,4 @@ class SandboxSettings:
         if self.cluster_id and len(self.cluster_id) != 22:
             raise ConfigError("a cluster id has 22 characters", key="cluster-id")
         if not self.users and any(listener.protocol.uses_sasl for listener in self.listeners):
-            raise ConfigError("a SASL listener without users lets nobody in", key="users")
+            raise ConfigError("a SASL listener without users admits no client", key="users")

@@ -43,7 +43,7 @@ def censored(
         throttle_ms: As recorded beside the rate; ``None`` = not recorded.
         rate_units: As recorded.
         limit: In force at that moment, in units; ``None`` = unlimited.
-        request_throttled: Whether a request quota that covers these clients was throttled; ``None`` = cannot be told.
+        request_throttled: Whether a request quota that covers these clients was throttled; ``None`` = not known.
     """
     if request_throttled:
         return Censored.YES

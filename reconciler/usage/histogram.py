@@ -50,7 +50,7 @@ def bucket_index(units: int) -> int:
 
 
 def largest_in(index: int) -> int:
-    """The largest whole number of a bucket, which stands for all of it: a percentile is never told too low."""
+    """The largest whole number of a bucket, which stands for all of it: a percentile is never reported too low."""
     return BOUNDS[index] - 1
 
 

@@ -16,7 +16,7 @@ from reconciler.usage.samples import (
 
 
 def thinned(scrapes: Iterable[int], least_ms: int = LEAST_STEP_MS) -> tuple[int, ...]:
-    """Which scrapes of a broker are kept, so that two do not overlap: closer ones tell the same bytes twice.
+    """Which scrapes of a broker are kept, so that two do not overlap: closer ones count the same bytes twice.
 
     Decided for the scrapes of the broker and not series by series, so that its series stay aligned and can be
     added. It begins anew each UTC day: then a late scrape changes its own day and no other, and a day that is
@@ -75,7 +75,7 @@ def filled(readings: Iterable[UntimedSample], up: Iterable[int]) -> tuple[Untime
 
     Kafka forgets the sensor of a bucket after an hour without traffic. So a scrape that succeeded and does not
     name the bucket says that it used nothing; a scrape that failed says nothing, and stays a gap. Only where the broker
-    measures at all: without any quota of the key it counts nobody (:attr:`reconciler.usage.tags.KeyLimits.measured`).
+    measures at all: without any quota of the key it counts no client (:attr:`reconciler.usage.tags.KeyLimits.measured`).
 
     Args:
         readings: Of one bucket on one broker.

@@ -65,7 +65,7 @@ class Table:
 
 
 def entity_text(subject: Entity | None) -> str:
-    """``entity_json`` of an entity: ``[["user","alice"],["client-id",null]]``, pure ASCII; ``None`` = nobody = ""."""
+    """``entity_json`` of an entity: ``[["user","alice"],["client-id",null]]``, pure ASCII; ``None`` = no entity = ""."""
     return "" if subject is None else named_text(parts(subject))
 
 
@@ -138,7 +138,7 @@ SNAPSHOT: Final = _table(
     "cluster_id:text snapshot_id:text observed_at_ms:long complete:truth entries:int day:day",
     "cluster_id snapshot_id",
 )
-"""One row per look at a cluster: without it "all quotas were removed" would look like "nobody looked"."""
+"""One row per look at a cluster: without it "all quotas were removed" would look like "no look was taken"."""
 
 QUOTA_ENTRY: Final = _table(
     "quota_entry",
@@ -208,7 +208,7 @@ DEAD_QUOTA: Final = _table(
     "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long? day:day",
     "cluster_id entity_json quota_key",
 )
-"""Limits that held for nobody; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
+"""Limits that held for no client; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
 
 PLAN_ROW: Final = _table(
     "plan_row",

@@ -105,7 +105,7 @@ def book(state: QuotaState, key: Key, remembered_kinds: Iterable[GroupKind] = ()
 def tags_of(rules: KeyLimits, user: str, client_id: str) -> Bucket:
     """The bucket that a client is counted in, whether or not it is limited there.
 
-    With one kind in use everybody is counted by that kind, matched or not. With more it is the closest entity
+    With one kind in use every client is counted by that kind, matched or not. With more it is the closest entity
     with a quota that decides, and nothing matched means the client id. An empty client id is looked up like any
     other, though no level with a client id can limit it.
 

@@ -3,7 +3,7 @@
 Two encodings exist (KIP-482). In *flexible* versions lengths are unsigned varints of length + 1 with
 0 for null, and every structure ends in a section of tagged fields; in the older ones lengths are
 int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags. A ``WireReader`` and a
-``WireWriter`` are told once which of the two they speak, so that a message module reads like its schema.
+``WireWriter`` are configured once with one of the two, so that a message module reads like its schema.
 
 Limits are Kafka's own (``org.apache.kafka.common.protocol.ByteBufferAccessor``, ``ByteUtils`` and the
 generated message classes at 4.4.0): strings carry at most 32,767 bytes in either encoding, varints at

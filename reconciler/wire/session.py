@@ -48,7 +48,7 @@ MAX_IN_FLIGHT: Final = 5
 
 FIRST_ASKED: Final = 3
 """Version of ApiVersions asked for first. Every broker with quotas knows it (Kafka 2.4), while a higher one
-costs a round trip on brokers that refuse it and tells us nothing more."""
+costs a round trip on brokers that refuse it and gives nothing more."""
 
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 
@@ -203,7 +203,7 @@ class BrokerSession:
     def send(self, api: KafkaApi, version: int, body: bytes, *, now: float) -> int:
         """Queues a request; its correlation id comes back in the ``ReplyReceived``."""
         if not self.can_send(now):
-            raise RuntimeError("this session takes no request now; can_send() tells")
+            raise RuntimeError("this session takes no request now; check can_send() first")
         return self._send(api, version, body)
 
     def abandon(self, correlation_id: int) -> None:
@@ -212,7 +212,7 @@ class BrokerSession:
             self._abandoned.add(correlation_id)
 
     def close(self, error: ClientError) -> SessionClosed:
-        """Ends the session for ``error``; a second end changes nothing and leaves nobody unanswered."""
+        """Ends the session for ``error``; a second end changes nothing and leaves no request unanswered."""
         self.state = SessionState.CLOSED
         unanswered = tuple(
             slot.correlation_id
@@ -265,7 +265,7 @@ class BrokerSession:
         """The events of one frame; a fault in it ends the session."""
         self._has_received = True
         if not self._in_flight:
-            return [self.close(ProtocolError("the peer sent an answer that nobody asked for"))]
+            return [self.close(ProtocolError("the peer sent an answer without a request"))]
         slot = self._in_flight[0]
         try:
             frames.check_answer(slot.api, frame, limit=self._limit)

@@ -1,4 +1,4 @@
-"""What a session tells its driver: the states it goes through, and the events that bytes turn into."""
+"""What a session reports to its driver: the states it goes through, and the events that bytes turn into."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -45,7 +45,7 @@ class SessionAuthenticated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyReceived:
-    """The answer to a request that nobody abandoned.
+    """The answer to a request that was not abandoned.
 
     Attributes:
         throttle_time_ms: How long the broker will not read; the session has taken note of it already.

@@ -133,7 +133,7 @@ def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeyp
     monkeypatch.setenv("OPEN", "http://receiver.example/T0SECRET")
     ran = kquota("drift", "--notify", "webhook=env:OPEN")
     assert ran.code == 0
-    assert "webhook=env:OPEN: http://receiver.example is told over an open line" in ran.err
+    assert "webhook=env:OPEN: messages to http://receiver.example are not encrypted" in ran.err
     assert "messages are not signed" in ran.err
     assert "T0SECRET" not in ran.err
 

@@ -147,7 +147,7 @@ def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folde
     assert "merge the project file first" in ran.err
     ran = kquota("plan", "--project", "new.yaml", "--since", repository)
     assert ran.code == 1
-    assert "nothing tells what was declared then" in ran.err
+    assert "it is not known what was declared then" in ran.err
 
 
 def test_a_head_project_file_that_is_broken_does_not_matter(kquota, folder, repository):

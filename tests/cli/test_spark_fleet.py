@@ -106,7 +106,7 @@ def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
     sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
     (told,) = violations(sums, Guards())
     assert told == (
-        "2 changes on default entities reach clients that nobody named;"
+        "2 changes on default entities affect every client without a more specific quota;"
         " guards.protectDefaults: false allows it"
     )
     assert violations(sums, Guards(protect_defaults=False)) == ()

@@ -47,7 +47,7 @@ def test_a_writer_that_was_overtaken_writes_nothing(top: Path):
     first = refs.write(REF, b"one", expected=None, message="a")
     second = refs.write(REF, b"two", expected=first, message="b")
     for expected in (None, first):
-        with pytest.raises(InventoryLocked, match="somebody else"):
+        with pytest.raises(InventoryLocked, match="another process"):
             refs.write(REF, b"mine", expected=expected, message="c")
     assert refs.read(REF) == (second, b"two")
 

@@ -29,7 +29,7 @@ class MemoryRefs:
     def write(self, ref, content, *, expected, message):
         versions = self.files.setdefault(ref, [])
         if str(len(versions)) != (expected or "0"):
-            raise InventoryLocked(f"{ref} was written by somebody else")
+            raise InventoryLocked(f"{ref} was written by another process")
         versions.append(content)
         self.messages.append(message)
         return str(len(versions))

@@ -23,7 +23,7 @@ def ground(live=1024.0, applied=None, document="") -> Precondition:
         (
             ground(),
             ground(live=2.0, document="x"),
-            "live was 1024 (1 KiB/s), is 2 B/s; was owned by nobody, is owned by x",
+            "live was 1024 (1 KiB/s), is 2 B/s; was owned by no document, is owned by x",
         ),
         (None, ground(), "newly set to 1024 (1 KiB/s); clients of a removal would fall back to it"),
         (

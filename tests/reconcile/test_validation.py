@@ -41,7 +41,7 @@ def test_the_broker_is_asked_where_the_credential_may_already():
 
 @pytest.mark.parametrize(
     ("rights", "why"),
-    [(frozenset({"Describe"}), "no AlterConfigs right"), (None, "does not tell our rights")],
+    [(frozenset({"Describe"}), "no AlterConfigs right"), (None, "does not report our rights")],
 )
 def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
     world = World(rights=rights, behaves_as="3.9")

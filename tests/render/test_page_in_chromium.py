@@ -171,7 +171,7 @@ def test_a_client_is_looked_up_with_its_levels_that_lost_now_and_after_the_plan(
     assert "20 MB/s" in answer
     assert "level 1: user + client-id" in answer
     assert "10 MiB/s (10485760)" in answer  # lost: the limit of the user
-    assert "nobody else" in answer
+    assert "no other client" in answer
     browser.run("document.querySelector('.ask button').click()")
     browser.wait_for("return document.querySelector('.answer').innerText.includes('Type a user')")
 

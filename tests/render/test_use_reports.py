@@ -109,7 +109,7 @@ def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
     )
     calm = replace(HELD_BACK, bound=FigureBound.EXACT)
     assert headline(UsageReport(simulation=replace(found, rows=(calm,)))) == (
-        "1 bucket on a broker: nothing changes for anybody"
+        "1 bucket on a broker: nothing changes for any client"
     )
 
 
@@ -139,7 +139,7 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
     assert by_name["impact_row"].title == (
         "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
     )
-    assert "told by `kquota spark simulate`, not here" in by_name["impact_row"].description
+    assert "see `kquota spark simulate`" in by_name["impact_row"].description
     assert by_name["recommendation"].title == (
         "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
     )
@@ -198,7 +198,7 @@ def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_a
 def test_the_first_sentence_says_what_was_found() -> None:
     assert (
         headline(whole_report())
-        == "5 buckets on brokers: 3 get worse, 1 cannot be told; the policy refuses 1 figure"
+        == "5 buckets on brokers: 3 get worse, 1 cannot be known; the policy refuses 1 figure"
     )
     assert headline(UsageReport()) == "nothing was recorded"
     empty = Simulation(evidence=(EVIDENCE,), rows=())

@@ -195,7 +195,7 @@ def says(one, **more) -> str:
         ),
         pytest.param(
             {"verdict": ImpactVerdict.BETTER, "after_throttled_ms": None, "after_max_delay_ms": None, "censored_ms": 7 * DAY_MS, "observed_throttled_ms": 14 * 3_600_000},
-            "less throttled than now; by how much cannot be told from use that was held back",
+            "less throttled than now; by how much cannot be known from use that was held back",
             id="better without a number",
         ),
         pytest.param(
@@ -205,7 +205,7 @@ def says(one, **more) -> str:
         ),
         pytest.param(
             {**BLIND, "verdict": ImpactVerdict.NOT_IDENTIFIABLE, "why": "what was recorded holds other clients too"},
-            "cannot be told: what was recorded holds other clients too",
+            "cannot be known: what was recorded holds other clients too",
             id="not identifiable",
         ),
         pytest.param(
@@ -240,7 +240,7 @@ def test_the_headline_counts_clients_and_not_brokers():
     assert found.notes[0].startswith("No data: ")
     calm = row(verdict=ImpactVerdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
     assert (
-        recorded_of(simulation(calm), at=NOW).headline == "nobody who is affected will be worse off"
+        recorded_of(simulation(calm), at=NOW).headline == "none of those affected will be worse off"
     )
 
 

@@ -255,7 +255,7 @@ def test_a_wrong_correlation_id_ends_the_session_and_all_requests() -> None:
 def test_an_answer_that_nobody_asked_for_ends_the_session() -> None:
     session = broker.ready()
     event = closed(session.feed(cluster_answer(9), now=0.0))
-    assert "nobody asked" in event.error.message
+    assert "without a request" in event.error.message
 
 
 def test_replies_before_a_fault_are_given_out_and_nothing_after_it() -> None:

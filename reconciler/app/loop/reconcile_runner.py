@@ -61,7 +61,7 @@ class ReconcileRunner:
 
         Args:
             ports: The outside world.
-            orders: What it is told.
+            orders: The instructions for this pass.
             desired: All documents, without conflicts.
             counts_drift: Whether differences may count as drift now; not while an earlier leader's writes may land.
             refuses_removals: Why no removal of a plan may be made now; "" = nothing is known against them.

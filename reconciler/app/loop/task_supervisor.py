@@ -40,11 +40,11 @@ async def supervise(
                 [(name, task) for task, name in running.items() if task in finished]
             )
     finally:
-        # Before anybody is cancelled, so that a task that turns its cancellation into an answer still ends.
+        # Before any task is cancelled, so that a task that turns its cancellation into an answer still ends.
         stop.set()
         _ = stopping.cancel()
         late = await _ended(running, patience)
-    # A task that fails while all are told to stop still has to be heard.
+    # A task that fails while all tasks are being stopped still has to be reported.
     died = died or _failed(running)
     if died is None and late:
         died = TaskDied(f"{', '.join(late)} did not end within {patience:g} s", name=late[0])
@@ -68,7 +68,9 @@ def _first_death(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
     for name, task in finished:
         if not task.cancelled() and (error := task.exception()) is not None:
             return _death(name, error)
-    return TaskDied(f"{finished[0][0]} ended, although nobody asked it to", name=finished[0][0])
+    return TaskDied(
+        f"{finished[0][0]} ended, although it was not asked to stop", name=finished[0][0]
+    )
 
 
 def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:

@@ -49,12 +49,12 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
-    """Wait for a task that was told to end, and let it end in its own way.
+    """Wait for a task that was asked to end, and let it end in its own way.
 
     A supervisor sets a stop event and then cancels: both are one wish. Only who is cancelled once more waits no longer.
 
     Args:
-        task: What was told.
+        task: The task that was asked to end.
         cancelled: Whether the caller was cancelled already.
 
     Returns:

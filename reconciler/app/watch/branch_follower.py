@@ -31,8 +31,8 @@ class BranchFollower:
         mirror: The branch.
         places: Where project and manifests are in it.
         state: What is remembered over restarts.
-        take: Told each revision that is in force from now on.
-        telemetry: Told which revision is in force, and whether a newer one was refused.
+        take: Called with each revision that is in force from now on.
+        telemetry: Receives the revision in force, and whether a newer one was refused.
         clock: Time.
 
     Attributes:
@@ -59,7 +59,7 @@ class BranchFollower:
         self._judged: tuple[str, str | None] | None = None
 
     async def restore(self) -> None:
-        """Put the last good revision in force again, without asking anybody: the source may be away."""
+        """Put the last good revision in force again, without a request to the source, which may be unavailable."""
         commit = self._state.now.commit
         if not commit:
             return

@@ -1,4 +1,4 @@
-"""One cluster of a watched repository: its connection, its passes, and what is told of them."""
+"""One cluster of a watched repository: its connection, its passes, and what is reported about them."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -51,7 +51,7 @@ class WatchedCluster:
         revision: The revision in force, asked anew for each pass.
         passes: Its passes, with their memory.
         opener: Makes sessions.
-        telemetry: Told of each pass.
+        telemetry: Receives each pass.
         clock: Time.
         who: Who runs this, for the audit log.
 

@@ -78,8 +78,8 @@ def _drifted(reconciliation: Reconciliation) -> Iterator[str]:
                 quantity(observation.key, value) for value in observation.overwritten
             )
             yield (
-                f"somebody fights us over {pair}: {value_text}; {observation.corrections} corrections of {values} were"
-                " undone, so it is left alone until the window passes or its document changes"
+                f"another writer keeps changing {pair}: {value_text}; {observation.corrections} corrections of {values}"
+                " were undone, so it is left alone until the window passes or its document changes"
             )
         elif observation.corrected_at and observation.corrected_at[-1] >= reconciliation.started_at:
             yield f"drift corrected: {pair} was {value_text}"

@@ -27,7 +27,7 @@ class WatchedFleet:
     Args:
         opener: Makes sessions.
         state: Keeps the removals.
-        telemetry: Told of everything.
+        telemetry: Receives every event.
         clock: Time.
         random: For jitter.
         who: Who runs this, for the audit log.
@@ -90,7 +90,7 @@ class WatchedFleet:
 
     def _revision(self) -> Revision:
         if self._current is None:
-            raise KquotaError("no revision is in force")  # Nobody asks before one is.
+            raise KquotaError("no revision is in force")  # No caller asks before that.
         return self._current
 
     def _assemble(self, revision: Revision) -> None:

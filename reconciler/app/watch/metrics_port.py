@@ -1,4 +1,4 @@
-"""What a loop tells to whoever measures it. Implemented by ``metrics.Metrics``; silent where nobody asked."""
+"""The measurements that a loop reports. Implemented by ``metrics.Metrics``; does nothing without metrics."""
 
 from typing import Protocol
 
@@ -38,7 +38,7 @@ class WatchMetrics(Protocol):
 
 
 class NoWatchMetrics:
-    """Nobody measures. Implements ``WatchMetrics``."""
+    """No measurements. Implements ``WatchMetrics``."""
 
     def passed(self, reconciliation: Reconciliation, /) -> None:
         """Nothing."""

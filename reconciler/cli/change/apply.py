@@ -146,7 +146,7 @@ def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
     """``--trust-plan`` is for a person who looks at this very plan.
 
     Raises:
-        UsageError: There is no plan, or nobody who could look at it.
+        UsageError: There is no plan, or no terminal to review it on.
     """
     if saved is None:
         raise UsageError("--trust-plan needs a saved plan")

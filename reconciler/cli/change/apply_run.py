@@ -1,4 +1,4 @@
-"""One apply, start to end: prepare, compare with what was approved, show, ask, apply, tell, keep the outcome."""
+"""One apply, start to end: prepare, compare with what was approved, show, ask, apply, report, keep the outcome."""
 
 import asyncio
 import sys
@@ -87,7 +87,7 @@ def apply_to_cluster(console: Console, request: ApplyRequest) -> ExitCode:
     Raises:
         Refused: A guard, the policy or a scope says no; nothing was written.
         StalePlan: The saved plan no longer fits; nothing was written.
-        Interrupted: Somebody asked to stop; what was done has been told.
+        Interrupted: The run was asked to stop; what was done has been reported.
         UsageError: The question was answered with no.
     """
     task = request.task

@@ -124,7 +124,7 @@ def simulated(
     asking: EvidenceOptions,
     callback: str | None = None,
 ) -> "Simulation | None":
-    """What recorded use says to a plan; ``None`` where nobody asked, or nothing changes.
+    """What recorded use says to a plan; ``None`` if evidence was not asked for, or nothing changes.
 
     Args:
         console: Where warnings go.
@@ -196,7 +196,7 @@ def _published(
             reason = "the project file is not trusted, so the evidence that it names is not read"
         return _nothing(cluster_id, reason)
     if not cluster_id:
-        return _nothing(cluster_id, "nobody says which cluster this is; set expectedClusterId, or plan with a snapshot")  # fmt: skip
+        return _nothing(cluster_id, "the cluster id is not known; set expectedClusterId, or plan with a snapshot")  # fmt: skip
     try:
         needs("usage", "evidence")
     except UsageError as missing:
@@ -276,7 +276,7 @@ def _rows(published: "PublishedEvidence", question: "ImpactQuery") -> "tuple[Imp
     parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
     for part in parts:
-        # Nobody keeps the series of a portion while the next one is read.
+        # The series of a portion are not kept while the next one is read.
         impact_rows += judged(part, _series(published, part), published.cadence)
     return (*impact_rows, *unread(oversized, TOO_MANY))
 

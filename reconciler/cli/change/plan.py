@@ -161,7 +161,7 @@ def plan(
 def _prepare(
     console: Console, task: "PlanTask", *, asks: bool
 ) -> "tuple[PreparedPlan, str | None]":
-    """The plan, and where evidence is asked the quota callback of the brokers: with one of their own nothing can be told."""
+    """The plan, and where evidence is asked the quota callback of the brokers: a custom one makes evidence unusable."""
     from reconciler.app.event_loop import run
     from reconciler.cli.context.plan_preparation import prepared_for
     from reconciler.cli.context.runtime import world

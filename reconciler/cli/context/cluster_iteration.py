@@ -13,7 +13,7 @@ def for_each(
 ) -> ExitCode:
     """The worst of the exit codes.
 
-    With one cluster its error goes on to the frame of the program. With several, each is told at once under the
+    With one cluster its error goes on to the frame of the program. With several, each is reported at once under the
     cluster's name, and the next one follows; only a wish to stop ends the round.
 
     Args:

@@ -29,7 +29,7 @@ async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluste
 
     Raises:
         WrongCluster: The cluster id is not the expected one.
-        ClientError: Nobody answers.
+        ClientError: No broker answers.
     """
     cluster = await client.cluster()
     expected = target.settings.expected_cluster_id

@@ -1,4 +1,4 @@
-"""From options to a client: ``--bootstrap-server``, ``--command-config``, ``--timeout``, and patience that is told."""
+"""From options to a client: ``--bootstrap-server``, ``--command-config``, ``--timeout``, and reported retries."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SLOW_LINE_SECONDS = 10.0
 """Between two lines once ``QUICK_LINES`` were shown."""
 
 TOLD_FROM_ATTEMPT = 3
-"""The first tries of a call fail now and then on a healthy cluster; from this one on people are told."""
+"""The first tries of a call fail now and then on a healthy cluster; from this one on they are reported."""
 
 
 def client_config(

@@ -229,7 +229,7 @@ def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
     name = name_in(tree, path)
     if name not in tree.entries:
         raise GitError(
-            f"there is no {name} at {tree.commit[:12]}, so nothing tells what was declared then",
+            f"there is no {name} at {tree.commit[:12]}, so it is not known what was declared then",
             hint="name a later revision, or leave --since away: an inventory knows better anyway",
         )
     return parse(

@@ -29,7 +29,7 @@ class OfflineCluster:
     """What stands for a cluster.
 
     Attributes:
-        cluster_id: Whose it would be; "" where nobody knows.
+        cluster_id: Whose it would be; "" if not known.
         state: What it holds.
         taken_at: Seconds since the epoch; ``None`` where it was not taken from a cluster or does not say.
     """
@@ -130,7 +130,7 @@ def _seconds(text: str, path: Path) -> float | None:
 
 
 class _UnavailableStore:
-    """A ``QuotaStore`` where there is none: offline, nobody may ask."""
+    """A ``QuotaStore`` where there is none: offline, no broker may be asked."""
 
     async def cluster(self) -> NoReturn:
         self._refuse()

@@ -57,7 +57,7 @@ def source_options(function: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTask:
-    """Everything that a plan of one cluster needs, before anybody is asked."""
+    """Everything that a plan of one cluster needs, before any broker is asked."""
 
     target: ClusterTarget
     documents: ClusterDocuments
@@ -87,7 +87,7 @@ def task_for(
     if sources.since is not None and limits.force:
         raise UsageError(
             "--since and --force do not go together: a revision says what was declared, not what was applied,"
-            " so a value that differs from it may be anybody's",
+            " so a value that differs from it may come from another writer",
             hint="remove such a pair by hand, or use an inventory",
         )
     with reading(console) as progress:
@@ -126,7 +126,7 @@ async def prepared_for(task: PlanTask, world: "Runtime") -> PreparedPlan:
 
 
 def addressed(prepared: PreparedPlan, target: ClusterTarget, world: "Runtime") -> PreparedPlan:
-    """The same with this cluster's address in the commands that violations tell people to type."""
+    """The same with this cluster's address in the commands that violations suggest."""
     preview = prepared.preview
     if not (preview.violations or preview.plan.ip_aliases):
         return prepared

@@ -1,4 +1,4 @@
-"""Lists of clients: a CSV file that somebody wrote or exported, and the SCRAM users that a cluster knows."""
+"""Lists of clients: a CSV file that was written or exported, and the SCRAM users that a cluster knows."""
 
 import csv
 import io
@@ -95,7 +95,7 @@ async def with_users(
 ) -> "PreparedPlan":
     """The same plan, asked about the cluster's SCRAM users, too: afterwards, because a plan can do without them.
 
-    Nobody is asked where nothing changes. Where we may not ask, or the brokers are too old, the plan stays as it is.
+    No broker is asked if nothing changes. Where we may not ask, or the brokers are too old, the plan stays as it is.
     """
     impact = prepared.preview.impact
     if impact is None or not prepared.plan.changes:

@@ -113,13 +113,13 @@ def orders_for(
     origin: "RunOrigin",
     desired: "DesiredState | None" = None,
 ) -> "ReconcileOptions":
-    """What this run is told: the trusted configuration, made stricter or opened by what was typed.
+    """The options of this run: the trusted configuration, made stricter or opened by what was typed.
 
     Args:
         target: The cluster.
         limits: What was typed.
         complete: Whether every configured document was read.
-        removals_known: Whether records or a revision tell what we own.
+        removals_known: Whether records or a revision show what we own.
         origin: Who runs this.
         desired: Where only some documents were read: nothing but their entities is written.
 

@@ -75,7 +75,7 @@ def opened(
     Args:
         target: Whose records.
         clock: For the times in them.
-        command: What wants to write, for whoever comes second.
+        command: What wants to write, for the message to a second writer.
         none: Keep no records at all (``--no-inventory``).
 
     Raises:

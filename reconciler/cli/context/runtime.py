@@ -109,5 +109,5 @@ def _audit(target: ClusterTarget) -> "FileAuditLog":
     path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
     make_folder(
         path.parent
-    )  # before anything is sent: what is done and cannot be told is worse than not done
+    )  # before anything is sent: a change that cannot be logged must not be made
     return FileAuditLog(path)

@@ -93,7 +93,7 @@ class Console:
     ) -> "Console":
         """The console of this process. A name that the terminal cannot show is escaped, not an error."""
         for name in ("stdout", "stderr"):
-            # Closed by whoever started us (`>&-`). What is opened here takes the free number, so no socket does.
+            # Closed by the parent process (`>&-`). What is opened here takes the free number, so no socket does.
             if getattr(sys, name) is None:
                 nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
                 setattr(sys, name, nowhere)

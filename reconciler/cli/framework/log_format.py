@@ -56,7 +56,7 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
 
     Args:
         form: ``text`` or ``json``.
-        level: What is told of our own work.
+        level: The level of our own log records.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())

@@ -1,6 +1,6 @@
 """The questions of ``kquota doctor``. Each gives one or more ``Check``; none changes anything.
 
-What is not asked of a broker here: its time. Kafka's protocol does not tell it, so the clock is held against
+What is not asked of a broker here: its time. Kafka's protocol does not show it, so the clock is held against
 the newest times in our own records, which other machines may have written.
 """
 
@@ -43,7 +43,7 @@ _WRITE_TODO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """Every answer about one cluster; ``cluster_id`` is "" where nobody answered."""
+    """Every answer about one cluster; ``cluster_id`` is "" if no broker answered."""
 
     cluster_id: str
     checks: tuple[Check, ...]
@@ -177,7 +177,7 @@ def _error_text(error: OSError) -> str:
 
 
 class _ConnectionObserver:
-    """What the connection told while it was set up."""
+    """What the connection reported while it was set up."""
 
     def __init__(self) -> None:
         self._connected: Connected | None = None
@@ -190,13 +190,13 @@ class _ConnectionObserver:
         self._authenticated = self._authenticated or event
 
     def checks(self, config: ClientConfig) -> list[Check]:
-        """TLS and SASL, as far as it came; what failed is told by whoever asked."""
+        """TLS and SASL, as far as it came; the caller reports what failed."""
         checks: list[Check] = []
         tls = config.protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
         if not tls:
             advice = "set security.protocol to SSL or SASL_SSL, unless this is a trusted network"
             checks.append(
-                _warning("TLS", "not used: everybody on the way can read and change", advice)
+                _warning("TLS", "not used: traffic can be read and changed in transit", advice)
             )
         elif self._connected is not None:
             checks.append(_ok("TLS", self._connected.tls))
@@ -252,9 +252,9 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
         yield _ok("may read", f"{len(state.limits)} entities{foreign_note}")
     if cluster.rights is None:
         advice = (
-            "grant Describe on the cluster, so that plan can tell whether it may ask the broker"
+            "grant Describe on the cluster, so that plan can check whether it may ask the broker"
         )
-        yield _warning("may write", "the broker does not tell our rights", advice)
+        yield _warning("may write", "the broker does not report our rights", advice)
     elif cluster.may_alter:
         yield _ok("may write", "AlterConfigs, which also allows changing broker settings")
     else:

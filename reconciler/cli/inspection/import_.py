@@ -76,7 +76,7 @@ def import_(
     out_dir: Path | None,
     partial: bool,
 ) -> ExitCode:
-    """Read every file, write the documents, tell the rest."""
+    """Read every file, write the documents, report the rest."""
     from reconciler.manifest.writer import documents_text
 
     imported = read_files(

@@ -155,7 +155,7 @@ def _planned(console: Console, target: "ClusterTarget", options: _PageOptions) -
 def _without_documents(
     console: Console, target: "ClusterTarget", options: _PageOptions
 ) -> "PreparedPlan":
-    """What is live and what is ours, without documents: nobody asks for anything, so nothing is planned."""
+    """What is live and what is ours, without documents: nothing is declared, so nothing is planned."""
     from reconciler.cli.context.documents import ClusterDocuments
     from reconciler.cli.context.plan_preparation import PlanTask
     from reconciler.cli.context.reconcile_options import (

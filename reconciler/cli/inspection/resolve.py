@@ -53,7 +53,7 @@ def resolve(
     where: ClusterOptions,
     output: str,
 ) -> ExitCode:
-    """Ask once, resolve everybody from the one answer."""
+    """Ask once, resolve all clients from the one answer."""
     from reconciler.app.event_loop import run
     from reconciler.cli.context.cluster_targets import target
     from reconciler.cli.context.connected_client import connected, expected_cluster

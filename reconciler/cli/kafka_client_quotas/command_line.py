@@ -135,7 +135,7 @@ def _check_resolve(call: ClientQuotasArguments) -> None:
     unknown = sorted(set(call.names) - set(ENTITY_TYPES))
     if unknown or not call.names:
         raise UsageError(
-            f"--resolve cannot tell what applies to {unknown[0]!r}"
+            f"--resolve cannot determine what applies to {unknown[0]!r}"
             if unknown
             else "--resolve needs --names",
             hint=f"the types are {', '.join(ENTITY_TYPES)}",

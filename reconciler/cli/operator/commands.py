@@ -164,7 +164,7 @@ def operator(
     log_format: str,
     log_level: str,
 ) -> ExitCode:
-    """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
+    """Serve until stopped; being stopped is the normal end, so that exits 0."""
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from reconciler.app.event_loop import run

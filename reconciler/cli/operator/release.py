@@ -1,4 +1,4 @@
-"""What `kquota operator release` does: the operator stopped where asked for, finalizers off, and all of it told."""
+"""What `kquota operator release` does: the operator stopped where asked for, finalizers off, and all of it reported."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class ReleaseOptions:
 
 
 def carry_out(console: Console, options: ReleaseOptions) -> ExitCode:
-    """Release, tell, and say whether something is left.
+    """Release, report, and say whether something is left.
 
     Raises:
         KubernetesError: Nothing was released.

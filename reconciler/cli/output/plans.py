@@ -44,7 +44,7 @@ def style_of(console: Console) -> "Style":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWithEvidence:
-    """One plan of a run, and what recorded use says to it; ``None`` = nobody asked."""
+    """One plan of a run, and what recorded use says to it; ``None`` = not asked for."""
 
     target: ClusterTarget
     preview: "Preview"
@@ -68,7 +68,7 @@ class PlanWithEvidence:
 
 
 def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
-    """What recorded use said when a plan was made, in words; ``None`` = nobody asked."""
+    """What recorded use said when a plan was made, in words; ``None`` = not asked for."""
     if simulation is None:
         return None
     from reconciler.evidence.render.simulation_text import recorded_of as recorded_use_of
@@ -224,7 +224,7 @@ def in_ci(environment: Mapping[str, str]) -> bool:
 
 
 def show_config_changes(console: Console, cluster_options: ClusterOptions) -> tuple[str, ...]:
-    """What the head revision changes in the trusted configuration: shown, never used. Told, and given as sentences."""
+    """What the head revision changes in the trusted configuration: shown, never used. Printed and returned."""
     if cluster_options.config_from is None:
         return ()
     from reconciler.errors import KquotaError

@@ -202,7 +202,7 @@ def reviewed(
 
 
 def _failed(console: Console, letter: "PostContent", error: KquotaError) -> ExitCode:
-    """A host that could not be told: a warning, unless it is required.
+    """A host that could not be posted to: a warning, unless it is required.
 
     Raises:
         KquotaError: It is required, or the fault is in what was typed.

@@ -48,7 +48,7 @@ class DriftIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostContent:
-    """What is to be told.
+    """What is to be posted.
 
     Attributes:
         options: As it was typed.
@@ -115,7 +115,7 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
         raise ConfigError(
             "this is no plan, outcome or report of drift",
             location=location,
-            hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; several clusters are told one by one",
+            hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; post several clusters one by one",
         )
     kind, make = makers[document_kind]
     if options.issue and kind != "drift":
@@ -170,7 +170,7 @@ def _foreign(
 
 
 def _distrusted(preview: Preview, fork: str) -> Preview:
-    """The same with a warning: whoever made it may have written what they like about the cluster."""
+    """The same with a warning: its author may have written anything about the cluster."""
     warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
     return replace(preview, warnings=(warning, *preview.warnings))
 

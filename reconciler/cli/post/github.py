@@ -126,7 +126,7 @@ async def post_to_github(
 async def _pull(repository: host.GitHub, place: PullRequestOptions) -> int:
     """The pull request: as given, checked where the head is known, or looked up by it."""
     if not place.sha:
-        assert place.pull is not None  # noqa: S101 - told() looked
+        assert place.pull is not None  # noqa: S101 - checked before
         return place.pull
     head = host.PullRequestHead(repository=place.head_repo, sha=place.sha, branch=place.head_branch)
     if place.pull is None:
@@ -169,7 +169,7 @@ async def _issue(
 ) -> Mapping[str, str]:
     from reconciler.forge.drift_issue import update_issue
 
-    assert letter.incident is not None  # noqa: S101 - told() looked
+    assert letter.incident is not None  # noqa: S101 - checked before
     issue = await update_issue(
         repository,
         letter.marker,

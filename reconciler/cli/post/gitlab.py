@@ -107,7 +107,7 @@ async def _note(
 async def _issue(console: Console, letter: PostContent, project_api: host.GitLab) -> None:
     from reconciler.forge.drift_issue import update_issue
 
-    assert letter.incident is not None  # noqa: S101 - told() looked
+    assert letter.incident is not None  # noqa: S101 - checked before
     issue = await update_issue(
         project_api,
         letter.marker,

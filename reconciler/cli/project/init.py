@@ -79,7 +79,7 @@ def init(
 
 
 def _reply(console: Console, text: str, default: str) -> str:
-    """What a person answers; the default if there is nobody to ask."""
+    """What a person answers; the default if there is no terminal to ask on."""
     if not console.asks:
         return default
     console.question(text, choices=f"[{default}]" if default else ":")

@@ -154,7 +154,7 @@ def _once(
 def _notify_function(
     console: Console, telling: NotificationOptions, first: "ClusterTarget"
 ) -> "Callable[[ClusterTarget, PreparedPlan], bool]":
-    """What tells the receivers of a look, and answers whether all of them took it."""
+    """What notifies the receivers of a look, and returns whether all of them took it."""
     if not telling.receivers:
         return lambda *_: True
     from reconciler.app.event_loop import run

@@ -1,4 +1,4 @@
-"""``kquota drift --watch``, put together: a loop per cluster, whoever is told, and Prometheus."""
+"""``kquota drift --watch``, put together: a loop per cluster, the receivers, and Prometheus."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ from reconciler.render.units import instant
 
 
 class ConsoleReceiver:
-    """Whoever reads standard output, as a receiver of messages.
+    """Standard output, as a receiver of messages.
 
     Args:
         console: Where standard output is.
@@ -74,7 +74,7 @@ def watch(
     serving: MetricsOptions,
     output: str,
 ) -> ExitCode:
-    """Look until somebody stops it; being stopped is what it is for, so that is exit 0."""
+    """Look until stopped; being stopped is the normal end, so that is exit 0."""
     gc.set_threshold(USUAL_COLLECTION)
     clock = SystemClock()
     metrics = metrics_of(serving)
@@ -102,7 +102,7 @@ def watch(
             run(work())
         except TaskDied as died:
             if isinstance(died.reason, BrokenPipeError):
-                raise died.reason from None  # Whoever read standard output went away: no reason for words.
+                raise died.reason from None  # The reader of standard output is gone: no message is needed.
             raise
     console.note("stopped")
     return ExitCode.DONE

@@ -67,8 +67,8 @@ class DriftWatcher:
         target: The cluster.
         watching: How to look.
         clock: Time.
-        heard: Told of every look, in turn; waited for.
-        metrics: What is counted, if anybody asks.
+        heard: Called with every look, in turn; awaited.
+        metrics: What is counted, if metrics are served.
 
     Attributes:
         name: What the cluster is called.
@@ -140,7 +140,7 @@ class DriftWatcher:
             await client.close()
 
     async def _looked(self) -> Reconciliation:
-        """One look; while somebody applies, the records are his for some seconds, and that is no failure of ours."""
+        """One look; while another run applies, the records are locked for some seconds, and that is no failure."""
         started = self._clock.now()
         while True:
             try:
@@ -237,7 +237,7 @@ class DriftWatcher:
 
 
 def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
-    """What readiness probes are told: clusters that were not looked at, or not with success the last time."""
+    """What readiness probes get: clusters that were not looked at, or not with success the last time."""
     return [
         f"{watcher.name}: {'not looked at yet' if watcher.last is None else 'the last look failed'}"
         for watcher in lookouts
@@ -246,7 +246,7 @@ def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
 
 
 def stuck(lookouts: Sequence[DriftWatcher], now: float) -> list[str]:
-    """What liveness probes are told: looks that last ten intervals, and a quarter of an hour at least."""
+    """What liveness probes get: looks that last ten intervals, and a quarter of an hour at least."""
     return [
         f"{watcher.name}: a look lasts too long"
         for watcher in lookouts

@@ -22,7 +22,7 @@ _LOOPS: Final = "reconciler.loop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsOptions:
-    """Where metrics are told, as it was typed.
+    """Where metrics are served, as it was typed.
 
     Attributes:
         address: ``HOST:PORT``; ``None`` = nowhere.
@@ -49,7 +49,7 @@ def serving_options(function: F) -> F:
 
 
 def metrics_of(serving: MetricsOptions) -> "Metrics | None":
-    """The metrics, if anybody asks for them.
+    """The metrics, if they are asked for.
 
     Raises:
         UsageError: The extra is not installed.
@@ -73,7 +73,7 @@ async def served(
     healthy: Callable[[], Sequence[str]],
     ready: Callable[[], Sequence[str]],
 ) -> AsyncIterator[None]:
-    """The server, while the context lasts; nothing where nobody asked for it.
+    """The server, while the context lasts; nothing if it was not asked for.
 
     Raises:
         ConfigError: It cannot listen there.

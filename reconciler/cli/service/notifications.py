@@ -1,4 +1,4 @@
-"""``--notify`` and what belongs to it: receivers from environment and files, and the memory of what they were told."""
+"""``--notify`` and what belongs to it: receivers from environment and files, and the record of what was sent."""
 
 import errno
 import os
@@ -33,13 +33,13 @@ _DAY: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationOptions:
-    """Who is told of drift, as it was typed.
+    """Who is notified of drift, as it was typed.
 
     Attributes:
         receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
         key: Where the key is that messages are signed with.
-        remind_after: Seconds after which the same drift is told again.
-        state: Where it is written down what was told; ``None`` = beside the project's records.
+        remind_after: Seconds after which the same drift is sent again.
+        state: Where it is written down what was sent; ``None`` = beside the project's records.
     """
 
     receivers: tuple[str, ...]
@@ -96,7 +96,7 @@ class DriftNotifications:
             self._notifier = self._make_notifier(telling, clock)
 
     async def notify(self, drift: "ClusterDrift", now: float) -> bool:
-        """Tell whoever is due; whether everybody took it. What was taken is written down at once."""
+        """Notify each receiver that is due; whether all took it. What was taken is written down at once."""
         if self._notifier is None:
             return True
         delivery = await self._notifier.notify(drift, now=now)
@@ -109,7 +109,7 @@ class DriftNotifications:
                 self._write()
             except KquotaError as error:
                 is_saved = False
-                self._console.warning(f"what was told is not written down: {error.message}")
+                self._console.warning(f"what was sent could not be written down: {error.message}")
         return is_saved and not delivery.failures
 
     def _make_notifier(self, telling: NotificationOptions, clock: "Clock") -> "Notifier":
@@ -154,11 +154,9 @@ def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "Http
     url = secret(f"--notify {shape}", source)
     to = endpoint(spec, url, key=None if shape == "slack" else key)
     if to.is_open:
-        console.warning(f"{spec}: {to.origin} is told over an open line")
+        console.warning(f"{spec}: messages to {to.origin} are not encrypted")
     if key is None and shape == "webhook":
-        console.warning(
-            f"{spec}: messages are not signed, so anybody can send such; see --notify-key"
-        )
+        console.warning(f"{spec}: messages are not signed, so they can be forged; see --notify-key")
     return HttpReceiver(MessageFormat(shape), to, clock=clock, random=random.SystemRandom().random)
 
 

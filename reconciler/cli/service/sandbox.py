@@ -83,7 +83,7 @@ def sandbox(
     state: Path | None,
     output: str,
 ) -> ExitCode:
-    """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
+    """Serve until stopped; being stopped is the normal end, so that exits 0."""
     from reconciler.app.event_loop import run
     from reconciler.sandbox.broker_rules.profiles import profile_named
     from reconciler.sandbox.settings import SandboxSettings

@@ -49,7 +49,7 @@ LONGEST_PASS: Final = 900.0
 """Seconds; a pass that lasts longer hangs, since every call to a cluster has a deadline."""
 
 LATE_AFTER: Final = 3
-"""So many intervals without success, and whoever asks is told."""
+"""After this number of intervals without success, probes report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def run(console: Console, options: WatchOptions) -> ExitCode:
 
 
 class _WatchService:
-    """Everything that runs, and what it tells about itself."""
+    """Everything that runs, and what it reports about itself."""
 
     def __init__(self, console: Console, options: WatchOptions, clock: Clock) -> None:
         self._console, self._wanted, self._clock = console, options, clock
@@ -197,7 +197,7 @@ class ClusterSessions:
     Args:
         state_dir: Folder that relative paths of the project start from.
         clock: Time.
-        telemetry: Told how long brokers take.
+        telemetry: Receives how long brokers take.
     """
 
     def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:

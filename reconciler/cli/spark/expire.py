@@ -40,7 +40,7 @@ Example:
 def expire(
     console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
 ) -> ExitCode:
-    """Expire and tell."""
+    """Expire and report."""
     from reconciler.base.extras import needs
 
     needs("usage", "kquota spark expire")

@@ -97,7 +97,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     *,
     rebuild: bool,
 ) -> ExitCode:
-    """Read, keep, assemble, publish, tell."""
+    """Read, keep, assemble, publish, report."""
     from reconciler.base.extras import needs
 
     needs("usage", "kquota spark ingest")

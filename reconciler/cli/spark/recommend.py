@@ -1,4 +1,4 @@
-"""``kquota spark recommend``: a limit for everybody who was recorded, with its evidence; documents on request, nothing applied."""
+"""``kquota spark recommend``: a limit for each recorded client group, with its evidence; documents on request, nothing applied."""
 
 from pathlib import Path
 from typing import Final
@@ -55,7 +55,7 @@ def recommend(
     running: SparkOptions,
     output: str,
 ) -> ExitCode:
-    """Size, tell, write."""
+    """Size, report, write."""
     from reconciler.cli.output.usage_results import show
     from reconciler.cli.spark.jobs import recommendation
 

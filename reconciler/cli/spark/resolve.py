@@ -1,4 +1,4 @@
-"""``kquota spark resolve``: which limit each client of a fleet gets, and which limits hold for nobody."""
+"""``kquota spark resolve``: which limit each client of a fleet gets, and which limits apply to no client."""
 
 from typing import TYPE_CHECKING, Final
 

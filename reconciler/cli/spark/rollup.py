@@ -44,7 +44,7 @@ def rollup(
     *,
     rebuild: bool,
 ) -> ExitCode:
-    """Run the job and tell what it made."""
+    """Run the job and report what it made."""
     report: RollupReport = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
     console.fact(document_text(report) if output == "json" else _text(report))
     return ExitCode.DONE

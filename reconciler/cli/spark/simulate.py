@@ -65,7 +65,7 @@ def simulate(
     running: SparkOptions,
     output: str,
 ) -> ExitCode:
-    """Simulate, tell, decide."""
+    """Simulate, report, decide."""
     from reconciler.cli.output.usage_results import show
     from reconciler.cli.spark.jobs import simulation as simulating
     from reconciler.usage.reports.usage import UsageReport

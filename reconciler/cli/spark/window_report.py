@@ -49,7 +49,7 @@ class ReportRequest:
         *extra_options: Callable[[Sequence[SelectedCluster]], Mapping[str, object]],
         **extra_settings: object,
     ) -> ExitCode:
-        """Run a job and show what it tells.
+        """Run a job and show its report.
 
         Args:
             console: Where to.

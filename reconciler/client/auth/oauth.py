@@ -1,7 +1,7 @@
 """``sasl.oauthbearer.*``, JAAS options and callback handler classes to a token source.
 
 Java names a class that fetches tokens; we have built-in twins for the known ones and refuse the rest
-with what to do instead. A class that is not known is never ignored: it would log in as somebody else.
+with what to do instead. A class that is not known is never ignored: it would log in as another principal.
 """
 
 import asyncio

@@ -147,7 +147,7 @@ class OidcTokens:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the client secret to a place that nobody configured."""
+    """A redirect would carry the client secret to an address that is not configured."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Follow none."""

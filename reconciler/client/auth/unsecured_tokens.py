@@ -27,7 +27,7 @@ def is_unsecured_login(options: Mapping[str, Secret]) -> bool:
 
 
 class UnsecuredTokens:
-    """A token source that signs nothing and asks nobody."""
+    """A token source that signs nothing and contacts no server."""
 
     def __init__(
         self, options: Mapping[str, Secret], extensions: Mapping[str, str], clock: Clock

@@ -210,7 +210,7 @@ IGNORED_ALOUD: Final[dict[str, str]] = {
     "ssl.curves.list": "the curves are OpenSSL's own choice",
     "ssl.sigalgs.list": "the signature algorithms are OpenSSL's own choice",
 }
-"""Ignored keys that choose how a connection is protected: whoever sets one is told that it has no effect."""
+"""Ignored keys that choose how a connection is protected: setting one gives a warning that it has no effect."""
 
 _PRODUCER: Final = (
     "acks", "batch.size", "buffer.memory", "compression.gzip.level", "compression.lz4.level",

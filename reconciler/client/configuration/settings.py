@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Settings by canonical key, what people should be told about the keys, and how the files that they name are read."""
+    """Settings by canonical key, remarks about the keys, and how the files that they name are read."""
 
     entries: Mapping[str, Setting]
     warnings: tuple[str, ...]

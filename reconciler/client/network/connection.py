@@ -51,7 +51,7 @@ class Connection:
 
     Attributes:
         address: What was dialed.
-        node_id: Id of the broker that advertises this address, once Metadata told.
+        node_id: Id of the broker that advertises this address, once a Metadata response names it.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Connection:
                 self._session.close(ConnectError("re-authentication got no answer", node=self.node))
             )
         except RequestFailed:
-            return  # whoever waits sees the same error
+            return  # the caller that waits gets the same error
         except ClientError as error:
             self._end(
                 self._session.close(
@@ -301,7 +301,7 @@ class Connection:
         closed = self._session.end_of_stream()
         transport = self._transport
         if self._config.tls is not None and transport is not None and not transport.received:
-            # TLS 1.3 tells of a refused certificate only after the handshake, if at all.
+            # TLS 1.3 reports a refused certificate only after the handshake, if at all.
             error.hint = error.hint or _NO_ANSWER_OVER_TLS
         error.hint = error.hint or closed.error.hint
         self._end(sessions.SessionClosed(error=error, unanswered=closed.unanswered))
@@ -374,7 +374,7 @@ class Connection:
             waiting = self._replies.pop(number)
             if not waiting.done():
                 waiting.set_exception(RequestFailed(self._error, is_written=True))
-                _ = waiting.exception()  # a caller may be gone; then nobody else asks
+                _ = waiting.exception()  # retrieved here, because the caller may be gone
         self._sent_at.clear()
         if self._transport is not None:
             self._transport.close()

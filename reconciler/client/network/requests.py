@@ -72,7 +72,7 @@ class RequestFailed(Exception):
     """A request ended without a usable answer. Never leaves the package.
 
     Args:
-        error: What to tell.
+        error: What to report.
         written: Whether a byte of the request may have left, so that the broker may act on it.
     """
 

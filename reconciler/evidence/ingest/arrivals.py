@@ -85,7 +85,7 @@ class SeriesBuffer:
 
         Args:
             reading: How it was come by.
-            over: The run is over: every day that it kept something of is told of this reading, too.
+            over: The run is over: every day that it kept something of records this reading, too.
 
         Raises:
             LakeConflict: Others were quicker again and again.
@@ -100,7 +100,7 @@ class SeriesBuffer:
             days = reading.days | arrived.new.keys() if over else reading.days
             parts = split(rows_in_window)
             for day in sorted(parts.keys() | days):
-                # Day by day, so that what is told is what was kept, wherever the lake fails.
+                # Day by day, so that what is reported is what was kept, wherever the lake fails.
                 day_source = replace(reading, days=frozenset({day}))
                 stored_points = keep(self._lake, cluster_id, parts.get(day, nothing), day_source)
                 arrived.counts.merge(stored_points.counts)

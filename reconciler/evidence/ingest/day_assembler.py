@@ -149,7 +149,7 @@ class DayAssembler:
         self, day: date, rows: Callable[[AssembledDay], pa.Table], *, rebuild: bool
     ) -> Callable[[Manifest | None], UnitContent]:
         def make(after: Manifest | None) -> UnitContent:
-            # The unit was read before its inputs are: whoever changes them meanwhile also wins the unit, or follows us.
+            # The unit was read before its inputs: a writer that changes them in between wins the unit, or follows us.
             points = {point_day: self._points(point_day) for point_day in (day - _ONE_DAY, day)}
             paced = self._paced(self._first(day), rebuild=rebuild)
             inputs = self._inputs(day, points, paced)

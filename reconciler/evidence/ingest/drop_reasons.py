@@ -42,7 +42,7 @@ SENTENCES: Final[dict[DropReason, str]] = {
     DropReason.BAD_BROKER_ID: "broker ids that are no whole number: not used",
     DropReason.BROKER_UNKNOWN: "points of instances whose broker nothing identifies: refused",
     DropReason.UP_UNKNOWN: "scrapes (`up`) of targets that nothing identifies as a broker: not used",
-    DropReason.UP_ALONE: "scrapes that succeeded of targets with a broker id that told nothing but `up`: not used",
+    DropReason.UP_ALONE: "scrapes that succeeded of targets with a broker id that reported nothing but `up`: not used",
     DropReason.BROKER_CHANGED: "points between two broker ids of one instance: refused, because either may be meant",
     DropReason.OTHER_REPLICA: "points of a replica of Prometheus that saw less of the broker in that hour",
     DropReason.OTHER_INSTANCE: "points of a second instance with the same broker id at the same time, which was seen less",
@@ -62,7 +62,7 @@ SENTENCES: Final[dict[DropReason, str]] = {
     DropReason.RATE_CLAMPED: "rates above 10^13 units: cut",
     DropReason.FILLED: "samples of zero: the broker answered and did not name the bucket",
     DropReason.MAYBE_LATE: "single moments without a known bucket, of instances without `up`: a gap, and not zero",
-    DropReason.NOT_MEASURED: "moments of known buckets at which the broker counted nobody: a gap, and not zero",
+    DropReason.NOT_MEASURED: "moments of known buckets at which the broker counted no client: a gap, and not zero",
     DropReason.QUOTA_CHANGED: "samples between two looks at the limits that differ: whether they are censored is unknown",
     DropReason.QUOTA_UNKNOWN: "samples before any look at the limits: whether throttled ones are censored is unknown",
 }

@@ -90,7 +90,7 @@ class FileImportResult:
 
     Attributes:
         arrived: By cluster id.
-        counts: What became of all series, which may be nobody's.
+        counts: What became of all series, also those of no cluster.
         failures: Which files, or parts of the lake, could not be used; of no single cluster.
     """
 
@@ -137,7 +137,7 @@ def read(
         progress: Called once per file.
 
     Raises:
-        TelemetryError: They speak no dialect that we know, or have several clusters that nothing tells apart.
+        TelemetryError: They speak no dialect that we know, or have several clusters that nothing distinguishes.
         LakeError: The lake cannot be read.
     """
     arrived = {source.cluster_id: ClusterArrivals() for source in sources}
@@ -186,7 +186,7 @@ class _FileImport:
             for series in _series(path, self._files, counts):
                 self._gathering.add(series, self.tally)
                 if self._gathering.is_full:
-                    # Whoever dies here has not read it whole.
+                    # A process that dies here has not read it whole.
                     self._gathering.keep(self._so_far(path.name))
         except TelemetryError as error:
             failures[path] = error.message
@@ -197,7 +197,7 @@ class _FileImport:
             self.counts.merge(counts)
 
     def over(self) -> None:
-        """Keep the rest, and tell all days."""
+        """Keep the rest, and record the reading for all days."""
         self._gathering.keep(self._so_far(), over=True)
 
     def _so_far(self, *under_way: str) -> PointSource:

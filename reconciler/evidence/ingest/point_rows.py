@@ -161,7 +161,7 @@ class PointCollector:
         return self._keys.setdefault(key, len(self._keys))
 
     def _say_broker(self, source: ClusterSource, target: ScrapeTarget, points: PointArray) -> None:
-        """That this target told more than `up`, and which broker the rule says it is."""
+        """Record that this target reported more than `up`, and which broker the rule says it is."""
         if not target.broker:
             return
         key = self._key(source, target, "", SeriesMeaning(measure=Measure.BROKER_ID))

@@ -50,7 +50,7 @@ class PointSource:
         missing_spans: Spans that were not.
         read_files: Files that were read whole.
         cut_files: Files that were not: they end too early, are damaged, or hold lines that cannot be read.
-        days: Days that have to be told of it, points or none. A unit is made only where something is missing.
+        days: Days that have to record it, with or without points. A unit is made only where something is missing.
         dialect: The dialect that was spoken, "" = not known.
     """
 
@@ -159,7 +159,7 @@ def _merge(
 
 
 def _has_news(after: Manifest | None, inputs: Mapping[str, str]) -> bool:
-    """Whether a unit without new points has something to tell."""
+    """Whether a unit without new points has something to record."""
     return inputs != dict(after.inputs) if after else bool(_sentences(inputs))
 
 

@@ -21,7 +21,7 @@ BEFORE: Final = "points_before"
 _BEGINNINGS: Final = {POINTS: "points_began", BEFORE: "points_before_began"}
 
 LEFT_FOR: Final = "left_for"
-"""What a day was not made from: as long as there is no more, nobody has to try again."""
+"""What a day was not made from: as long as there is no more, no run has to try again."""
 
 SENTENCE: Final = (
     "left as it was: points that it was made from, its own or those of the day before, have expired or were damaged,"

@@ -61,7 +61,7 @@ class ServerImportOptions:
         config: Authorization, TLS and headers.
         bounds: What it may cost.
         window_ms: What one chunk covers.
-        neighbours: Clusters that read from the same address: a series that is also one of theirs is nobody's.
+        neighbours: Clusters that read from the same address: a series that is also one of theirs is rejected.
     """
 
     dialects: DialectTable
@@ -127,7 +127,7 @@ async def fetched(
 
     Raises:
         TelemetryError: The server cannot be asked at all, speaks no dialect that we know, has series of several
-            clusters without matchers that tell them apart, or warns and has nothing.
+            clusters without matchers that distinguish them, or warns and has nothing.
         LakeError: The lake cannot be read.
     """
     arrived = ClusterArrivals()
@@ -208,14 +208,14 @@ def _dialect(
     asking: ServerImportOptions,
     arrived: ClusterArrivals,
 ) -> Dialect:
-    """The dialect that is spoken; where brokers name nobody, the one of the last time."""
+    """The dialect that is spoken; where brokers name no client, the one of the last time."""
     if asking.dialect:
         dialect = asking.dialects.get(asking.dialect)
         arrived.remarks.extend(_excluded_metrics_notes(discovered_series, dialect))
         return dialect
 
     def before() -> str:
-        # While a store is away, nobody can tell rest from what is missing.
+        # While a store is away, a cluster at rest and missing data look the same.
         return (
             ""
             if discovered_series.partial

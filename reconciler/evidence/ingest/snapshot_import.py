@@ -69,7 +69,7 @@ def read(text: str, *, source: str) -> SnapshotDocument:
     cluster_id, taken_at, state = read_state(text, location=source)
     if not taken_at:
         raise TelemetryError(
-            "does not say when it was taken, so nobody knows since when its limits hold",
+            "does not say when it was taken, so it is not known since when its limits hold",
             location=source,
             hint="take it with kquota snapshot --taken-at; what describe writes may be filtered and is no snapshot",
         )

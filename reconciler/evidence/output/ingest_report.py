@@ -1,4 +1,4 @@
-"""What ``kquota spark ingest`` tells: text for people, JSON for programs."""
+"""What ``kquota spark ingest`` reports: text for people, JSON for programs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -140,7 +140,7 @@ def _day_lines(day: DayReport) -> Iterable[str]:
 
 
 def _examples(counts: OutcomeCounts) -> dict[str, tuple[str, ...]]:
-    """Where something was counted, as far as it was told."""
+    """Where something was counted, as far as it was given."""
     return {word.value: samples for word in counts if (samples := counts.examples(word))}
 
 

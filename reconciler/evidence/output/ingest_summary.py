@@ -40,7 +40,7 @@ class IngestSummary:
         snapshots: Looks that are new.
         applies: Applies that are new.
         strange: Looks and applies of other clusters: left alone.
-        counts: What became of series in files, which may be nobody's.
+        counts: What became of series in files, also those of no cluster.
         failures: What is about no single cluster.
     """
 

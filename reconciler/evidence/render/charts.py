@@ -68,7 +68,7 @@ class BarRow:
     Attributes:
         name: What it is about, shortened in the middle if it is too long.
         bars: Its bars.
-        details: Lines under the name, which tell rows of one name apart.
+        details: Lines under the name, which distinguish rows of one name.
     """
 
     name: str

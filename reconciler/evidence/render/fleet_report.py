@@ -1,4 +1,4 @@
-"""What a job over a fleet tells: as text, Markdown and one JSON document, all from the same sheets and rows."""
+"""What a job over a fleet reports: as text, Markdown and one JSON document, all from the same sheets and rows."""
 
 from dataclasses import fields
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a job over a fleet tells, as sheets of plain cells: limits of clients, dead limits, plans, changes."""
+"""What a job over a fleet reports, as sheets of plain cells: limits of clients, dead limits, plans, changes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ from reconciler.usage.tables import (
 _KEYS: Final = {str(key): key for key in COLUMNS}
 _NOUNS: Final[dict[str, tuple[str, str]]] = {
     EFFECTIVE_QUOTA.name: ("limit of a client", "limits of clients"),
-    DEAD_QUOTA.name: ("limit that holds for nobody", "limits that hold for nobody"),
+    DEAD_QUOTA.name: ("limit that applies to no client", "limits that apply to no client"),
     PLAN_ROW.name: ("change", "changes"),
     PLAN_CONFLICT.name: ("claim in conflict", "claims in conflict"),
     QUOTA_CHANGE.name: ("change seen", "changes seen"),
@@ -152,7 +152,7 @@ def _changed(rows: Sequence[LimitChangeRow], left_out: int) -> ReportTable:
 
 def _dead(rows: Sequence[UnusedLimitRow], left_out: int) -> ReportTable:
     return _sheet(
-        DEAD_QUOTA.name, ("Limits that hold for nobody", "In the look-back; what has no data is not called dead."),
+        DEAD_QUOTA.name, ("Limits that apply to no client", "In the look-back; what has no data is not called dead."),
         ("cluster", "entity", "limit", "reason", "held last"),
         [
             (unused.cluster_id, _entity(unused.entity_json), _limit(unused.quota_key, unused.value), unused.reason,

@@ -199,7 +199,7 @@ def _figure(curve: UsageCurve) -> str:
 
 
 def _bar_labels(row: ImpactRow | UsageRow, *, has_several_clusters: bool) -> list[str]:
-    """What tells bars of one name apart: the type, the broker if any saw it, the cluster if there are several."""
+    """What distinguishes bars of one name: the type, the broker if any saw it, the cluster if there are several."""
     parts = [type_text(row.quota_type), *([f"broker {row.broker_id}"] if row.broker_id else [])]
     return [" · ".join(parts), *([row.cluster_id] if has_several_clusters else [])]
 

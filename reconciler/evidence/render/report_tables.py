@@ -81,7 +81,7 @@ def sheets(report: UsageReport) -> tuple[ReportTable, ...]:
         tables.append(origin_sheet(report.origins, left_out.get("origins", 0)))
     if report.simulation is not None:
         impact_table = impact_sheet(report.simulation)
-        tables.append(_with_window_title(impact_table, report.origins, "What the policy refuses is told by `kquota spark simulate`, not here."))  # fmt: skip
+        tables.append(_with_window_title(impact_table, report.origins, "What the policy refuses: see `kquota spark simulate`."))  # fmt: skip
         tables.append(breach_sheet(report.simulation))
     advice = recommendation_sheet(report.recommendations, left_out.get("recommendation", 0))
     tables += [
@@ -280,7 +280,7 @@ def usage_sheet(rows: Sequence[UsageRow], left_out: int = 0) -> ReportTable:
     return ReportTable(
         name="usage_row",
         title="Use against limits",
-        description="Percentiles of time on one broker. A limit is shared by everybody in its bucket.",
+        description="Percentiles of time on one broker. A limit is shared by all clients in its bucket.",
         heads=(
             "who", "cluster", "broker", "what", "limit", "whose", "half the time", "95 %", "99 %", "most", "throttled",
             "state",

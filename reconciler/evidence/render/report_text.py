@@ -46,7 +46,7 @@ def _simulated(simulation: Simulation) -> str:
         (amounts.get(ImpactVerdict.WORSE, 0), "gets worse", "get worse"),
         (amounts.get(ImpactVerdict.BETTER, 0), "gets better", "get better"),
         (simulation.may_be_worse, _HELD_BACK, _HELD_BACK),
-        (amounts.get(ImpactVerdict.NOT_IDENTIFIABLE, 0), "cannot be told", "cannot be told"),
+        (amounts.get(ImpactVerdict.NOT_IDENTIFIABLE, 0), "cannot be known", "cannot be known"),
         (amounts.get(ImpactVerdict.NO_DATA, 0), "has no data", "have no data"),
     ]
     counts = [
@@ -62,7 +62,7 @@ def _simulated(simulation: Simulation) -> str:
     rows = count(
         len(simulation.rows) + simulation.left_out, "bucket on a broker", "buckets on brokers"
     )
-    return f"{rows}: {', '.join(counts) or 'nothing changes for anybody'}{refused_text}"
+    return f"{rows}: {', '.join(counts) or 'nothing changes for any client'}{refused_text}"
 
 
 def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:

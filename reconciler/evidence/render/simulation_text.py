@@ -47,10 +47,10 @@ _DOES_NOT: Final = {
 LOSERS: Final = frozenset({QuotaType.PRODUCE})
 """Whose delays lose records: a producer gives a record up after ``delivery.timeout.ms``. A fetch or a request to a controller waits."""
 
-_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. Of a tighter one it can only be told that it throttles at least as much."
+_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. A tighter one throttles at least as much; no more can be known."
 _BLIND_SAYS: Final = {
-    ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be told: the change regroups clients that were recorded together, so no figure would be honest.",
-    ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could tell; it does not mean "no impact".',
+    ImpactVerdict.NOT_IDENTIFIABLE: "Cannot be known: the change regroups clients that were recorded together, so there is no figure.",
+    ImpactVerdict.NO_DATA: 'No data: nothing was recorded that could answer; it does not mean "no impact".',
 }
 MOST_COUNTS: Final = 6
 """So many named states of the evidence are shown, the largest first; the JSON plan has all."""
@@ -84,7 +84,7 @@ def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
     if simulation.evidence and all(
         cluster_evidence.stale for cluster_evidence in simulation.evidence
     ):
-        return "nothing: no evidence counts, so whether anybody will be throttled is not known"
+        return "nothing: no evidence counts, so whether any client will be throttled is not known"
     worse = [tenant for tenant in groups if tenant.worst.verdict is ImpactVerdict.WORSE]
     late = sum(_loses(tenant.worst) for tenant in worse)
     blind = sum(not tenant.worst.judged for tenant in groups)
@@ -92,7 +92,7 @@ def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
     parts += [f"{count(late, 'client')} will lose records (delays above 120 s)"] if late else []
     parts += [f"{blind:,} of {len(groups):,} cannot be judged"] if blind else []
     if not parts:
-        return "nobody who is affected will be worse off"
+        return "none of those affected will be worse off"
     remainder = (
         f"; {count(simulation.left_out, 'row')} more only counted" if simulation.left_out else ""
     )
@@ -152,7 +152,7 @@ def _limit(kind: QuotaType, units: int | None) -> str:
 def _verdict_text(row: ImpactRow) -> str:
     match row.verdict:
         case ImpactVerdict.NOT_IDENTIFIABLE:
-            return f"cannot be told: {row.why or 'the bound of its use is above the limit'}"
+            return f"cannot be known: {row.why or 'the bound of its use is above the limit'}"
         case ImpactVerdict.NO_DATA:
             return f"no data: {row.why}"
         case ImpactVerdict.SAFE_BY_BOUND:
@@ -163,7 +163,7 @@ def _verdict_text(row: ImpactRow) -> str:
 
 def _figures(row: ImpactRow) -> str:
     if row.after_throttled_ms is None:
-        return "less throttled than now; by how much cannot be told from use that was held back"
+        return "less throttled than now; by how much cannot be known from use that was held back"
     if not row.after_throttled_ms and not row.before_throttled_ms:
         return _without_figures(row)
     sign = _AT_LEAST[row.bound]

@@ -51,7 +51,7 @@ def _name(name: str, any_name: bool) -> str:  # noqa: FBT001 - private, two call
 
 
 def source_text(entity_json: str) -> str:
-    """An entity from its canonical JSON; "" is nobody's."""
+    """An entity from its canonical JSON; "" = no limit."""
     return entity_text(read_entity(entity_json)) if entity_json else "no limit"
 
 
@@ -65,7 +65,7 @@ def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
 
     Args:
         length_ms: In milliseconds.
-        unlike: A length that is told beside it. Where two parts are the same of both and they differ, all are told:
+        unlike: A length that is shown beside it. Where two parts are the same of both and they differ, all are shown:
             ``1 min 900 ms`` beside ``1 min``.
     """
     if length_ms is None:

@@ -31,7 +31,7 @@ KEEP_DAYS: Final[dict[str, int]] = {
 
 KEPT_GENERATIONS: Final = 2
 GRACE_MS: Final = DAY_MS
-"""So long a superseded generation, and a file that no manifest names, may still be in somebody's use."""
+"""So long a superseded generation, and a file that no manifest names, may still be in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +95,11 @@ def expired(
 ) -> ExpiryReport:
     """Removes units past their time, superseded generations but the newest two, and files that no manifest names.
 
-    Generations and files stay for a day after they fell out of use. Whoever is killed in between leaves a readable
+    Generations and files stay for a day after they fell out of use. A run that is killed in between leaves a readable
     lake: old generations go before new ones, manifests before files.
 
-    What is wrong with one table does not keep the others: it is told in :attr:`ExpiryReport.failures`. Where a manifest that
-    stays cannot be read, nothing of its table is removed, since nobody knows what it names.
+    What is wrong with one table does not keep the others: it is reported in :attr:`ExpiryReport.failures`. Where a manifest that
+    stays cannot be read, nothing of its table is removed, since it is not known what it names.
 
     Args:
         store: Where.

@@ -1,4 +1,4 @@
-"""JSON objects read strictly: every field once, of its type, and none that nobody knows."""
+"""JSON objects read strictly: every field once, of its type, and none that is unknown."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -101,7 +101,7 @@ class JsonObject:
         """Called after the last field.
 
         Raises:
-            LakeDamaged: There is a field that nobody asked for.
+            LakeDamaged: There is a field that was not asked for.
         """
         if self._left:
             raise LakeDamaged(

@@ -23,7 +23,7 @@ from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
 TRIES: Final = 8
-"""So often :meth:`Lake.update` begins again. Each time somebody else has got on, so this many writers of one unit are no accident."""
+"""So often :meth:`Lake.update` begins again. Each time another writer has committed, so this many writers of one unit are no accident."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -169,7 +169,7 @@ class Lake:
             partial: What is missing of them, in sentences.
 
         Raises:
-            LakeConflict: Somebody else committed the unit meanwhile: read it anew and make it again.
+            LakeConflict: Another writer committed the unit meanwhile: read it anew and make it again.
             LakeError: The rows do not fit the table or the unit, or the store refuses.
         """
         _check_rows(unit, rows)
@@ -226,7 +226,7 @@ class Lake:
         return manifest
 
     def update(self, unit: Unit, make: Callable[[Manifest | None], UnitContent]) -> Manifest:
-        """Reads a unit, makes what comes after it, commits; begins again if somebody else was quicker.
+        """Reads a unit, makes what comes after it, commits; begins again if another writer was quicker.
 
         Args:
             unit: Which unit.
@@ -289,7 +289,7 @@ class Lake:
         return pa.concat_tables([expected_schema.empty_table(), *each(rows, files)])
 
     def measure_file(self, path: str) -> UnitFile:
-        """A Parquet file that somebody else wrote into the store, measured for :meth:`commit_files`.
+        """A Parquet file that another program wrote into the store, measured for :meth:`commit_files`.
 
         Raises:
             LakeError: It is missing, or no whole Parquet file.
@@ -298,7 +298,7 @@ class Lake:
         return _file(path, content, parquet_files.count(content, self.store.display_path(path)))
 
     def new_name(self) -> str:
-        """The begin of a file's name that nobody else uses."""
+        """The begin of a file's name that no other writer uses."""
         return f"{manifests_.safe(self.run_id)}-{secrets.token_hex(6)}"
 
     def expire(
@@ -361,7 +361,7 @@ class Lake:
 
     def _conflict(self, unit: Unit, generation: int) -> LakeConflict:
         return LakeConflict(
-            f"somebody else committed {unit} meanwhile (generation {generation})",
+            f"another writer committed {unit} meanwhile (generation {generation})",
             path=self.store.display_path(unit.generation(generation)),
             hint="run it again; it takes up what the other one did",
         )
@@ -380,7 +380,7 @@ def _file(path: str, content: bytes, rows: int) -> UnitFile:
 
 
 def _check_rows(unit: Unit, rows: pa.Table) -> None:
-    """Rows of another cluster or day would be lost for whoever looks for them."""
+    """Rows of another cluster or day would not be found by readers."""
     for name, expected in (("cluster_id", unit.cluster_id), ("day", unit.day)):
         if name not in rows.schema.names:
             continue

@@ -74,7 +74,7 @@ class EvidenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredFile:
-    """A file that evidence named until ``since_ms``; somebody may still be reading it."""
+    """A file that evidence named until ``since_ms``; a reader may still use it."""
 
     path: str
     since_ms: int
@@ -92,7 +92,7 @@ class LatestPointer:
         created_ms: When it was published.
         pace: How often brokers were read.
         coverage_ppm: The share of the window in which the broker that was seen least answered.
-        snapshot_id: The look at the limits that were in force at the end; "" = nobody looked.
+        snapshot_id: The look at the limits that were in force at the end; "" = no look.
         observed_at_ms: When that was.
         measured: Types of which any bucket was recorded.
         partial: What is missing, in sentences.

@@ -32,7 +32,7 @@ from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 
 AHEAD_MS: Final = 600_000
-"""How far the clock of whoever published may be ahead of ours."""
+"""How far the clock of the publisher may be ahead of ours."""
 
 AT_ONCE: Final = 8
 MOST_SAMPLES: Final = 10_000_000
@@ -55,8 +55,8 @@ class PublishedEvidence:
 
     Attributes:
         note: What it is and how good.
-        state: The limits in force at the end of the window; ``None`` = nobody looked.
-        recorded: The limits under which the window was recorded; ``None`` = nobody looked.
+        state: The limits in force at the end of the window; ``None`` = no look.
+        recorded: The limits under which the window was recorded; ``None`` = no look.
         cadence: How often brokers were read.
     """
 
@@ -197,7 +197,7 @@ def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> P
         max_age_ms: How old its end may be.
 
     Raises:
-        LakeError: It may not be read, or nobody answers.
+        LakeError: It may not be read, or the store does not answer.
     """
     path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
     location = store.display_path(path)
@@ -324,7 +324,7 @@ def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
 
 
 def _ages(age_ms: int, allowed_ms: int) -> str:
-    """``72 hours ago; 48 are allowed``: in the largest unit that tells the limit whole and the two apart."""
+    """``72 hours ago; 48 are allowed``: in the largest unit in which the limit is a whole number and the two differ."""
     size, name = next(
         (size, name)
         for size, name in _UNITS

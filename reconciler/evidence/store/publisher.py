@@ -294,7 +294,7 @@ class _Publication:
         return evidence_file
 
     def _is_there(self, part: EvidenceFile) -> bool:
-        """Whether the place has a file, and whole: else it would be told of as damaged for as long as its day is shown."""
+        """Whether the place has a file, and whole: else it would be reported as damaged for as long as its day is shown."""
         file, stored_file = part.file, self.there.get(part.file.path)
         if stored_file is None or stored_file.size != file.size:
             return False
@@ -390,7 +390,7 @@ class _Publication:
         )
 
     def sweep(self, latest: LatestPointer, now_ms: int) -> None:
-        """Removes files that nobody was told of for long enough."""
+        """Removes files that no published evidence has named for long enough."""
         retained_paths = {evidence_file.file.path for evidence_file in latest.parts} | {
             retired_file.path for retired_file in latest.retired
         }

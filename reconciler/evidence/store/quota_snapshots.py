@@ -39,7 +39,7 @@ class ObservedLimits:
     """What was seen of the limits up to the end of a window.
 
     Attributes:
-        snapshot: The last complete look before the end; ``None`` = nobody looked.
+        snapshot: The last complete look before the end; ``None`` = no look.
         entries: Its rows of ``quota_entry``.
         changes: How many limits were set, altered or removed between two looks, since the last look before the window.
         earlier: Of looks that hold inside the window, one for each way of counting clients; none equals the last one.
@@ -63,13 +63,13 @@ class ObservedLimits:
             return ""
         observed_at = datetime.fromtimestamp(self.snapshot.observed_at_ms / 1000, UTC)
         return (
-            f"nobody looked at the limits for {age_ms // DAY_MS} days: those of"
+            f"limits were not observed for {age_ms // DAY_MS} days: those of"
             f" {observed_at:%Y-%m-%d %H:%M} UTC count as in force"
         )
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Sentences about keys and looks of which nothing can be told."""
+        """Sentences about keys and looks of which nothing can be said."""
         keys = (
             f"{key}: limits changed so often that who was counted with whom is not known"
             for key in sorted(self.beyond)
@@ -206,7 +206,7 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Observ
 
 
 class _ChangeCounter:
-    """Counts how limits change from look to look; equal looks are told by Arrow, without a Python value."""
+    """Counts how limits change from look to look; equal looks are detected by Arrow, without a Python value."""
 
     def __init__(self) -> None:
         self.changes = 0

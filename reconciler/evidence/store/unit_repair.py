@@ -1,4 +1,4 @@
-"""Units whose files are damaged or gone, begun anew on demand with what is whole; and what is told of them until it came again."""
+"""Units whose files are damaged or gone, begun anew on demand with what is whole; and what is reported of them until it came again."""
 
 import json
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def given_up(
     """Begins units anew whose files are missing or have other bytes; whole ones are not touched.
 
     What is whole stays: other files of the unit, or those of the newest generation before that is whole, since rows are
-    only ever added to these tables. What is missing is told in the manifest until as many rows came again
+    only ever added to these tables. What is missing is recorded in the manifest until as many rows came again
     (:func:`regained`).
 
     Args:
@@ -69,7 +69,7 @@ def given_up(
         to_day: The last day, included.
 
     Raises:
-        LakeConflict: Somebody else committed such a unit meanwhile.
+        LakeConflict: Another writer committed such a unit meanwhile.
         LakeError: The lake cannot be read or written, or a manifest is damaged.
     """
     repaired_units: list[RepairedUnit] = []

@@ -1,7 +1,7 @@
 """Asking a broker on behalf of an admission request: which cluster, by which client, with which right. Implements `admission.Broker`.
 
 Every replica serves admission, so this stands on its own: it reads QuotaClusters from the API server (kept for some
-seconds, because whoever applies one manifest applies a hundred) and uses the sessions of this process.
+seconds, because manifests are often applied by the hundred) and uses the sessions of this process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -156,7 +156,7 @@ def _young(
     cached_clusters: dict[str, tuple[float, QuotaCluster | None]],
     fresh: Callable[[tuple[float, QuotaCluster | None]], bool],
 ) -> dict[str, tuple[float, QuotaCluster | None]]:
-    """Without what is too old: names come from whoever writes documents."""
+    """Without what is too old: names come from the authors of documents."""
     return {name: cached for name, cached in cached_clusters.items() if fresh(cached)}
 
 

@@ -49,7 +49,7 @@ class MalformedReview(ValueError):
 
 
 class BrokerValidator(Protocol):
-    """Whoever knows the Kafka clusters."""
+    """Validation against the Kafka clusters."""
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         """A QuotaCluster that can be used; ``None`` = there is none of this name.
@@ -76,7 +76,7 @@ class AdmissionDecision:
 
     Attributes:
         denied: Why it is denied; "" = it is not.
-        warnings: Sentences for whoever sent the request.
+        warnings: Sentences for the sender of the request.
     """
 
     denied: str = ""

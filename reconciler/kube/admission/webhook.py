@@ -281,7 +281,7 @@ class Webhook:
                 _log.info("the webhook shows a new certificate")
 
     def _connection(self) -> asyncio.BaseProtocol:
-        """What serves a new connection: aiohttp, or nobody where too many are open."""
+        """What serves a new connection: aiohttp, or a rejection if too many are open."""
         assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
         server = self._runner.server
         if len(server.connections) >= MOST_CONNECTIONS:

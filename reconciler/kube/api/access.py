@@ -140,7 +140,7 @@ async def _of_file(path: Path, again: Callable[[], Awaitable[ApiAccess]]) -> Api
             f"no way to a Kubernetes API server: {_unquoted(error)}", location=str(path), hint=_HINT
         ) from None
     except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
-        # A parser's words may quote a token, so only the kind of fault is told.
+        # A parser's words may quote a token, so only the kind of fault is reported.
         raise ConfigError(
             f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
             location=str(path),

@@ -1,6 +1,6 @@
 """The one translator to the Kubernetes API server: objects in, objects out, errors of ours. Decides nothing.
 
-Objects are plain dicts as JSON has them. How often a request is tried is told in ``exchange``, what a refusal means in
+Objects are plain dicts as JSON has them. How often a request is tried is in ``exchange``, what a refusal means in
 ``refusals``. Watching is Kopf's (``watching``).
 """
 
@@ -225,10 +225,10 @@ class KubernetesApi:
         *,
         patience: RequestTimeouts | None = None,
     ) -> Obj:
-        """The object as given, if nobody changed it since: ``metadata.resourceVersion`` must be in it.
+        """The object as given, if it was not changed since: ``metadata.resourceVersion`` must be in it.
 
         Raises:
-            Conflict: Somebody did; or the answer to an earlier try was lost and it was ours.
+            Conflict: It was changed; or the answer to an earlier try was lost and it was ours.
             ValueError: There is no ``resourceVersion``: this would overwrite blindly.
         """
         if not body.get("metadata", {}).get("resourceVersion"):

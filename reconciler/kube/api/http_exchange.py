@@ -1,6 +1,6 @@
 """One request to the API server, tried as often as does no harm. HTTP only; meaning is `refusals`, methods are `api`.
 
-Every try has a time limit and is told to a hook. Redirects are not followed: they would carry the token elsewhere.
+Every try has a time limit and is reported to a hook. Redirects are not followed: they would carry the token elsewhere.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class _ApiResponse(NamedTuple):
 
 
 def silent(verb: str, resource: str, code: str) -> None:
-    """An :data:`OnRequest` where nobody counts."""
+    """An :data:`OnRequest` that does nothing."""
 
 
 class HttpExchange:

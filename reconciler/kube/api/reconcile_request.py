@@ -60,7 +60,7 @@ async def request(
         NotFound: There is no such resource.
         Forbidden: We may not patch it.
     """
-    # The time is for people; the rest tells two requests of one second apart.
+    # The time is for people; the rest distinguishes two requests of the same second.
     at = datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="milliseconds")
     value = f"{at.replace('+00:00', 'Z')}-{secrets.token_hex(3)}"
     patch = {"metadata": {"annotations": {REQUESTED_AT: value}}}
@@ -89,7 +89,7 @@ async def wait(
         value: From :func:`request`.
         seconds: How long.
         clock: Time.
-        looked: Told of every look.
+        looked: Called after every look.
 
     Raises:
         NotFound: It was deleted meanwhile.

@@ -2,7 +2,7 @@
 
 Credentials are looked at on every call, so a rotated Secret is in use from the next pass on, without a restart. New
 ones are tried before the old session goes: what the broker refuses is remembered by its version and not tried again
-for a while, because somebody may be counting. A Secret that no longer names the QuotaCluster ends the session at once.
+for a while, as brokers may count failures. A Secret that no longer names the QuotaCluster ends the session at once.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class RequestCounter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretState:
-    """The credentials of one cluster, as its status tells them.
+    """The credentials of one cluster, as its status shows them.
 
     Attributes:
         version: Resource version of the Secret that the session was built with; "" = there is no Secret.
@@ -116,7 +116,7 @@ class SessionKeeper:
         api: For reading Secrets.
         settings: Where Secrets are, and whether references are allowed.
         clock: Time.
-        metrics: Told of each request to a broker; ``None`` = nobody is.
+        metrics: Receives each request to a broker; ``None`` = no metrics.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class SessionKeeper:
             )
             return session
         except ClientError as error:
-            # Nobody answered, so nothing is known of the credentials; the next pass tries again.
+            # No broker answered, so nothing is known of the credentials; the next pass tries again.
             _log.warning("%s: new credentials could not be tried: %s", cluster.name, error)
             return session
         self._retire(cluster.name)

@@ -1,7 +1,7 @@
 """What a QuotaCluster may not hold as a custom resource: faults, and ways to files, environment and secrets of the operator.
 
-Whoever may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
-token URLs are refused unless the operator was told to allow them. Secrets come by secretRef alone.
+Who may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
+token URLs are refused unless the operator was started to allow them. Secrets come by secretRef alone.
 """
 
 import re

@@ -132,7 +132,7 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
             f"Secret {namespace}/{name} is not given to QuotaCluster {cluster}: its annotation {GRANTED_TO} does not name it;"
             f" run kubectl --namespace {namespace} annotate --overwrite secret {name} {GRANTED_TO}={value}",
             reason=INVALID,
-            hint="whoever may change the Secret decides which QuotaClusters use it",
+            hint="the right to change the Secret decides which QuotaClusters use it",
         )
     return credentials_of(obj)
 
@@ -163,7 +163,7 @@ _CALL: Final = "default.api.timeout.ms"
 _REQUEST: Final = "request.timeout.ms"
 
 CALL_MILLISECONDS: Final = "20000"
-"""How long a call may take where nobody says otherwise: a loop that tries again has no reason to wait a minute as
+"""How long a call may take by default: a loop that tries again has no reason to wait a minute as
 tools do, while documents still say that all is well. Alterations have deadlines of their own."""
 
 
@@ -239,11 +239,11 @@ def _refuse_paths(credentials: Credentials) -> None:
 
 
 def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:
-    """Whose fault it is: a key that nobody gave, one of the Secret, or one of the QuotaCluster."""
+    """Whose fault it is: a key that was not given, one of the Secret, or one of the QuotaCluster."""
     concerned, hint = _canonical(error.key), error.hint
     if not credentials.version:
         return error
-    # Settings that are no secrets are quoted when they are wrong; somebody may have mixed up two keys.
+    # Settings that are no secrets are quoted when they are wrong; two keys may have been mixed up.
     long = [secret for secret in credentials.texts.values() if len(secret.reveal()) >= _SHORTEST]
     message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
     if concerned in {_canonical(key) for key in credentials.texts}:

@@ -1,7 +1,7 @@
 """How much of one namespace the operator serves: its oldest documents, up to a number and a size.
 
-A namespace is somebody's own to fill, and the operator holds the documents of all namespaces in memory. What is beyond
-the limit is kept as an excerpt that says so: it asks for nothing, so it conflicts with nobody, and what it applied before
+Tenants fill their namespaces freely, and the operator holds the documents of all namespaces in memory. What is beyond
+the limit is kept as an excerpt that says so: it asks for nothing, so it causes no conflict, and what it applied before
 stays. Pure.
 """
 
@@ -52,7 +52,7 @@ class NamespaceLimits:
         """What a document beyond the limit says. It holds no count, so that one more document changes no other status."""
         return (
             f"its namespace has more than the operator serves: the oldest {self.documents} ClientQuotas,"
-            f" {self.size / MIB:g} MiB in all; delete some, or ask whoever runs the operator for more"
+            f" {self.size / MIB:g} MiB in all; delete some, or ask the owner of the operator for more"
         )
 
 

@@ -5,8 +5,8 @@ never gives a lease back. The rules:
 
 - A held Lease is respected until it stood unchanged for its whole duration as *we* watched it; no clock of another
   machine and no time in it is believed.
-- What we hold counts from before the last successful renewal was *sent*, and ends (``deadline``) well before anybody
-  else may take it (``duration``).
+- What we hold counts from before the last successful renewal was *sent*, and ends (``deadline``) well before any other
+  candidate may take it (``duration``).
 - A holder is an identity plus a random word, so that two processes of one name never take each other for themselves.
 """
 
@@ -34,7 +34,7 @@ RELEASED_BY: Final = "kafka-quotas.io/released-by"
 _RETRY_SECONDS: Final = 0.5
 _RELEASE_SECONDS: Final = 3.0
 _LONGEST_FOREIGN: Final = 300.0
-"""A duration in somebody else's Lease above this is taken for nonsense."""
+"""A longer duration in another holder's Lease is taken as invalid."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class LeaseApi(Protocol):
         *,
         patience: RequestTimeouts | None,
     ) -> Obj:
-        """An object, if nobody changed it."""
+        """An object, if it was not changed since."""
         ...
 
 
@@ -127,7 +127,7 @@ class _ObservedLease:
 
 
 def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
-    """Nobody counts."""
+    """Does nothing: changes are not counted."""
 
 
 def _nothing() -> str:
@@ -189,7 +189,7 @@ class Leader:
 
     @property
     def holder(self) -> str:
-        """Who has the Lease, as last seen; "" = nobody, or not known."""
+        """Who has the Lease, as last seen; "" = no holder, or not known."""
         return "" if self._observed is None else self._observed.holder
 
     async def run(self, resign: asyncio.Event) -> None:
@@ -319,13 +319,13 @@ class Leader:
             try:
                 observed = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
             except NotFound:
-                # Deleted under us. If making it works, nobody else has it.
+                # Deleted under us. If making it works, no other candidate has it.
                 await self._create()
                 return
             if observed.holder != self._me:
                 raise LeaseLost(
                     f"the Lease {self._election.namespace}/{self._election.name} was taken"
-                    f" by {observed.holder or 'nobody'}"
+                    f" by {observed.holder or 'no holder'}"
                 ) from None
             await self._write(observed.lease, holder=self._me, is_taken=False)
 

@@ -2,7 +2,7 @@
 
 The thread has an event loop and a connection to the API server of its own. It renews the Lease while the program's
 event loop is busy, and no longer than that: a loop that makes no progress for ``ElectionSettings.stall`` seconds counts as hung,
-the Lease is lost, and the watchdog ends the process. How a Lease is taken, held and given back is told in ``leader``.
+the Lease is lost, and the watchdog ends the process. How a Lease is taken, held and given back is in ``leader``.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ def _end_now() -> None:
 
 
 class Watchdog:
-    """Ends the process when leading was certain once, is not any more, and nobody has ended it in order.
+    """Ends the process when leading was certain once, is not any more, and it has not ended in order.
 
     A loop that is late by ``grace`` seconds cannot renew, cannot notice that it did not, and cannot stop what it
     began to send. Only a thread can.

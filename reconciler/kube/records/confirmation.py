@@ -1,6 +1,6 @@
 """Which records of statuses count: those that the operator wrote down in its own ConfigMaps, with the values that it wrote there.
 
-A status can be written by anybody who has the right, a ConfigMap in the operator's namespace only by its administrators.
+A status can be written by anyone who has the right, a ConfigMap in the operator's namespace only by its administrators.
 So a status says no more than that its document still holds a pair; the value, the deletionPolicy and whose the pair is
 come from the ledger. A document that lost its right to remove a pair leaves it as Retain.
 """

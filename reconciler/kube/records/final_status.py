@@ -11,7 +11,7 @@ from reconciler.quota.policy import DeletionPolicy
 def effective_owner(owner: Owner, obj: Obj) -> Owner:
     """The owner of a pair as it is to be judged when its document goes.
 
-    Somebody who says Retain and deletes right afterwards may be quicker than any pass, so the deletionPolicy of the
+    A change to Retain and a deletion right afterwards may be quicker than any pass, so the deletionPolicy of the
     spec counts where it keeps more than the recorded one. It never removes more: rights are judged by passes only.
 
     Args:
@@ -27,7 +27,7 @@ def effective_owner(owner: Owner, obj: Obj) -> Owner:
 
 
 def was_given_up(remainder: OwnershipRecords, pair: Pair, owner: Owner | None) -> bool:
-    """Whether the ConfigMaps know better than the status of a document that went: its pair was told to stay meanwhile.
+    """Whether the ConfigMaps know better than the status of a document that went: its pair was set to stay meanwhile.
 
     Args:
         remainder: What the ConfigMaps hold.

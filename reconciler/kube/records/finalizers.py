@@ -1,6 +1,6 @@
 """Our finalizer: which documents need it, when it goes, and the patches that say so. Values in, values out.
 
-It stands only where deletion has an effect, and it never outlives ``deletionTimeout``: nobody may be left with a
+It stands only where deletion has an effect, and it never outlives ``deletionTimeout``: no user may be left with a
 namespace that cannot go because a broker is down.
 """
 
@@ -115,7 +115,7 @@ def applied_elsewhere(
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
-    """What the records are told when these documents go and nothing of theirs is removed."""
+    """The changes to the records when these documents go and nothing of theirs is removed."""
     return tuple(
         Orphaned(entity=subject, key=key)
         for subject, record in owned.records.items()
@@ -125,7 +125,7 @@ def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orpha
 
 
 def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordChange]:
-    """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were.
+    """The changes to the records when the time is up: the quotas stay for good, and it stays visible whose they were.
 
     Giving up a deletion writes Retain into the record: otherwise the next reconciliation would remove the
     quota after its status said that it stays.

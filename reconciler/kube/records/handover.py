@@ -41,7 +41,7 @@ def merge_previous_records(before: OwnershipRecords, after: OwnershipRecords) ->
 def merge_concurrent_changes(
     own_records: OwnershipRecords, before: OwnershipRecords, now: OwnershipRecords
 ) -> OwnershipRecords:
-    """Our records with what somebody else put into the ConfigMaps meanwhile; what both of us changed is ours.
+    """Our records with what another writer put into the ConfigMaps meanwhile; what both of us changed is ours.
 
     Args:
         own_records: All records, as we know them.

@@ -47,7 +47,7 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 TRIES: Final = 3
-"""How often a write begins again after somebody else wrote meanwhile: ``kquota override`` does."""
+"""How often a write begins again after another writer wrote meanwhile: ``kquota override`` does."""
 
 
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
@@ -65,7 +65,7 @@ class KubeInventory:
     Attributes:
         owned: The records as far as this pass knows them; of no cluster where they could not be read.
         unreadable: Documents whose status cannot be read, and why. What they own is in no record, and is to be left alone.
-        holding_up: Those of them that have a grant: their entities are left alone whoever else asks for them.
+        holding_up: Those of them that have a grant: their entities are left alone even if other documents ask for them.
     """
 
     def __init__(
@@ -116,7 +116,9 @@ class KubeInventory:
             confirmation=confirmation,
         )
         for document, error in failures.items():
-            _LOG.warning("%s is gone and left limits that nobody owns now: %s", document, error)
+            _LOG.warning(
+                "%s is gone and left limits that no document owns now: %s", document, error
+            )
             del self._departed_documents[document]
         unreadable: dict[str, InventoryError] = {}
         documents = self._cache.of(self._name)
@@ -297,7 +299,7 @@ class KubeInventory:
         self._stored_records = stored
 
     async def _reload_after_conflict(self) -> None:
-        """Somebody else wrote: what they left behind and their overrides count, and what is of this pass on top of it."""
+        """Another writer wrote: what it left behind and its overrides count, and what is of this pass on top of it."""
         own_records = self._stored_records
         await self._read(own_records.remainder.cluster_id)
         stored_records = self._stored_records

@@ -106,7 +106,7 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
     """Write overrides down; they are in force from the operator's next pass on.
 
     Raises:
-        UsageError: A pair is declared by no document, so that nobody here knows what the override replaces.
+        UsageError: A pair is declared by no document, so it is not known here what the override replaces.
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """

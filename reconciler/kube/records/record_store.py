@@ -1,4 +1,4 @@
-"""The ConfigMaps of one cluster id, written, and changed by somebody who is not the operator. How they look is `shards`.
+"""The ConfigMaps of one cluster id, written, and changed by writers other than the operator. How they look is `shards`.
 
 The operator may be writing at the same time: each try starts from what is there now, and every write is bound to the
 version that was read.
@@ -34,7 +34,7 @@ class ConfigMapApi(Protocol):
     async def replace(
         self, resource: ApiResource, namespace: str | None, name: str, body: Obj
     ) -> Obj:
-        """An object, if nobody changed it."""
+        """An object, if it was not changed since."""
         ...
 
     async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
@@ -68,7 +68,7 @@ async def put(
         wanted_objects: From :func:`shards.config_maps`.
 
     Raises:
-        Conflict: Somebody else wrote meanwhile.
+        Conflict: Another writer wrote meanwhile.
         KubernetesError: They cannot be written.
     """
     changes = config_maps.diff(stored, wanted_objects)
@@ -95,11 +95,11 @@ async def change(
         api: The way to the API server.
         namespace: The operator's own.
         cluster_id: Whose records.
-        work: From what is there to what should be; called again where somebody else was quicker.
+        work: From what is there to what should be; called again if another writer was quicker.
 
     Raises:
         InventoryError: One of them is damaged or missing.
-        Conflict: Somebody else was quicker, again and again.
+        Conflict: Another writer was quicker, again and again.
         KubernetesError: They cannot be read or written.
     """
     for tries_left in reversed(range(TRIES)):

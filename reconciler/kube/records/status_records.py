@@ -190,14 +190,14 @@ def owned_from(
     """The records of a cluster: those of live documents, and the rest that no live document holds.
 
     A live document's own record beats one in the rest. What a document left that is gone stays its own, even where
-    another document of the same name exists by now: nobody declared by that name that it may be removed.
+    another document of the same name exists by now: that document does not allow its removal.
 
     Args:
         cluster_id: Whose records.
         objects: The live ClientQuotas, those on their way out included; each once.
         remainder: Released and orphaned records, intents, overrides.
         unreadable: Takes note of documents whose status cannot be read, and why; they are passed over then, and
-            whoever asks has to leave alone what they may own. ``None`` = the first one is an error.
+            the caller has to leave alone what they may own. ``None`` = the first one is an error.
         is_gone: Whether the objects are documents that are gone already, as they were last seen.
         confirmation: Which of the statuses' records count.
 
@@ -306,7 +306,7 @@ def _departed(
     names: set[str],
     entries_by_pair: Mapping[Pair, StatusEntry],
 ) -> OwnershipRecord:
-    """The record with owners that are gone told from documents that bear their name now."""
+    """The record with owners that are gone distinguished from documents that have their name now."""
     updated = record
     for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
         if owner is not None and owner.document in names and (subject, key) not in entries_by_pair:
@@ -316,7 +316,7 @@ def _departed(
 
 
 def _intents(remainder: OwnershipRecords, objects: Iterable[Obj]) -> dict[Pair, Intent]:
-    """The intents, with owners that are gone told from documents of their name that speak of another entity."""
+    """The intents, with owners that are gone distinguished from documents of their name that have another entity."""
     intents = dict(remainder.intents)
     writing = {known_intent.owner.document for known_intent in intents.values()}
     live_objects = ((document_of(obj), obj) for obj in objects) if writing else ()

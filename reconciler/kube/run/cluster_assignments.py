@@ -36,7 +36,7 @@ class ClusterAssignments:
         }
 
     def _before(self, cluster_id: str, name: str) -> str:
-        """Who had it by the statuses, the oldest first; who asks where nobody had."""
+        """Who had it by the statuses, the oldest first; the caller if none had it."""
         had = [
             cluster_obj
             for cluster_obj in self._cache.clusters.values()

@@ -1,6 +1,6 @@
 """One loop per QuotaCluster, begun and ended as they come and go, and one for documents that name none.
 
-Whoever hears of something calls :meth:`ClusterLoops.wake`; nothing here waits for Kafka or for the API server.
+The source of an event calls :meth:`ClusterLoops.wake`; nothing here waits for Kafka or for the API server.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class ClusterLoops:
         work_of: The work of a new loop, by the name of its cluster (``LOST`` for the rest).
         pace_of: The rhythm of a loop, asked anew before each wait.
         clock: Time.
-        on_end: Told the name of a cluster whose loop ended because it is gone.
+        on_end: Called with the name of a cluster whose loop ended because it is gone.
     """
 
     def __init__(

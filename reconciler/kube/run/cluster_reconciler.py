@@ -1,4 +1,4 @@
-"""One pass over one Kafka cluster as the operator makes it: listing, records, finalizers, the pass, and what it leaves to tell.
+"""One pass over one Kafka cluster as the operator makes it: listing, records, finalizers, the pass, and what it reports.
 
 The loop calls it, one call at a time. Everything is compared on each call; why it was called only decides how much is
 listed and written again.
@@ -89,7 +89,7 @@ class OperatorContext:
         fenced: Whether writes of an earlier leader may still land.
         looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
-        passed: Told of each pass and of how many limits are asked for twice, for metrics.
+        passed: Called with each pass and with how many limits are asked for twice, for metrics.
     """
 
     settings: OperatorSettings
@@ -139,7 +139,7 @@ class ClusterReconciler:
         )
 
     async def __call__(self, wake: LoopTrigger) -> LoopOutcome:
-        """One pass; what a cluster, a document or the API server did wrong is told in statuses.
+        """One pass; what a cluster, a document or the API server did wrong is reported in statuses.
 
         Raises:
             KquotaError: The records could not be read or written; the loop tries again.
@@ -235,7 +235,7 @@ class ClusterReconciler:
         return owned
 
     async def _read_records_of(self, cluster_id: str | None, cluster: QuotaCluster | None) -> None:
-        """The records, where Kafka does not answer: without them nobody may be let go."""
+        """The records, where Kafka does not answer: without them no document may be released."""
         if self._records_known is not None:
             return
         self._records_known = True
@@ -261,7 +261,7 @@ class ClusterReconciler:
     def _gathered(
         self, eligibilities: Mapping[str, Eligibility], unheld: frozenset[str]
     ) -> ResolvedClaims:
-        """What all documents together ask for; what a status that cannot be read may own is asked for by nobody."""
+        """What all documents together ask for; what a status that cannot be read may own is asked for by none."""
         unreadable, holding_up = self._inventory.unreadable, self._inventory.holding_up
         subjects = (
             entity_of(eligibility.obj)
@@ -295,11 +295,11 @@ class ClusterReconciler:
     def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> ReconcileOptions:
         rules = cluster.rules(complete=complete)
         if self._context.settings.namespaces or self._inventory.holding_up:
-            # To remove what nobody declared one has to have seen every namespace, and read every record.
+            # Removing what no document declares requires a look at every namespace and every record.
             rules = replace(rules, exclusive=False)
         return ReconcileOptions(
             rules=rules,
-            # Somebody who deletes the last document means it; documents that are just not there are another thing.
+            # Deleting the last document is intended; documents that are just not there are another thing.
             guards=replace(cluster.guards, allow_empty=self._is_leaving()),
             expected_cluster_id=expected,
             validation=ValidationMode.NONE,
@@ -357,7 +357,7 @@ class ClusterReconciler:
         """Our finalizer on every document whose deletion will have an effect, before anything is sent for it.
 
         Returns:
-            The documents of this pass: nobody is among them who came while others were held, and was not held. And
+            The documents of this pass, without any that came while others were held and was not held. And
             those that could not be held: their deletion would go unseen, so nothing is written for them.
         """
         for tries_left in reversed(range(HOLDING_TRIES)):
@@ -379,7 +379,7 @@ class ClusterReconciler:
         raise AssertionError("the last try returns")
 
     async def _await_with_status(self, cluster: QuotaCluster, work: Awaitable[_T]) -> _T:
-        """The result of some work; meanwhile nobody is left without any status for long."""
+        """The result of some work; meanwhile no document is left without any status for long."""
         task = asyncio.ensure_future(work)
         try:
             done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)

@@ -58,7 +58,7 @@ class MissingClusterReconciler:
                     unsaved |= await self._release(some, self._inventory_of(cluster), cluster_id)
                 except (
                     KquotaError
-                ) as error:  # The records of one cluster hold up nobody of another.
+                ) as error:  # The records of one cluster hold up no document of another.
                     failed.append(error)
         words = [str(error) for error in failed]
         if unsaved:

@@ -2,8 +2,8 @@
 
     stand by -> lead: list everything -> watch, loops -> stop: watch and loops end -> the Lease is given back
 
-A standby serves probes and the webhook and touches nothing else. Whatever dies takes the process along; it is begun
-again by whoever began it, and a beginning writes nothing that is so already.
+A standby serves probes and the webhook and touches nothing else. If any part fails, the process ends; it is started
+again by Kubernetes, and a start writes nothing that is so already.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class Operator:
         api: The way to the API server.
         sessions: Clients of Kafka clusters.
         clock: Time.
-        metrics: Told of everything.
+        metrics: Receives every event.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Operator:
         leader = self._leader = LeaseThread(
             self._connect, election, clock=self._clock, report=self._metrics.leader
         )
-        self._metrics.leader(False)  # noqa: FBT003 - the one fact it tells
+        self._metrics.leader(False)  # noqa: FBT003 - the one fact it reports
         resign = asyncio.Event()
         holding = asyncio.ensure_future(leader.run(resign))
         try:
@@ -235,7 +235,7 @@ class Operator:
             handlers[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
         return handlers
 
-    # ---- what Kopf tells ---------------------------------------------------------------------
+    # ---- events from Kopf --------------------------------------------------------------------
 
     def _client_quota(self, kind: str, obj: Obj) -> None:
         self._record_watch_event("clientquotas")
@@ -254,7 +254,7 @@ class Operator:
 
     def _secret(self, kind: str, obj: Obj) -> None:
         if not kind:
-            return  # An initial listing: whoever needs it reads it.
+            return  # An initial listing: each caller that needs it reads it.
         name = name_of(obj)
         self._loops.wake(
             [

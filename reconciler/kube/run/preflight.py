@@ -66,7 +66,7 @@ _DOCUMENTS: Final = (
     ("patch", resource_paths.CLIENT_QUOTAS, "status", "to say how each document stands, and to keep records"),
     ("patch", resource_paths.CLIENT_QUOTAS, "", "to put its finalizer on and take it off"),
     ("release", resource_paths.CLIENT_QUOTAS, "", "so that the admission policy lets it change its finalizer"),
-    ("create", resource_paths.EVENTS, "", "to tell of transitions"),
+    ("create", resource_paths.EVENTS, "", "to report transitions"),
 )  # fmt: skip
 _OWN: Final = (
     ("list", resource_paths.CONFIG_MAPS, "to read the records of what it owns"),
@@ -101,7 +101,7 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
             verb="create",
             resource=resource_paths.EVENTS,
             namespace=NAMESPACE_OF_CLUSTER_EVENTS,
-            purpose="to tell of transitions of QuotaClusters",
+            purpose="to report transitions of QuotaClusters",
         )
     if not settings.namespaces or settings.quota_clusters is None:
         yield RequiredRight(

@@ -87,7 +87,7 @@ class DefinitionGuard:
 
 
 def might_remove(owned: OwnershipRecords, settled: ResolvedClaims) -> bool:
-    """Whether we own something that nobody asks for any more; what is orphaned or frozen stays anyway."""
+    """Whether we own something that no document asks for any more; what is orphaned or frozen stays anyway."""
     desired = settled.desired
     frozen = desired.frozen
     for subject, record in owned.records.items():

@@ -153,7 +153,7 @@ def document_status(
 
 
 def pending_status(eligibility: Eligibility, *, now: float) -> _Status:
-    """What a document without any status says while the first pass takes long; a fault is told at once."""
+    """What a document without any status says while the first pass takes long; a fault is reported at once."""
     return document_status(eligibility, previous={}, now=now)
 
 

@@ -19,7 +19,7 @@ _NAMED_BY: Final = ("type", "key")
 def unchanged(
     before: Mapping[str, Any], after: Mapping[str, Any], *, refresh: float = REFRESH_SECONDS
 ) -> bool:
-    """Whether writing the second status in place of the first would tell nobody anything new.
+    """Whether writing the second status in place of the first would show nothing new.
 
     Args:
         before: The status as the API server has it.
@@ -38,7 +38,7 @@ def unchanged(
 
 
 def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status without conditions of types that we never set: whoever did owns them, and writing changes nothing."""
+    """The status without conditions of types that we never set: others own them, and writing changes nothing."""
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return status

@@ -13,7 +13,7 @@ from reconciler.kube.status.reasons import TABLE, Reason, Truth
 from reconciler.render.names import escaped_lines
 
 MOST_CHARACTERS: Final = 1024
-"""Longest message; the schema allows more, but nobody reads it, and five thousand objects hold one each."""
+"""Longest message; the schema allows more, but longer texts are not read, and five thousand objects hold one each."""
 
 NOT_COMPARED: Final = "NotCompared"
 
@@ -24,7 +24,7 @@ class ReconcileFailure:
 
     Attributes:
         reason: Which.
-        message: For whoever owns the QuotaCluster; documents say the row's own sentence instead.
+        message: For the owner of the QuotaCluster; documents say the row's own sentence instead.
     """
 
     reason: Reason

@@ -77,7 +77,7 @@ class Eligibility:
         kind: How it stands.
         declaration: What it says, rights applied; ``None`` where it cannot be read.
         claim: What it may ask for; ``None`` = nothing.
-        halted: Pairs that nobody else may take for undeclared while it is suspended.
+        halted: Pairs that no other document may take for undeclared while it is suspended.
         tenanted: Whether its cluster has tenants, so that other namespaces' documents must not be named to it.
         messages: Sentences for its author: why it stands so, or what in it does not count.
 
@@ -176,10 +176,10 @@ def resolve_desired_state(
 
     Args:
         eligibilities: Each document once; those on their way out count as deleted.
-        owned: The records, which tell who holds a pair at present.
+        owned: The records, which show who holds a pair at present.
         waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
-            nobody else's to remove.
-        untouched: Entities of which nobody can tell whose their limits are: who asks for any of them waits, too.
+            not removed for another document.
+        untouched: Entities whose limits have no known owner: documents that ask for any of them wait, too.
     """
     everything = tuple(eligibilities)
     held_up = [

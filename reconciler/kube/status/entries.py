@@ -120,7 +120,7 @@ class StatusEntries:
     # ---- drift and conflict ------------------------------------------------------------------
 
     def drift(self) -> list[dict[str, Any]]:
-        """``status.drift``: what somebody else changed and is not back yet, with the first time it was seen."""
+        """``status.drift``: what another writer changed and is not back yet, with the first time it was seen."""
         rows: list[dict[str, Any]] = []
         for key, key_status in self.statuses_by_key.items():
             first = self.key_statuses.owned.drift_since.get(self._pair(key))

@@ -1,7 +1,7 @@
-"""What is worth an Event: changes from one status to the next, never a state. Values; posting is somebody else's.
+"""What is worth an Event: changes from one status to the next, never a state. Values; posting is done elsewhere.
 
 No document gets one for becoming ready the first time: five thousand of them would say nothing. Trouble of a cluster is
-told once, on the QuotaCluster.
+reported once, on the QuotaCluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ MOST_BYTES: Final = 1024
 _QUIET: Final = frozenset(
     {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
 )
-"""Reasons that come and go by themselves, or that another event tells of."""
+"""Reasons that come and go by themselves, or that another event reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +142,11 @@ def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Re
 def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ResourceEvent]:
     was, now = condition_of(before, "Drifted"), condition_of(after, "Drifted")
     if now.get("status") == "True" and was.get("status") != "True":
-        words = str(now.get("message", "")) or "somebody else changed a live value"
+        words = str(now.get("message", "")) or "another writer changed a live value"
         yield ResourceEvent(kind="Warning", reason="DriftDetected", note=words)
     corrected = _rewritten(before, after)
     if corrected:
-        words = f"written back after somebody else had changed it: {', '.join(corrected)}"
+        words = f"written back after another writer had changed it: {', '.join(corrected)}"
         yield ResourceEvent(kind="Normal", reason="DriftCorrected", note=words)
     elif was.get("status") == "True" and now.get("status") == "False":
         yield ResourceEvent(

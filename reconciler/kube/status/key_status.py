@@ -1,6 +1,6 @@
 """One pass, read: what it means for each pair. Filed by pair, so that five thousand statuses are made from it quickly.
 
-Sentences speak of the pair alone. What it waits for, who has it instead and who wrote last are told without a name
+Sentences speak of the pair alone. What it waits for, who has it instead and who wrote last are reported without a name
 where tenants share the cluster.
 """
 
@@ -45,7 +45,7 @@ class KeyStatus:
         message: A sentence; "" where there is nothing to say.
         result: Outcome of the write of this pass, as ``status.keys`` has it; "" = nothing was written.
         live: The value last seen; ``None`` = not set.
-        drifts: Whether somebody else changed it, corrected or not.
+        drifts: Whether another writer changed it, corrected or not.
     """
 
     reason: Reason
@@ -179,7 +179,7 @@ class KeyStatusIndex:
                 )
             case Applied(), PairVisibility.CHANGED:
                 message = (
-                    f"written, and changed by somebody else right afterwards to {number(live)}"
+                    f"written, and changed by another writer right afterwards to {number(live)}"
                 )
                 return KeyStatus(
                     reason=Reason.DRIFTED,
@@ -246,7 +246,7 @@ class KeyStatusIndex:
             (finding.cause is Cause.OVERRIDE and finding.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
             (finding.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
             (finding.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
-             "no longer declared, but somebody else changed it since, so it is not removed"),
+             "no longer declared, but another writer changed it since, so it is not removed"),
             (self.observes and agrees, Reason.SYNCED, "as declared; nothing is recorded under Observe"),
             (self.observes, Reason.OBSERVE_ONLY, _difference(finding)),
             (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
@@ -276,7 +276,7 @@ class KeyStatusIndex:
         )
 
     def _quiet(self, pair: Pair, live: float | None) -> KeyStatus:
-        """Nothing was said of it: in sync, or drift that nobody wants to hear of, or that does not count yet."""
+        """Nothing was said of it: in sync, or drift that is not to be reported, or that does not count yet."""
         applied, preview = self.applied(pair), self.report.preview
         aliases = () if preview is None else preview.plan.shadowing_ip_aliases
         shadowed = [alias.shadow_message for alias in aliases if alias.entity == pair[0]]
@@ -290,7 +290,7 @@ class KeyStatusIndex:
         if applied is None or same_value(pair[1], applied, live):
             return KeyStatus(reason=Reason.SYNCED, live=live)
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
-        message = "changed by somebody else; driftDetection is Disabled" if disabled else ""
+        message = "changed by another writer; driftDetection is Disabled" if disabled else ""
         return KeyStatus(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)
 
 
@@ -323,7 +323,7 @@ def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus
 
 
 def violation_text(violation: Violation) -> str:
-    """What a guard says, and the field of the QuotaCluster that allows it; flags of the command line help nobody here."""
+    """What a guard says, and the field of the QuotaCluster that allows it; flags of the command line do not help here."""
     field = violation.allow_with.partition(" or ")[0]
     allowed = f" (allowed with spec.{field})" if field.startswith("guards.") else ""
     return violation.message + allowed

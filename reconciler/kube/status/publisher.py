@@ -59,7 +59,7 @@ GAVE_UP: Final = "they could not be removed within the deletion timeout"
 
 
 class StatusPublisher:
-    """Tells of the passes over one cluster.
+    """Reports the passes over one cluster.
 
     Args:
         name: Of the QuotaCluster.
@@ -166,7 +166,7 @@ class StatusPublisher:
                 document: pairs for _, some in strange.items() for document, pairs in some.items()
             }
         for document in leaving.keys() & result.unreadable.keys():
-            # Somebody may mend its status yet; if nobody does, its quotas stay.
+            # Its status may still be repaired; if it is not, its quotas stay.
             _ = held_pairs.setdefault(document, set())
         self._waited = waited_for_budget(leaving, held_pairs, result.report, self._waited, now=now)
         late = {

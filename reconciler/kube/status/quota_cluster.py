@@ -1,7 +1,7 @@
 """The status of a QuotaCluster: what holds for the cluster as a whole. Its readers are admins, so it may name anything.
 
 A fault of one document is that document's; here stands what keeps the cluster from being reached, read or trusted, and
-what no document is left to tell of, such as removals that a guard withholds.
+what no document is left to report, such as removals that a guard withholds.
 """
 
 import math
@@ -84,7 +84,7 @@ def cluster_status(
         now: Seconds since the epoch.
         behaves_as: Line of Kafka versions; "" = as before.
         secret: The credentials in use; ``None`` = as before.
-        next_sync: When everything is due again, in seconds since the epoch; not told if ``None``.
+        next_sync: When everything is due again, in seconds since the epoch; not reported if ``None``.
     """
     status: dict[str, Any] = {"observedGeneration": generation_of(obj)}
     status |= {name: previous[name] for name in _KEPT if name in previous}
@@ -128,7 +128,7 @@ _KEPT: Final = (
     "lastHandledReconcileAt", "clusterId", "behavesAs", "lastSuccessfulSyncTime",
     "policyInForce", "counts", "secret", "drift", "planDigest",
 )  # fmt: skip
-"""What stays as it was told last until it is known anew."""
+"""What stays as it was reported last until it is known anew."""
 
 
 def pending_cluster(obj: Obj, *, previous: Obj, now: float) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     waiting = _waiting_removals(plan)
     if waiting:
         problems[Reason.LISTING_INCOMPLETE] = (
-            f"not every document was read, so {_several(waiting, 'limit')} kept that nobody declares any more"
+            f"not every document was read, so {_several(waiting, 'limit')} kept that no document declares any more"
         )
     failure = "" if report.outcome is None else report.outcome.failure
     if failure and report.error is None:

@@ -57,8 +57,8 @@ bound what is removed: 10 limits an hour and namespace. There set `guards.maxRem
 
 ## All reasons
 
-Where several apply to a resource or to its keys, the one that stands first in this table is shown; the message then tells the
-others behind it. `Reconciling` means that it goes on by itself; `Stalled` that somebody has to do something: `kubectl wait`,
+Where several apply to a resource or to its keys, the one that stands first in this table is shown; the message then names the
+others behind it. `Reconciling` means that it goes on by itself; `Stalled` that a person has to do something: `kubectl wait`,
 Flux and Argo CD stop waiting then.
 
 | reason | on | Ready | other conditions | kstatus | Argo CD | Event |
@@ -68,11 +68,11 @@ Flux and Argo CD stop waiting then.
 _CONDITIONS: Final = """
 `Ready`, `Drifted`, `Conflict` and `Paused` are always there; `Reconciling` and `Stalled` only while they are true. A time changes
 when a status flips and at no other time. `Drifted` is Unknown (`NotCompared`) while nothing is compared. It becomes True after two
-observations in a row, three seconds apart, so that a broker that lags is not taken for somebody; corrections wait for that, too.
+observations in a row, three seconds apart, so that a broker that lags is not taken for a writer; corrections wait for that, too.
 
-Events tell of transitions: a document that becomes ready the first time has none. Besides those of the table there are
+Events report transitions: a document that becomes ready the first time has none. Besides those of the table there are
 `DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again, or another limit in force), `Resumed`, and `Released`
-on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is told once, on
+on the QuotaCluster (a document went, and its limits stay). Notes have at most {bytes} bytes. Trouble of a cluster is sent once, on
 the QuotaCluster.
 """
 

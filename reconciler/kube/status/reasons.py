@@ -68,14 +68,14 @@ class ReasonRow:
     Attributes:
         reason: Which.
         ready: Status of the Ready condition.
-        stalled: Whether nothing goes on without somebody's help: kstatus says Failed.
+        stalled: Whether nothing goes on until a person helps: kstatus says Failed.
         reconciling: Whether it is tried again by itself: kstatus says InProgress.
-        paused: Whether somebody asked for it: Argo CD says Suspended.
+        paused: Whether it was asked for: Argo CD says Suspended.
         conflict: Whether the Conflict condition holds.
         kstatus: What kstatus makes of it.
         argo: What Argo CD's health script makes of it.
         on: The kinds that can have it: ``Q`` for ClientQuota, ``C`` for QuotaCluster.
-        message: The sentence for a document. It names nobody and no address: tenants read it.
+        message: The sentence for a document. It names no other tenant and no address: tenants read it.
         helps: What to do.
         event: Reason of the Event when a document comes to it; "" = none.
     """
@@ -139,7 +139,7 @@ ROWS: Final = (
         helps="Wait. After deletionTimeout (10 minutes) the document goes and its limits stay in Kafka as orphans. "
               "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing."),
     _stalled_row(Reason.NAMESPACE_LIMIT, "Q", "its namespace has more than the operator serves",
-           "Delete ClientQuotas of the namespace, or let whoever runs the operator raise --max-documents-per-namespace or "
+           "Delete ClientQuotas of the namespace, or let the owner of the operator raise --max-documents-per-namespace or "
            "--max-bytes-per-namespace. The oldest documents are served. One that is beyond the limit asks for nothing; what it "
            "applied before stays. It is read again within spec.interval of its QuotaCluster once there is room.",
            event="NamespaceLimit"),
@@ -150,13 +150,13 @@ ROWS: Final = (
            event="InvalidSpec"),
     _stalled_row(Reason.REFERENCE_REFUSED, "C", "it refers to files, variables or secrets of the operator",
            "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
-           "--allow-references accepts them, if everybody who may write QuotaClusters may read what the operator reads.",
+           "--allow-references accepts them, if all users who may write QuotaClusters may read what the operator reads.",
            event="ReferenceRefused"),
     _stalled_row(Reason.CLUSTER_NOT_FOUND, "Q", "there is no such QuotaCluster",
            "Create the QuotaCluster, or create the document anew with another clusterRef. Quotas in Kafka stay as they are."),
     _stalled_row(Reason.CLUSTER_INVALID, "Q", "its QuotaCluster cannot be used as it is", _ASK_ADMIN),
     _stalled_row(Reason.NOT_GRANTED, "Q", "its namespace may not declare this",
-           "Ask whoever owns the QuotaCluster for a grant in spec.tenants that covers the form of entity and the values. "
+           "Ask the owner of the QuotaCluster for a grant in spec.tenants that covers the form of entity and the values. "
            "What was applied before a grant was revoked stays.", event="NotGranted"),
     _stalled_row(Reason.OUT_OF_SCOPE, "Q", "its entity is outside the scope of the QuotaCluster",
            "Refer to a QuotaCluster whose spec.scope covers the entity, or ask for a wider scope.", event="OutOfScope"),
@@ -194,7 +194,7 @@ ROWS: Final = (
            "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.", event="UnsupportedBroker"),
     _stalled_row(Reason.RECORDS_UNREADABLE, "QC", "the records of what was applied cannot be read, so nothing is done",
            "On a QuotaCluster the message names a damaged ConfigMap in the operator's namespace: restore it from a backup. On a "
-           "ClientQuota its own status is damaged: put back what was edited; everybody else is served meanwhile. "
+           "ClientQuota its own status is damaged: put back what was edited; all other documents are served meanwhile. "
            "Records are never taken for empty, because removals would then be forgotten.",
            event="RecordsUnreadable"),
     _stalled_row(Reason.OTHER_WRITER, "QC", "another writer looks after the same entities",
@@ -220,14 +220,14 @@ ROWS: Final = (
     _stalled_row(Reason.TWIN_SPELLING, "Q", "the same address is live under another spelling",
            "Remove the other spelling with the command in the message; brokers would apply whichever was written last.",
            event="TwinSpelling"),
-    _stalled_row(Reason.TAKEOVER_PENDING, "Q", "somebody else's value is live, and a guard keeps us from replacing it",
-           "Declare a value nearer to the live one and go on from there, or let whoever owns the QuotaCluster widen the "
+    _stalled_row(Reason.TAKEOVER_PENDING, "Q", "another writer's value is live, and a guard keeps us from replacing it",
+           "Declare a value nearer to the live one and go on from there, or let the owner of the QuotaCluster widen the "
            "guard that the message names.", event="TakeoverPending"),
     _stalled_row(Reason.GUARD_REFUSED, "QC", "a guard of the QuotaCluster withholds the change",
            "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
            "being deleted: apply the definitions again and restore the documents. Each namespace has a "
            "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while.", event="GuardRefused"),
-    _stalled_row(Reason.FOUGHT_OVER, "Q", "somebody else keeps undoing the corrections",
+    _stalled_row(Reason.FOUGHT_OVER, "Q", "another writer keeps undoing the corrections",
            "Find the other writer: the audit log has times and values. Corrections begin again after an hour, or when the "
            "document changes.", event="FoughtOver"),
     _retrying_row(Reason.OUTCOME_UNKNOWN, "Q", "the broker's answer got lost; what it did is found out first",
@@ -236,17 +236,17 @@ ROWS: Final = (
              "Wait; if it stays, a broker lags behind the metadata log. kquota doctor names brokers that do not answer.",
              event="VerifyTimeout"),
     _retrying_row(Reason.HELD, "Q", "it waits for other changes that have to be in force first",
-             "Wait. If it stays, one of the changes before it is refused; the QuotaCluster's counts and the audit log tell which."),
+             "Wait. If it stays, one of the changes before it is refused; the QuotaCluster's counts and the audit log show which."),
     _retrying_row(Reason.LISTING_INCOMPLETE, "C", "not every document could be read, so nothing is removed",
              "Let the operator list ClientQuotas in every watched namespace; the operator's log names the one that refused.",
              event="ListingIncomplete"),
     _retrying_row(Reason.PENDING, "QC", "it was not compared yet", "Wait for the next pass.", ready="Unknown"),
-    _ready_row(Reason.DRIFTED, "Q", "somebody else changed the live value",
+    _ready_row(Reason.DRIFTED, "Q", "another writer changed the live value",
           "Set driftDetection: Correct to have it written back, declare the live value, or set it back by hand."),
     _ready_row(Reason.OBSERVE_ONLY, "QC", "the policy is Observe, so the difference is only shown",
           "Set spec.policy of the QuotaCluster to Upsert when what you see is what you want."),
     _ready_row(Reason.POLICY_RESTRICTED, "Q", "the policy in force does not write this difference",
-          "Nothing has to be done. CreateOnly never changes or removes; what somebody else changed since is never removed."),
+          "Nothing has to be done. CreateOnly never changes or removes; what others changed since is never removed."),
     _ready_row(Reason.OVERRIDE_ACTIVE, "Q", "an override is in force instead of what is declared",
           "Nothing has to be done; it ends by itself. status.keys has its value, end and reason."),
     _ready_row(Reason.SYNC_NOT_CONFIRMED, "C", "policy Sync is not confirmed, so Upsert is in force",

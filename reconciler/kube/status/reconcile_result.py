@@ -1,4 +1,4 @@
-"""What a pass over one cluster left to tell, and what follows from it. Values in, values out; ``telling`` writes."""
+"""What a pass over one cluster left to report, and what follows from it. Values in, values out; ``telling`` writes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from reconciler.quota.results.report import Reconciliation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileResult:
-    """What a pass over one cluster left to tell.
+    """What a pass over one cluster left to report.
 
     Attributes:
         obj: The QuotaCluster.
@@ -34,7 +34,7 @@ class ReconcileResult:
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
         unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
-        records_known: Whether the records could be read; without them nobody is released.
+        records_known: Whether the records could be read; without them no document is released.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
     """
@@ -67,7 +67,7 @@ def report_for(document: str, result: ReconcileResult) -> Reconciliation:
 
 
 def next_sync(result: ReconcileResult) -> float | None:
-    """When everything is due again; a pass that failed is tried again sooner, nobody can say when."""
+    """When everything is due again; a pass that failed is tried again sooner, at no fixed time."""
     if result.cluster is None or result.report.error is not None:
         return None
     return result.report.started_at + result.cluster.interval

@@ -1,6 +1,6 @@
 """What the operator writes to the API server: statuses, finalizers, events. So many at a time, each failure by name.
 
-Statuses are applied server-side under our own field manager, so nobody's fields are touched;
+Statuses are applied server-side under our own field manager, so no other writer's fields are touched;
 finalizers are JSON patches that test what they change.
 """
 
@@ -34,7 +34,7 @@ IN_FLIGHT: Final = 16
 """Requests at a time: measured on two cores, more of them only wait in the API server."""
 
 _OUTDATED: Final = frozenset({409, 422})
-"""What a patch is answered whose test does not hold: somebody else changed the object meanwhile."""
+"""What a patch is answered whose test does not hold: another writer changed the object meanwhile."""
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -44,7 +44,7 @@ class ResourceWriter:
 
     Args:
         api: The way to it.
-        cache: Told what the API server made of a write.
+        cache: Receives what the API server made of a write.
         clock: Time, for events.
         identity: Who we are, for events.
     """

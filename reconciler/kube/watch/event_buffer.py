@@ -1,6 +1,6 @@
 """Watch events on their way from Kopf's thread into our loop: the newest of each object, a few at a time.
 
-A storm of events takes no more room than the objects that it is about, without what nobody reads of them, and other
+A storm of events takes no more room than the objects that it is about, without fields that are never read, and other
 work of the loop gets its turn between two helpings.
 """
 

@@ -1,4 +1,4 @@
-"""Kopf's stores, empty: it may remember nothing on our objects, and compares nothing that nobody asks it about.
+"""Kopf's stores, empty: it may remember nothing on our objects, and compares nothing that is not asked for.
 
 Its own ones copy every object deeply, three times for each event, to find out what changed for handlers that do not
 exist here: a third of all CPU where the events are answers to our own statuses.

@@ -43,7 +43,7 @@ BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 
 
 def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegistry:
-    """Handlers for the kinds (group, version, plural) that somebody wants to hear of."""
+    """Handlers for the kinds (group, version, plural) that are watched."""
     operator_registry = kopf.OperatorRegistry()
     for (group, version, plural), deliver in kinds.items():
         _ = kopf.on.event(group=group, version=version, plural=plural, registry=operator_registry)(
@@ -106,7 +106,7 @@ async def watch(
     main thread it takes over the signals.
 
     Args:
-        kinds: Group, version and plural -> who is told; called in our own loop.
+        kinds: Group, version and plural -> the handler; called in our own loop.
         namespaces: Which ones; empty = all.
         stop: Ends it.
 
@@ -133,7 +133,7 @@ async def watch(
         error: BaseException | None = None
         try:
             _run_with_restarts(handlers, [kind[2] for kind in kinds], namespaces, halt)
-        except BaseException as caught:  # noqa: BLE001 - whatever it died of is told in the other thread
+        except BaseException as caught:  # noqa: BLE001 - whatever it died of is raised in the other thread
             error = caught
         with contextlib.suppress(RuntimeError):  # Our loop may be closed by now.
             _ = caller_loop.call_soon_threadsafe(tell_end, error)
@@ -205,7 +205,7 @@ async def _kopf(
 async def _wait_for_task_end(
     plurals: Sequence[str], halt: threading.Event, over: asyncio.Event
 ) -> str:
-    """Look at Kopf's own tasks, by their names, until it is to stop; why, "" if it was told to."""
+    """Look at Kopf's own tasks, by their names, until it is to stop; why, "" if it was asked to."""
     tasks: dict[str, asyncio.Task[object]] = {}
     begun = time.monotonic()
     reason = ""

@@ -1,6 +1,6 @@
-"""What was seen of the custom resources: by cluster, without what nobody reads, and whether a change matters.
+"""What was seen of the custom resources: by cluster, without what is never read, and whether a change matters.
 
-Kopf tells of single objects; a pass looks at all of them. The cache stands between the two. It is a copy of what the
+Kopf reports single objects; a pass looks at all of them. The cache stands between the two. It is a copy of what the
 API server said, never a source of its own: a complete listing replaces what stands here.
 """
 
@@ -52,7 +52,7 @@ MOST_ENDED: Final = 10_000
 
 
 def slim(obj: Obj) -> Obj:
-    """The object without what nobody here reads.
+    """The object without what is never read here.
 
     What is left shares its keys and common words with all others: each object was parsed by itself, so that five
     thousand of them would hold five thousand copies of ``conditions``.
@@ -109,7 +109,7 @@ def _number(version: str) -> int | None:
 
 
 def _is_before(first: Obj, second: Obj) -> bool:
-    """Whether one was written before the other, as far as their versions tell."""
+    """Whether one was written before the other, as far as their versions show."""
     first_version, second_version = _version(first), _version(second)
     return (
         first_version is not None and second_version is not None and first_version < second_version
@@ -122,7 +122,7 @@ class ResourceCache:
     Methods that take note of something answer with the names of the clusters that have to be looked at again.
 
     What is heard comes by three ways (watch, listings, answers to our own writes) and in no common order: a listing of
-    many pages is older than what the watch told meanwhile, and an event may tell of a status that we have replaced
+    many pages is older than what the watch reported meanwhile, and an event may show a status that we have replaced
     since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
 
     Of each namespace as much is kept as its limits allow, and an excerpt of what is beyond them. An excerpt becomes a
@@ -221,7 +221,7 @@ class ResourceCache:
         _ = use.remove(document)
         if not len(use):
             del self._uses[namespace_of(current)]
-        if status_of(current).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
+        if status_of(current).get("keys"):  # Else it left nothing, and may never be asked for.
             self._departed_documents.setdefault(cluster, {})[document] = current
         return frozenset({cluster})
 
@@ -287,7 +287,7 @@ class ResourceCache:
         return frozenset(woken)
 
     def _is_over(self, obj: Obj, current: Obj | None) -> bool:
-        """Whether what is told of an object is no longer so."""
+        """Whether what is reported of an object is no longer so."""
         return uid_of(obj) in self._ended or (current is not None and _is_before(obj, current))
 
     def _end(self, obj: Obj) -> None:

@@ -24,7 +24,7 @@ class FullListing:
         cache: Where it goes.
         namespaces: Which ones; empty = all.
         from_file: QuotaClusters that come from a file instead; ``None`` = they are listed.
-        wake: Told which clusters have to be looked at, and why.
+        wake: Called with the clusters that have to be looked at, and why.
         heard: Called after each complete listing.
     """
 
@@ -62,7 +62,7 @@ class FullListing:
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:
-            # No API server has their statuses: what the cache was told of them since is all there is.
+            # No API server has their statuses: what the cache received of them since is all there is.
             known_clusters = self._cache.clusters
             clusters = [known_clusters.get(name_of(obj), obj) for obj in self._from_file]
             self._wake(self._cache.clusters_listed(clusters), "file")

@@ -27,7 +27,7 @@ NO_KEY: Final = "a key that manifests do not know"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRemark:
-    """One thing to tell about a foreign file.
+    """One remark about a foreign file.
 
     Attributes:
         path: The file.
@@ -67,7 +67,7 @@ class ImportedLimit:
     def value(self) -> float:
         """The number.
 
-        A printed float64 is taken as the float64 it came from. A whole number that somebody wrote stays exact, so
+        A printed float64 is taken as the float64 it came from. A whole number that was typed in stays exact, so
         that one which float64 cannot hold is noticed.
 
         Raises:

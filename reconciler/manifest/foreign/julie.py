@@ -49,7 +49,7 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
         collector.note(
             quota.path,
             principal.line,
-            f"JulieOps takes {_PREFIX} for a part of the name, so this limits nobody; "
+            f"JulieOps takes {_PREFIX} for a part of the name, so this limits no client; "
             "carried as it is, take the prefix away if the user was meant",
             (("user", name),),
         )

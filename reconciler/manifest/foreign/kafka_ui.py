@@ -1,7 +1,7 @@
 """What kafka-ui answers to ``GET /api/clusters/NAME/clientquotas``: a JSON list.
 
 Read in contract-typespec/api/quotas.tsp and ClientQuotaService of kafbat/kafka-ui (2026-07-31). A slot that is null is
-either absent or the default: the answer cannot tell. So a record that names nothing is listed, and so are records that
+either absent or the default: the answer does not say. So a record that names nothing is listed, and so are records that
 look alike; one that names only a user or only a client-id is taken for exactly that, and this is said.
 """
 

@@ -1,7 +1,7 @@
 """What ``rpk cluster quotas describe --format json|yaml`` prints (and ``rpk cluster quotas import`` takes).
 
 Read in src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20). rpk prints a default as the name
-``<default>``, so it cannot be told from an entity of that name; it is taken for the default, and that is said.
+``<default>``, so it looks the same as an entity of that name; it is taken for the default, with a remark.
 """
 
 from typing import Final

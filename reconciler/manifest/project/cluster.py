@@ -67,7 +67,7 @@ class QuotaCluster:
         ignore: Pairs that are never reported or changed.
         guards: What one plan may do.
         guard_window: Over how many seconds a loop counts removals.
-        grants: The tenants; empty = everybody may declare everything.
+        grants: The tenants; empty = every document may declare everything.
         operator_class: Which operator serves the cluster; "" = the one without a class.
         telemetry: Where recorded usage comes from, as written.
         broker_capacity: What one broker can carry, as written.
@@ -114,7 +114,7 @@ class QuotaCluster:
             policy: Instead of the configured one; the caller has checked that it is stricter.
             drift: Instead of the configured one.
             complete: Whether every configured path was read.
-            removals_known: Whether an inventory or a revision tells what we own.
+            removals_known: Whether an inventory or a revision records what we own.
             force: Also remove pairs that another writer changed.
         """
         requested = self.policy if policy is None else policy

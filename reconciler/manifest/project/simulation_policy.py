@@ -41,7 +41,7 @@ def policy_of(
     """The what-if policy.
 
     Args:
-        simulate: ``spec.simulate`` of the trusted configuration; empty = everything is told, nothing refused.
+        simulate: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
         declarations: Documents by cluster id, for their labels.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Several documents for one pair where nobody can refuse the whole run: who wins, and who has to be told.
+"""Several documents for one pair where the whole run cannot be refused: which one wins, and which ones get a message.
 
 In git two documents for one pair are an error (``desired.merge``). In Kubernetes they belong to different people, so
 one of them wins: the higher grant, then who holds the pair already, then who was there first, then the name. Nothing
@@ -61,7 +61,7 @@ def resolve_claims(
 
     Args:
         claims: The documents that may claim; suspended ones are taken as frozen.
-        owned: The records, which tell who holds a pair at present.
+        owned: The records, which name the present holder of a pair.
         frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
         halted: Pairs that frozen documents would ask for, as far as that is known.
         other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).

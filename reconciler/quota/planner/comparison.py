@@ -114,7 +114,7 @@ class _Comparison:
         self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
 
     def run(self) -> None:
-        """Every entity that anybody knows, once."""
+        """Every entity that is declared, live or recorded, once."""
         for subject in sorted(self._careful(), key=sort_key):
             self._entity(subject)
 
@@ -137,7 +137,7 @@ class _Comparison:
             ):
                 continue
             careful.append(subject)
-        # Entities in sync have a record and are live; where a side has more than those, somebody else's are looked at.
+        # Entities in sync have a record and are live; where a side has more than those, the rest is compared too.
         quiet = len(self.desired.claims) - len(careful)
         known_entities = set(careful)
         for entities in (records, live):
@@ -264,7 +264,7 @@ class _Comparison:
                 """Nothing, and no word of it."""
 
     def _action(self, view: PairView, cause: Cause) -> Action:
-        """What the rules permit; unmanaged pairs outside the scope are nobody's business."""
+        """What the rules permit; unmanaged pairs outside the scope are left alone."""
         action = self.rules.permits(cause, self._fate(view))
         is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
         return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
@@ -277,7 +277,7 @@ class _Comparison:
         if owner.document in self.desired.documents:
             return DeclarationEnd.KEY_LEFT
         if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
-            # It was to be removed and was given up: nobody takes it away behind everybody's back later.
+            # It was to be removed and was given up: a later run does not remove it unasked.
             return DeclarationEnd.EXPLICIT_RETAIN
         # What only an override ever asked for was not ours to remove.
         return _FATES[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
@@ -366,7 +366,7 @@ class _Comparison:
         if same_value(view.key, after, view.live):
             self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
             if view.owner is not None and not view.owner.document and view.declared is None:
-                # Only the override was ours: what is live now is nobody's again.
+                # Only the override was ours: what is live now is unmanaged again.
                 self._set_record(view, None)
             elif cause is not None:
                 self._act(view, cause, view.declared)

@@ -76,7 +76,7 @@ class DesiredState:
         documents: Every document that exists, frozen ones included.
         frozen: Documents that claim nothing now (suspended, invalid, not granted); pairs recorded as theirs are
             neither written nor removed.
-        halted: Pairs that frozen documents would ask for, as far as that is known: never taken for nobody's.
+        halted: Pairs that frozen documents would ask for, as far as that is known: never taken for unmanaged.
         pair_count: How many pairs are asked for.
 
     Raises:

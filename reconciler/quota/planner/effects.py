@@ -1,6 +1,6 @@
 """What one change means for the clients that it is written for: typical clients of an entity, before and after a plan.
 
-An entity may hold for several kinds of clients: a limit of a user holds for its client-ids that nobody named, and for
+An entity may hold for several kinds of clients: a limit of a user holds for its client-ids without an entity, and for
 clients without a client-id, which fall back to other levels. So each kind is looked at. Clients that closer or other
 entities name are left to :func:`reconciler.quota.planner.impact.assess`, which asks about known principals one by one.
 """
@@ -16,7 +16,7 @@ from reconciler.quota.precedence import ip_candidates, precedence_levels
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
-"""The user or client-id slots of a client that nobody named: only defaults match it."""
+"""The user or client-id slots of a client that no entity names: only defaults match it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,7 +194,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
 def nothing_declared(
     documents: int, desired_pairs: int, owned_pairs: int, guards: Guards
 ) -> list[Violation]:
-    """Whether nobody declares anything although something is ours; from counts alone, so that a fleet is asked alike."""
+    """Whether nothing is declared although something is ours; from counts alone, so that a fleet is asked alike."""
     if guards.allow_empty or documents or desired_pairs or not owned_pairs:
         return []
     message = f"no document declares anything, but {owned_pairs} pairs are ours: a wrong path looks like this"
@@ -232,7 +232,7 @@ def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]
         _of(
             change,
             Guard.PROTECTED,
-            f"{change.action} on a default entity reaches clients that nobody named",
+            f"{change.action} on a default entity affects every client without a more specific quota",
         )
         for change in changes
         if DEFAULT in change.entity

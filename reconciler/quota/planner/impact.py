@@ -230,7 +230,7 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
 
     Every client has a user, so a limit of the default user is closer than any bare client-id; and a limit of default
     user with default client-id is closer to every client that a bare client-id could match. No other level hides
-    another one whole: the closer ones name somebody, or leave clients without a client id.
+    another one whole: the closer ones name a client, or leave clients without a client id.
     """
     columns = [COLUMN_OF[key] for key in keys if not RULES[key].on_ip]
     shadowed: list[ShadowedLimit] = []
@@ -282,7 +282,7 @@ def direction_of(before: float | None, after: float | None) -> Direction:
 def _affected(
     principals: Iterable[Principal], live: QuotaState, after: QuotaState, touched: Collection[Key]
 ) -> Iterable[AffectedPrincipal]:
-    """Clients with another limit; a key that no change names is the same for everybody."""
+    """Clients with another limit; a key that no change names is the same for every client."""
     for principal in principals:
         pairs = zip(
             resolve(live, principal, touched).effective,

@@ -45,7 +45,7 @@ class PairView:
         return self.intent is not None
 
     def new_owner(self) -> Owner:
-        """Whose the pair is once it is as asked for; an override alone owns what nobody declares."""
+        """Whose the pair is once it is as asked for; an override alone owns what no document declares."""
         if self.claim is None:
             return self.owner or Owner(document="", since=self.now)
         since = (

@@ -119,7 +119,7 @@ class Plan:
         desired_pairs: How many pairs documents ask for.
         in_sync: How many of them need nothing.
         owned_pairs: How many pairs we own before this plan.
-        removals_known: Whether there was anything to tell removals from.
+        removals_known: Whether there was an inventory or a revision that removals follow from.
         complete: Whether every document was read.
     """
 
@@ -147,7 +147,7 @@ class Plan:
 
     @property
     def drift(self) -> tuple[Finding | QuotaChange, ...]:
-        """Pairs that somebody changed behind our back, reported or corrected; without ignored ones."""
+        """Pairs that were changed outside kquota, reported or corrected; without ignored ones."""
         reported = tuple(
             finding for finding in self.findings_for(Cause.DRIFT) if not finding.ignored
         )
@@ -160,12 +160,12 @@ class Plan:
 
     @property
     def unmanaged(self) -> tuple[Finding, ...]:
-        """Live pairs that nobody declares and we do not own."""
+        """Live pairs that no document declares and we do not own."""
         return self.findings_for(Cause.UNMANAGED)
 
     @property
     def exclusive(self) -> tuple[QuotaChange, ...]:
-        """Removals of what nobody declares and we never owned, which only an exclusive cluster allows."""
+        """Removals of what no document declares and we never owned, which only an exclusive cluster allows."""
         return tuple(change for change in self.changes if change.cause is Cause.UNMANAGED)
 
     @property

@@ -103,7 +103,7 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
 
 
 class SendSchedule:
-    """What is still in the way while a plan is being sent. No I/O: the sender tells what happened, and asks.
+    """What is still in the way while a plan is being sent. No I/O: the sender reports what happened, and asks.
 
     Use: for each batch of :attr:`batches`, in order, first make :meth:`unseen` visible where it answers anything and
     say :meth:`mark_visible`; then send everything but :meth:`find_held_entities`; then :meth:`settle` each entity with its result. What an
@@ -147,7 +147,7 @@ class SendSchedule:
         self._passed = max(self._passed, turn)
 
     def unseen(self, batch: SendBatch) -> tuple[Alteration, ...]:
-        """Acknowledged operations that removals of this batch rely on and nobody has seen on every broker yet."""
+        """Acknowledged operations that removals of this batch rely on and that were not seen on every broker yet."""
         if not batch.removes or not any(
             self._acknowledged.blocking_entities(alteration) for alteration in batch.alterations
         ):
@@ -179,7 +179,7 @@ class _Obstacles:
     """Entities with keys, asked "does any of you match a client of this one?" in constant time.
 
     Two entities miss each other only where both name the same slot differently, so each obstacle is filed under
-    its names per combination of slots, with ``None`` where it names nobody. Filing waits until somebody asks.
+    its names per combination of slots, with ``None`` where it names none. Filing waits until the first query.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class _Obstacles:
 
 
 def _names(subject: Entity) -> tuple[str | None, str | None]:
-    """The two slots in which entities of a kind can miss each other; ``None`` where nobody is named."""
+    """The two slots in which entities of a kind can miss each other; ``None`` where no name is given."""
     user, client_id, ip = subject
     if ip is not ABSENT:
         return (ip if isinstance(ip, str) else None), None

@@ -64,7 +64,7 @@ class Preview:
         preconditions: What it stands on.
         violations: What guards say against it.
         verdict: What the broker says to it.
-        impact: What it means for clients; ``None`` where there is no live state to tell.
+        impact: What it means for clients; ``None`` where there is no live state to compare with.
         warnings: Sentences about the run as a whole.
         advice: Doubtful rules, with their places; accepted ones, too.
         changed_documents: Documents that the proposal changes, as ``namespace/name``; ``None`` = not compared.
@@ -191,7 +191,7 @@ class Outcome:
         bookkeeping: How many records changed without a write to the cluster.
         adopted: How many of them adopt a value that is live as declared.
         recorded: Whether the inventory knows all this.
-        interrupted: Whether somebody asked to stop.
+        interrupted: Whether a stop was requested.
         failure: Why sending, looking or recording broke off, or "".
         started_at: Seconds since the epoch.
         ended_at: Seconds since the epoch.
@@ -251,7 +251,7 @@ class Reconciliation:
         outcome: What became of what was sent; ``None`` where nothing was to be sent.
         withheld: What guards did not let through, in plan order.
         waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
-        observations: Drifted pairs with their past; kept up by whoever runs the loop.
+        observations: Drifted pairs with their past; kept up by the caller that runs the loop.
         expired_overrides: Overrides that have ended and whose value is still live after the pass.
         live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
         drift_since: When drift was first seen, per pair, as the records had it before this pass.

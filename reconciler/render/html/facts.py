@@ -1,4 +1,4 @@
-"""What a page tells of one cluster, as rows of numbers into a ledger: changes, clients, quotas, findings, history.
+"""What a page shows of one cluster, as rows of numbers into a ledger: changes, clients, quotas, findings, history.
 
 The order of the fields of a row is the order in which ``page/sections.js`` reads them; both name each other.
 """
@@ -47,10 +47,10 @@ class ClusterPage:
         name: What people call the cluster.
         preview: The plan, with everything that belongs to it.
         live: What the cluster has, or what stands for it.
-        owned: Our records; ``None`` where nobody kept any.
-        history: What the audit log tells; ``None`` where no log was given.
+        owned: Our records; ``None`` where none were kept.
+        history: What the audit log contains; ``None`` where no log was given.
         declared: Whether there were documents at all; without them a plan says nothing.
-        recorded: What recorded use says; ``None`` = nobody asked.
+        recorded: What recorded use says; ``None`` = not requested.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ClusterPage:
 
 
 def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Json]:
-    """Everything that a page tells of a cluster."""
+    """Everything that a page shows of a cluster."""
     preview, word = cluster_page.preview, lookup.text_number
     plan = preview.plan
     taken_at = preview.snapshot_at

@@ -1,4 +1,4 @@
-"""What an audit log tells of one cluster, read with care: somebody may have edited it, or another tool written it."""
+"""What an audit log contains of one cluster, read with care: it may have been edited, or written by another tool."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class PastChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeHistory:
-    """What a log tells of a cluster.
+    """What a log contains of a cluster.
 
     Attributes:
         entries: The newest :data:`KEPT`, newest first.
@@ -71,7 +71,7 @@ def history_of(
 
     Args:
         entries: As ``inventory.audit.read_entries`` gives them, oldest first.
-        cluster_id: Whose are wanted; "" = everybody's, where nobody knows the cluster.
+        cluster_id: Whose are wanted; "" = those of every cluster, where the cluster is not known.
         location: Name of the file, for errors.
 
     Raises:

@@ -1,6 +1,6 @@
 """One self-contained HTML page from facts: a template, a style, a script and one block of JSON that nothing can leave.
 
-Pure: the files of ``page/`` are read by whoever calls and handed in. No name ever becomes markup here or in the script,
+Pure: the files of ``page/`` are read by the caller and handed in. No name ever becomes markup here or in the script,
 which sets text only. The content security policy names the hashes of style and script and allows nothing else, no
 connection at all: a page may be opened from a mail or a build's artifacts without trusting what it shows.
 """

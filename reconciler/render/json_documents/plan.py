@@ -42,7 +42,7 @@ def plan_document(
 
     Args:
         preview: The plan and what belongs to it.
-        simulation: What recorded use says (``whatif_json``); ``None`` = nobody asked. No part of the digest.
+        simulation: What recorded use says (``whatif_json``); ``None`` = not requested. No part of the digest.
     """
     plan = preview.plan
     effects = preview.impact.effects if preview.impact is not None else ()

@@ -49,7 +49,7 @@ _CHANGE = (
 def read_plan(text: str, *, location: str) -> Preview:
     """The preview as far as applying it needs: changes, what they stand on, when and for which cluster.
 
-    Guards, impact and findings are left out: whoever applies makes them anew, from the trusted side.
+    Guards, impact and findings are left out: the run that applies makes them anew, from the trusted side.
 
     Raises:
         StalePlan: It has another format, so another version of this program made it.
@@ -111,7 +111,7 @@ def read_plan(text: str, *, location: str) -> Preview:
 
 
 def simulation_of(fields: Mapping[str, DocumentReader]) -> "Simulation | None":
-    """What recorded use said when the plan was made; ``None`` = nobody asked.
+    """What recorded use said when the plan was made; ``None`` = not requested.
 
     Raises:
         ConfigError: The section was edited, or made by another version.
@@ -231,7 +231,7 @@ def _change(reader: DocumentReader) -> tuple[QuotaChange, Precondition]:
     cause = _CAUSES[row["cause"].choice(_CAUSES)]
     displayed = {"text": entity_text(subject), "level": level(subject), "reason": REASONS[cause]}
     for name, value in displayed.items():
-        # Policies and people read these; they must not tell another story than the entity does.
+        # Policies and people read these; they must match the entity.
         if row[name].value != value or isinstance(row[name].value, bool):
             row[name].fail(repr(value))
     applied, document = None, ""

@@ -1,6 +1,6 @@
 """Reading a plan document whole, to show it: everything that reviewers see, nothing that may be applied by it.
 
-``read_plan`` reads what applying needs and makes the rest anew. Who only shows a plan has nobody to ask: the half of
+``read_plan`` reads what applying needs and makes the rest anew. A job that only shows a plan cannot make it anew: the half of
 a pull-request workflow that holds the token, a page that is made later. So this reads every section, as strictly; each
 sentence that we know how to derive must be the derived one, so that a made-up document cannot put words in our mouth.
 """
@@ -93,7 +93,7 @@ def read_preview(text: str, *, location: str) -> Preview:
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":
-    """What recorded use said when a plan was made, ``None`` = nobody asked; errors as :func:`read_preview`."""
+    """What recorded use said when a plan was made, ``None`` = not requested; errors as :func:`read_preview`."""
     return simulation_of(
         dict(load(text, kind=KIND, format_version=FORMAT, location=location).pairs())
     )

@@ -50,8 +50,8 @@ _EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_p
 def whatif_document(simulation: Simulation) -> dict[str, Json]:
     """The section; equal simulations give equal ones.
 
-    Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan tells of
-    nobody whom it does not change.
+    Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan names
+    only clients that it changes.
     """
     return {
         "format": FORMAT,

@@ -114,6 +114,6 @@ function sharedWith({ winner, bucket }) {
   if (winner === null) return UNSET;
   if (bucket.length === 1) return element("span", {}, "all connections of ", nameNode(bucket[0]));
   const [user, clientId] = bucket;
-  if (user && clientId) return "nobody else";
+  if (user && clientId) return "no other client";
   return user ? element("span", {}, "all client-ids of ", nameNode(user)) : element("span", {}, "all users with ", nameNode(clientId));
 }

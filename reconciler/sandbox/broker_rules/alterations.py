@@ -74,10 +74,10 @@ class AlterationVerdicts:
     """What a controller decided about one request.
 
     Attributes:
-        results: What each entity is told, ``None`` for success. An entity that stands twice in the
-            request is told that it was ignored, although its first alteration counts.
+        results: The result of each entity, ``None`` for success. An entity that stands twice in the
+            request gets the result that it was ignored, although its first alteration counts.
         records: What to apply, all of it or nothing; empty if the whole failed.
-        request_failure: Why the whole request failed; every entry of the request is told this then.
+        request_failure: Why the whole request failed; every entry of the request gets this then.
     """
 
     results: dict[Names, BrokerFailure | None]
@@ -86,7 +86,7 @@ class AlterationVerdicts:
 
 
 def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
-    """Names of ip entities that are no literal address, so that somebody must be asked about them."""
+    """Names of ip entities that are no literal address, so that they must be resolved."""
     return frozenset(
         name
         for parts, _ in alterations
@@ -109,7 +109,7 @@ def alter(
         profile: The line whose rules and words count.
         image: What the cluster holds before the request.
         alterations: As on the wire, duplicates and nonsense included.
-        resolvable: Those of :func:`names_to_resolve` that somebody could resolve.
+        resolvable: Those of :func:`names_to_resolve` that could be resolved.
         validate_only: Asked only; the caller drops the records.
     """
     results: dict[Names, BrokerFailure | None] = {}

@@ -13,7 +13,7 @@ LOCAL_NAMES: Final = frozenset({"localhost"})
 """Names that every machine resolves by itself."""
 
 NEVER_RESOLVED: Final = (".invalid",)
-"""RFC 6761: no resolver may find a name under these, so nobody needs to be asked."""
+"""RFC 6761: no resolver may find a name under these, so no look-up is needed."""
 
 _LAST_LIMIT: Final = {1: 2**32, 2: 2**24, 3: 2**16, 4: 2**8}
 """How much the last of n numbers may hold, exclusive."""
@@ -29,7 +29,7 @@ _SCOPE: Final = re.compile(r"[0-9]+")
 
 
 def is_literal(text: str) -> bool:
-    """Whether Java reads ``text`` as an address without asking anybody."""
+    """Whether Java reads ``text`` as an address without a look-up."""
     if text.startswith("["):
         return text.endswith("]") and _is_ipv6(text[1:-1])
     return _is_ipv4(text) or _is_ipv6(text)

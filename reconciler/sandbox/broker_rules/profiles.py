@@ -38,7 +38,7 @@ class BrokerProfile:
         name: How ``--behave-as`` calls it.
         versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0
             (offered up to 3.9) is left out: no client of this century asks for it.
-        features: What ApiVersions v3 and later tells about features.
+        features: What ApiVersions v3 and later answers about features.
         checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5):
             greater than zero, within the type, whole. Before, LONG and INT keys only had to be near a
             whole number and DOUBLE keys could be anything.

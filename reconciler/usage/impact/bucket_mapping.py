@@ -1,8 +1,8 @@
 """Which recorded series say what a bucket will use once limits change: exactly, at most, not at all, or nothing was seen.
 
-A broker records groups, not clients, so a change of limits regroups traffic whose parts nobody saw. Each old
+A broker records groups, not clients, so a change of limits regroups traffic whose parts were not recorded. Each old
 bucket stands for all the clients that it *can* hold. Those are looked at one by one where some entity names them,
-and once for "any other name", since limits cannot tell unnamed clients apart. Then a new bucket is
+and once for "any other name", since limits do not distinguish unnamed clients. Then a new bucket is
 
 - EXACT if it is made of whole old buckets: its series is their sum, moment by moment;
 - BOUND if some old bucket falls into it only in part: the sum is at most what it will use too much;
@@ -36,13 +36,13 @@ class MappedBucket:
 
     Attributes:
         bucket: The bucket; where ``any_name`` is set, the part of its kind without a name stands for every other name.
-        any_name: Whether this speaks of many buckets that only traffic will name: of all that are not told by themselves.
+        any_name: Whether this speaks of many buckets that only traffic will name: of all that have no row of their own.
         answer: What its evidence is worth.
         parts: Old buckets that were seen, sorted; their sum is its series, or a bound of it.
         limit: In Kafka's own unit, ``None`` = unlimited.
         source: Whose limit that is.
         changed: Whether clients in it get another limit or other company than before.
-        relieved: Whether all of the change is that clients may leave it: same limit, nobody comes, never worse.
+        relieved: Whether all of the change is that clients may leave it: same limit, no new clients, never worse.
         reason: One sentence, "" where the answer is exact.
     """
 
@@ -261,7 +261,7 @@ def _wide(rules: KeyLimits) -> set[str]:
 
 
 def _stranger(names: Iterable[object]) -> str:
-    """A name that nobody has."""
+    """A name that no client has."""
     used_names = set(names)
     placeholder = "\0"
     while placeholder in used_names:

@@ -1,6 +1,6 @@
 """What a plan asks of recorded use: the rows to come, all that is known of them without a sample, and the series to read.
 
-Only what a plan changes is asked for. Every pair that changes is spoken of: where nothing was seen, or nobody is held to
+Only what a plan changes is asked for. Every pair that changes is spoken of: where nothing was seen, or no client is held to
 a limit, a row says that.
 """
 
@@ -37,7 +37,7 @@ from reconciler.usage.samples import (
 from reconciler.usage.tables import entity_text
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of
 
-NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded nobody's use"
+NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded no use"
 NOBODY_HELD: Final = "no client that was seen is held to this limit, before or after"
 INVALID_LIMIT: Final = "a limit that is not above zero, or not a number, cannot be simulated"
 
@@ -114,7 +114,7 @@ class ImpactQuery:
 
 
 def entity_json(subject: Entity | None) -> str:
-    """An entity as canonical JSON, the same for every engine; "" = nobody."""
+    """An entity as canonical JSON, the same for every engine; "" = none."""
     return entity_text(subject)
 
 
@@ -128,7 +128,7 @@ def impact_query(
     callback: str | None = None,
     recorded: RecordedLimits | None = None,
 ) -> ImpactQuery:
-    """What has to be read to tell what a change of limits does.
+    """What has to be read to compute what a change of limits does.
 
     Args:
         cluster_id: Which cluster.
@@ -404,7 +404,7 @@ def _representative_bucket(mapped_bucket: MappedBucket) -> Bucket:
 
 
 def _stand_in(bucket: Bucket) -> Bucket:
-    """The same with a name that nobody has wherever its kind wants one."""
+    """The same with a name that no client has wherever its kind wants one."""
     match bucket.kind:
         case GroupKind.USER:
             return bucket_of(bucket.user or NOBODY)

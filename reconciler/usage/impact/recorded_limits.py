@@ -35,7 +35,7 @@ class KeyLimitHistory:
     """The limits of one key in a window.
 
     Attributes:
-        books: Of each look that is kept; those that limit nobody are left out, for then brokers record nobody.
+        books: Of each look that is kept; those that limit no client are left out, for then brokers record no use.
         beyond: Whether there were more ways of counting than these.
     """
 
@@ -87,7 +87,7 @@ def _grouping(rules: KeyLimits) -> Hashable:
 
 
 def ways(state: QuotaState) -> Iterator[tuple[Key, Hashable]]:
-    """The way in which each key's clients are counted; a key that nobody has a limit of is not counted at all."""
+    """The way in which each key's clients are counted; a key without any limit is not counted at all."""
     foreign = {name for _, values in state.foreign_entities for name, _ in values}
     for key in COLUMNS:
         rules = book(state, key)

@@ -1,4 +1,4 @@
-"""What the pipeline tells: rows about impact and sizing, the evidence they rest on, and whole reports. Values only.
+"""What the pipeline reports: rows about impact and sizing, the evidence they rest on, and whole reports. Values only.
 
 The same rows come from the core and from Spark; renderers and tests know only these.
 """
@@ -72,7 +72,7 @@ class ImpactRow:
         broker_id: Where; "" where no broker saw it.
         before_units: The limit of today, in units (of several old buckets the lowest); ``None`` = unlimited.
         after_units: The limit to come.
-        source_entity: Whose limit that will be, as canonical JSON; "" = nobody's.
+        source_entity: Whose limit that will be, as canonical JSON; "" = none.
         answer: How far the series say what the bucket will use.
         verdict: In one word.
         bound: What the figures after are to the truth.

@@ -60,7 +60,7 @@ class TierRule:
 
 
 NO_TOLERANCE: Final = Tolerance()
-"""Everything is told and nothing refused."""
+"""Everything is reported and nothing refused."""
 
 USUAL: Final = tuple(
     TierRule(name=tier.name, tolerance=NO_TOLERANCE, tier=tier) for tier in (GOLD, SILVER, BATCH)
@@ -74,7 +74,7 @@ class WhatIfPolicy:
 
     Attributes:
         rules: The tiers; of several that match, the first counts.
-        usual: The tier of whoever belongs to none.
+        usual: The tier of clients that match no rule.
         labelled: Tiers by label of the document, by cluster id and entity: a document speaks of its own cluster alone.
             What the trusted configuration says goes before it, and is for every cluster.
         elastic: What is done about elastic types.
@@ -130,7 +130,7 @@ class WhatIfPolicy:
 
 
 def own_entity(bucket: Bucket) -> Entity | None:
-    """The entity that limits these clients and nobody else; ``None`` where no entity does."""
+    """The entity that limits these clients and no others; ``None`` where no entity does."""
     bucket_entities = _entities(bucket)
     return bucket_entities[0] if bucket_entities and is_legal(bucket_entities[0]) else None
 

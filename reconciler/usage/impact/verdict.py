@@ -34,7 +34,7 @@ counted (ClientQuotaManager.unrecordQuotaSensor): real consumers got nine tenths
 
 
 class ImpactVerdict(StrEnum):
-    """What to tell people."""
+    """What to report."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -268,7 +268,7 @@ class ToleranceBreach:
 def breaches(bucket_impact: BucketImpact, tolerance: Tolerance) -> tuple[ToleranceBreach, ...]:
     """What a policy refuses about an impact.
 
-    Only what the change makes worse, and only figures: an impact that cannot be told is printed, not refused, and
+    Only what the change makes worse, and only figures: an impact that is not known is printed, not refused, and
     neither is an approximate one. Otherwise the gate would be switched off in its first week.
     """
     before, after = bucket_impact.before, bucket_impact.after

@@ -57,10 +57,10 @@ REASONS: Final = frozenset(
 """Every sentence that a row of a preview may give for itself."""
 
 MOST_ROWS: Final = 200
-"""More rows than this nobody reads in a preview; the rest is counted."""
+"""Maximum number of rows in a preview; the rest is counted."""
 
 CONSUMERS: Final = "tenants are consumers, which use what they are let, and are not shown"
-"""Told where elastic types are ignored."""
+"""The note where elastic types are ignored."""
 
 MOST_NAMES: Final = 50
 """So many buckets that are only noticed are named."""

@@ -1,7 +1,7 @@
 """Right-sizing: the smallest limit that keeps a tier's promise on every broker, what rules make of it, and its own proof.
 
 Each broker is simulated by itself: the largest rate over brokers at each moment would pile the peaks of different brokers
-into a backlog that never drains. The last week is held out; the figures told are those of the final number, after all
+into a backlog that never drains. The last week is held out; the reported figures are those of the final number, after all
 rules, on both parts. Nothing decays, because weights would be fractions.
 """
 

@@ -153,7 +153,7 @@ def load(
 
 
 MOST_PPM: Final = 1_000 * MILLION
-"""A load is told up to a thousand times the budget; a budget of nothing is that."""
+"""A load is reported up to a thousand times the budget; a budget of nothing is that."""
 
 
 def load_ppm(moment: LoadMoment, available: int) -> int:

@@ -56,13 +56,13 @@ def budget(capacity: int, replication: int, headroom_ppm: int = HEADROOM_PPM) ->
 def committed_ppm(limits: Iterable[int], available: int) -> int | None:
     """All limits of a broker over its budget, in millionths, at most :data:`MOST_COMMITTED`; ``None`` where there is no budget.
 
-    Above one million is normal: not everybody uses its limit at once. Alone it is no finding.
+    Above one million is normal: not all clients use their limits at once. Alone it is no finding.
     """
     return min(MOST_COMMITTED, sum(limits) * MILLION // available) if available else None
 
 
 def shares(uses: Sequence[BucketUse], available: int) -> tuple[FairShare, ...]:
-    """A budget split by water-filling: up to one level per weight everybody is served, what is above it is excess.
+    """A budget split by water-filling: up to one level per weight every bucket is served, what is above it is excess.
 
     The level f is where sum(min(rate, f * weight)) is the budget. Whole units: fair shares are rounded down, and the units
     that are left go one by one to the largest remainders, then in the order of the buckets. So the excesses add up

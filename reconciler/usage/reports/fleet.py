@@ -1,6 +1,6 @@
-"""What is told of a whole fleet's limits: who gets which, what holds for nobody, what a plan would change, what changed. Values only.
+"""What is reported of a whole fleet's limits: who gets which, what holds for no client, what a plan would change, what changed. Values only.
 
-Rows have the columns of their tables. What is told is bounded; everything is in the lake.
+Rows have the columns of their tables. What is reported is bounded; everything is in the lake.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class EffectiveRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedLimitRow:
-    """A limit that holds for nobody; the columns of ``dead_quota``."""
+    """A limit that holds for no client; the columns of ``dead_quota``."""
 
     cluster_id: str
     entity_json: str
@@ -100,13 +100,13 @@ class ClusterTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetReport:
-    """What a job over a fleet tells.
+    """What a job over a fleet reports.
 
     Attributes:
         about: ``resolve``, ``plan`` or ``history``.
         clusters: One per cluster that was looked at, sorted.
         effective: Who gets which limit.
-        dead: What holds for nobody.
+        dead: What holds for no client.
         planned: What a plan would change.
         conflicts: Pairs that several documents claim.
         changed: What changed, newest first.

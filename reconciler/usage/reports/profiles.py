@@ -12,7 +12,7 @@ from reconciler.usage.series import censored_ms, covered_ms, throttled_ms
 class UsageState(StrEnum):
     """How a bucket stands to its limit on one broker."""
 
-    UNUSED = "unused"  # a limit, a broker that counts, and nobody who uses it
+    UNUSED = "unused"  # a limit, a broker that counts, and no use
     IDLE = "idle"  # used, and never above a tenth of its limit
     USED = "used"
     NEAR_LIMIT = "near_limit"  # at nine tenths of its limit or above, and not seen throttled

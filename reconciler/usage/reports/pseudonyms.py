@@ -1,9 +1,9 @@
 """Names behind a keyed hash: reports that may be shown outside, in which the same client still has one name.
 
-A keyed hash (HMAC-SHA-256) and not a plain one: user names are few and guessable, so whoever has the page could try them
-all. Without the key nobody can; with it the owner can look a name up.
+A keyed hash (HMAC-SHA-256) and not a plain one: user names are few and guessable, so a reader of the page could try them
+all. Without the key that is not possible; with it the owner can look a name up.
 
-The order of rows must not tell names, either. What figures order stays as it was; rows that only their real names put in
+The order of rows must not reveal names, either. What figures order stays as it was; rows that only their real names put in
 an order are put in that of their pseudonyms.
 """
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 LEAST_KEY_BYTES: Final = 16
 _DIGITS: Final = 12
 _DOCUMENTATION: Final = int(IPv6Address("2001:db8::"))
-"""Addresses become some of those that nobody has (RFC 3849), so that they stay addresses."""
+"""Addresses become some of those reserved for documentation (RFC 3849), so that they stay addresses."""
 
 
 class Pseudonyms:
@@ -134,7 +134,7 @@ _RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
     TierBreach: lambda row: (row.row.severity, row.row.after_throttled_ms),
     RecommendationRow: lambda row: (row.advice, _moved(row)),
 }
-"""The figures that rows are told by (``spark.report_rows``); among rows where they are equal, names decide."""
+"""The figures that rows are ordered by (``spark.report_rows``); among rows where they are equal, names decide."""
 
 
 def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above
@@ -198,4 +198,4 @@ def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"{len(sentences)} withheld, because it may name somebody",) if sentences else ()
+    return (f"{len(sentences)} withheld, because it may contain names",) if sentences else ()

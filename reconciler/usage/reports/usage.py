@@ -32,7 +32,7 @@ class UsageRow:
         bucket: Who.
         broker_id: Where; "" where no broker saw it.
         limit_units: The limit in force at the end of the window; ``None`` = unlimited.
-        source_entity: Whose limit that is, as canonical JSON; "" = nobody's.
+        source_entity: Whose limit that is, as canonical JSON; "" = none.
         covered_ms: Time that samples cover.
         p50_units: The rate that was not exceeded in half of the time, at most one histogram bucket too high.
         p95_units: The same for 95 %.
@@ -155,7 +155,7 @@ class ResultOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """Everything that one page tells. Parts that were not asked for are empty.
+    """Everything that one page shows. Parts that were not asked for are empty.
 
     Attributes:
         evidence: One per cluster, sorted.

@@ -13,7 +13,7 @@ from typing import Protocol
 class DeferredStep:
     """A step that takes long (PBKDF2: some milliseconds): ``run`` gives the token to send.
 
-    Run it where it stops nobody else; it touches nothing but its stepper.
+    Run it where it blocks no other task; it touches nothing but its stepper.
     """
 
     run: Callable[[], bytes]

@@ -36,7 +36,7 @@ def read_plain(token: bytes) -> tuple[str, str]:
     """User and password in a client's token, for a server.
 
     Raises:
-        AuthenticationError: if it is malformed, or asks to act as somebody else (``PlainSaslServer``).
+        AuthenticationError: if it is malformed, or asks to act as another user (``PlainSaslServer``).
     """
     try:
         parts = token.decode().split("\x00")

@@ -206,7 +206,7 @@ class ScramServer:
             raise AuthenticationError("the client's first SCRAM message cannot be read")
         header, authorization, bare, user, nonce = match.groups()
         if authorization not in (None, user):
-            raise AuthenticationError("the SCRAM client asks to act as somebody else")
+            raise AuthenticationError("the SCRAM client asks to act as another user")
         self.user = unescape(user)
         credential = self._credential()
         self._nonce = nonce + self._nonce

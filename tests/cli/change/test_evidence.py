@@ -273,7 +273,7 @@ def test_offline_with_a_snapshot_works_too(kquota, folder, evidence):
 def test_nobody_knows_the_cluster(kquota, folder, evidence):
     ran = kquota("plan", "--offline", "--no-inventory")
     assert ran.code == 0
-    assert "nobody says which cluster this is" in ran.err
+    assert "the cluster id is not known" in ran.err
 
 
 def test_an_address_that_is_none_is_an_error_where_it_was_typed(kquota, cluster):
@@ -320,7 +320,7 @@ def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
         _ = published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms())
         ran = kquota("plan", "--no-inventory")
     assert ran.code == 0
-    assert "cannot be told: a custom quota callback decides what is counted together" in ran.out
+    assert "cannot be known: a custom quota callback decides what is counted together" in ran.out
 
 
 @pytest.mark.parametrize("evidence", ["", " "])

@@ -26,7 +26,7 @@ WRONG = [
     (("--describe", "--validate-only"), "--validate-only belongs to --alter"),
     (("--resolve", "--defaults=user"), "no meaning with --resolve"),
     (("--resolve",), "needs --names"),
-    (("--resolve", "--names=planet=mars"), "cannot tell what applies to 'planet'"),
+    (("--resolve", "--names=planet=mars"), "cannot determine what applies to 'planet'"),
     (("--resolve", "--names=user=a", "--delete=b"), "--delete belongs to --alter"),
 ]
 

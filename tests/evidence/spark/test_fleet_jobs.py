@@ -231,7 +231,7 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
         )
     )
     settings = plan.PlanSettings(to_ms=NOW, project=str(project))
-    with pytest.raises(LakeError, match="nobody kept the documents of c1"):
+    with pytest.raises(LakeError, match="no documents of c1 are kept"):
         plan.run(spark, lake, settings, silent)
     first = run_plan(spark, lake)
     assert plan.run(spark, lake, settings, silent).planned == first.planned

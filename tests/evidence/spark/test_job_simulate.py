@@ -133,7 +133,7 @@ def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None
     assert (len(found.flipped), len(found.unexplained)) == (MOST_NAMES, 7)
     counted = [one for one in found.notes if not one.startswith("c: sentence")]
     assert counted == [
-        "60 sentences about whole types in all; the first 50 are told",
+        "60 sentences about whole types in all; the first 50 are shown",
         "1,234 buckets without a limit will be counted under other names, and their history ends",
         "7 series cannot have been recorded under the limits of today",
     ]

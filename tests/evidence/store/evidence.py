@@ -57,7 +57,7 @@ def published(
         end_ms: End of the window.
         days: How many days it has.
         brokers: Ids.
-        limits: ``producer_byte_rate`` of users in force at the end; ``None`` = nobody looked.
+        limits: ``producer_byte_rate`` of users in force at the end; ``None`` = no look.
         quota_type: What was measured.
         censored: Of every sample.
         clients: Client ids that alone had a limit the day before, as another look saw.

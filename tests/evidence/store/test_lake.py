@@ -63,7 +63,7 @@ def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> 
             lake.commit(UNIT, rows.usage(), first)
             before = lake.store.paths()
         with pytest.raises(
-            LakeConflict, match="somebody else committed usage_sample of lkc-Ab_1 on 2025-03-01"
+            LakeConflict, match="another writer committed usage_sample of lkc-Ab_1 on 2025-03-01"
         ):
             lake.commit(UNIT, rows.usage(rates=(9,)), after)
         assert lake.store.paths() == before

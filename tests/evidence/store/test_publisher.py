@@ -230,11 +230,11 @@ def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.W
     fill(lake, 9)
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
     assert (
-        "nobody looked at the limits for 10 days: those of 2025-03-01 00:00 UTC count as in force"
+        "limits were not observed for 10 days: those of 2025-03-01 00:00 UTC count as in force"
         in published(lake, to, 10).partial
     )
     fill(lake, 0, 1)
-    assert not any("nobody looked" in one for one in published(lake, to, 2).partial)
+    assert not any("not observed" in one for one in published(lake, to, 2).partial)
 
 
 def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Watched) -> None:

@@ -105,7 +105,7 @@ def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
     (said,) = (
         recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note("here", 7, 0).partial
     )
-    assert said.startswith("nobody looked at the limits for 91 days: those of 2025-07-12 00:00 UTC")
+    assert said.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
 
 
 def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_what_we_cannot_read_is_said_and_left_to_the_api_server() -> None:
 
 def test_doubtful_rules_are_warned_of() -> None:
     obj = quota(entity={"user": {"name": "User:alice"}})
-    assert any("matches nobody" in one for one in decided(obj).warnings)
+    assert any("matches no client" in one for one in decided(obj).warnings)
 
 
 def test_warnings_are_few_and_short() -> None:

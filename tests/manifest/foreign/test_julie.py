@@ -24,7 +24,7 @@ def test_principals_are_carried_as_they_are_live_and_an_empty_one_is_the_default
 def test_a_prefix_that_makes_a_limit_of_nobody_is_told():
     ((line, text),) = notes(read("julie", sample("julie.yaml")))
     assert line == 12
-    assert "limits nobody" in text
+    assert "limits no client" in text
 
 
 def test_a_user_of_the_name_default_in_angle_brackets_is_a_name():

@@ -183,7 +183,7 @@ def server_for(users: dict[str, ServerCredential]) -> ScramServer:
         ("n,,n=user", "cannot be read"),
         ("n,,n=user,r=", "cannot be read"),
         ("n,,n=us=er,r=x", "escaped"),
-        ("n,a=root,n=user,r=x", "somebody else"),
+        ("n,a=root,n=user,r=x", "another user"),
         ("n,,n=nobody,r=x", "due to invalid credentials with SASL mechanism SCRAM-SHA-256"),
     ],
 )

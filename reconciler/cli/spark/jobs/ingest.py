@@ -123,7 +123,7 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
 def run_ingest(
     console: Console, work: IngestRequest, clock: "Clock | None" = None
 ) -> IngestSummary:
-    """Does it. What went wrong for one cluster is told, and the others are done all the same.
+    """Run it. What went wrong for one cluster is reported, and the others are done all the same.
 
     Raises:
         UsageError: Options contradict each other.

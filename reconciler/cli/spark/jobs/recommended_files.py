@@ -1,4 +1,4 @@
-"""Files of ``kquota spark recommend --out``: one per cluster, replaced whole; never one of somebody else, never one that a plan reads."""
+"""Files of ``kquota spark recommend --out``: one per cluster, replaced whole; never a foreign file, never one that a plan reads."""
 
 import os
 from collections.abc import Iterable, Mapping

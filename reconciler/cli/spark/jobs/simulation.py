@@ -44,7 +44,7 @@ NO_LIMITS: Final = PlanLimitOptions(
     max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
     allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
 )  # fmt: skip
-"""A simulation writes nothing: guards are for ``plan`` and ``apply`` to tell."""
+"""A simulation writes nothing: guards are reported by ``plan`` and ``apply``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

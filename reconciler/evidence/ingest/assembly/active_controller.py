@@ -26,7 +26,7 @@ def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
     """The rows at which the node that was scraped was the active controller, ascending in time.
 
     No metric says who is active, but only the active controller counts mutations. So a node takes over where it shows
-    some while the one before shows none, or was not seen for two steps. Until anybody shows some it is the first
+    some while the one before shows none, or was not seen for two steps. Until a node shows some it is the first
     that will.
 
     Args:

@@ -77,7 +77,7 @@ class BrokerReadings:
         throttles: Mean delays in ms; not a number = none was throttled.
         totals: Of brokers, per second: rows and values by gauge's measure.
         carry: For the day after.
-        surmised: Rows of moments that no ``up`` tells of.
+        surmised: Rows of moments that no ``up`` covers.
         contested: Broker ids that several brokers have, and the instances of these.
     """
 
@@ -180,7 +180,7 @@ def readings(
 
 
 def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
-    """Both; where a counter and a gauge tell the same, the counter comes first and counts."""
+    """Both; where a counter and a gauge measure the same, the counter comes first and counts."""
     if first is None or not len(first.tracks):
         return second
     return TrackValues(

@@ -47,7 +47,7 @@ def censored(
     Args:
         samples: The samples.
         times: Milliseconds of all rows.
-        limits: In force, as far as looks tell.
+        limits: In force, as far as looks show.
         tally: Where samples with limits in doubt are counted.
     """
     spans = sorted({limits.at(ts) for ts in times})
@@ -118,7 +118,7 @@ class _RequestCensoring:
         self._maybe: list[pa.Array] = []
 
     def columns(self, case: pa.Int64Array) -> tuple[pa.Array, pa.Array]:
-        """Whether the request quota held them back, and whether that cannot be told."""
+        """Whether the request quota held them back, and whether that cannot be determined."""
         modes = [
             self._mode(number, track, at, span)
             for number, track in enumerate(self._samples.tracks)

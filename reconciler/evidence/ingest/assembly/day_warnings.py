@@ -34,7 +34,7 @@ def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for broker, instances in sorted(contested.items()):
         yield (
             f"{_join_names(instances)} have the broker id {broker} at the same time and are not one broker; nothing of them"
-            " is used: name in telemetry.matchers what tells the clusters apart, or correct telemetry.brokerId"
+            " is used: name in telemetry.matchers what distinguishes the clusters, or correct telemetry.brokerId"
         )
 
 

@@ -45,7 +45,7 @@ class DuplicateBrokerCheck:
     def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
         """Whether at least half of what was used by the first or the second of them has the same mean with both.
 
-        Only types of quota that both tell are compared, because one broker may have two exporters; and only what was
+        Only types of quota that both report are compared, because one broker may have two exporters; and only what was
         used at all. ``None`` = there is nothing of that.
 
         Args:

@@ -1,4 +1,4 @@
-"""The limits in force over a day, as looks at them tell: known, changed somewhere between two looks, or never looked at."""
+"""The limits in force over a day, as looks at them show: known, changed somewhere between two looks, or never looked at."""
 
 import hashlib
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class UnknownLimit(Enum):
     """Why a limit is not known."""
 
     CHANGED = "changed"  # two looks differ, and the moment lies between them
-    UNSEEN = "unseen"  # nobody looked before, or the value is none that can be computed with
+    UNSEEN = "unseen"  # no look before it, or a value that cannot be computed with
 
 
 class RequestQuotaCover(Enum):
@@ -54,7 +54,7 @@ class LimitPeriod:
 
     Attributes:
         from_ms: Its begin; it ends where the next one begins.
-        states: None = nobody looked before; one = known; two = either.
+        states: None = no look before it; one = known; two = either.
     """
 
     from_ms: int
@@ -83,9 +83,9 @@ class LimitHistory:
         return bisect_right(self._starts, ts_ms) - 1
 
     def measured(self, span: int, kind: QuotaType) -> bool | None:
-        """Whether brokers count by this type at all: without any limit of it they count nobody.
+        """Whether brokers count by this type at all: without any limit of it they count no client.
 
-        True where every look that bounds the span saw a limit; ``None`` where nobody looked. A limit that one of two
+        True where every look that bounds the span saw a limit; ``None`` where there is no look. A limit that one of two
         looks did not see may have gone at any time between them, so that is no.
         """
         return _everywhere(rules.measured for rules in self._of(span, kind))
@@ -183,7 +183,7 @@ def relevant(looks: Iterable[LimitSnapshot], from_ms: int, to_ms: int) -> tuple[
 
 
 class LimitDigests:
-    """Short names of what looks tell of spans of time. Each state is looked through once, however many days it holds.
+    """Short names of what looks show of spans of time. Each state is looked through once, however many days it holds.
 
     Args:
         looks: All looks; they must not change meanwhile.

@@ -1,4 +1,4 @@
-"""Columns as whole numbers: rows that agree in some columns get one number. Arrow does the work, row by row nobody.
+"""Columns as whole numbers: rows that agree in some columns get one number. Arrow does the work, not Python loops.
 
 Texts repeat a lot, so they are looked at once per distinct value, and everything after that compares integers.
 """

@@ -71,7 +71,7 @@ def grid(
     Args:
         day_readings: What was read.
         before: What the day before left.
-        limits: In force, as far as looks tell.
+        limits: In force, as far as looks show.
         pace: How often brokers are read.
         tally: Where what is filled, cut or left out is counted.
     """
@@ -151,7 +151,7 @@ def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, in
 def _late(
     day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
 ) -> pa.BooleanArray:
-    """Single moments without a bucket, where only points tell when the broker answered."""
+    """Single moments without a bucket, where only points show when the broker answered."""
     if not day_readings.surmised:
         return pa.repeat(pa.scalar(value=False), len(row))
     surmised = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.surmised)))
@@ -263,7 +263,7 @@ class _MeasuredRows:
         named_rows: set[int],
         used: set[int],
     ) -> bool:
-        """Whether a zero at a row would be one, by what looks say of its time; ``None`` = nobody looked."""
+        """Whether a zero at a row would be one, by what looks show of its time; ``None`` = no look."""
         is_measured = is_measured_by_span[self._span[row]]
         return is_measured or row in (named_rows if is_measured is None else used)
 

@@ -186,13 +186,13 @@ def _weighed(
 ) -> None:
     """Leaves scrapes of brokers only.
 
-    A target that tells nothing but ``up`` may be anything on the broker's host, or beside it. That it answers says nothing
+    A target that reports nothing but ``up`` may be anything on the broker's host, or beside it. That it answers says nothing
     of the broker. That it does not is all that is known of a broker that never answers; ``telemetry.brokerId`` has to
     name it, and others of its job have to be brokers.
 
     Args:
         up_by_origin: When each origin was scraped; others are taken out.
-        telling: What told more than ``up``.
+        telling: Targets that reported more than ``up``.
         identities: Who targets are.
         tally: Where scrapes that are not used are counted.
     """

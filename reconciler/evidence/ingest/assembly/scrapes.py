@@ -50,7 +50,7 @@ class DayScrapes:
         rows: The rows of each broker, ascending.
         failed: Scrapes that failed and are not beside one that succeeded, by broker, ascending.
         places: Where the points of each scrape belong.
-        surmised: Rows of moments that no ``up`` tells of: some point was there.
+        surmised: Rows of moments that no ``up`` covers: some point was there.
         contested: Broker ids that several brokers have, and the instances of these.
     """
 
@@ -86,7 +86,7 @@ def select_scrapes(
         read: When each origin has points of use or of the broker.
         identities: Who the targets are.
         step_ms: Usual distance of two scrapes; points within half of it belong to a scrape.
-        surmised: Origins of which only their points tell when they answered.
+        surmised: Origins of which only their points show when they answered.
         alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by what
             they recorded; ``None`` = nothing that could be compared.
     """
@@ -159,7 +159,7 @@ def _contested(
 ) -> dict[str, frozenset[str]]:
     """Instances that cannot be the one broker whose id they have, by id.
 
-    Two clusters that no label tells apart, or an exporter that gives every broker the same id, would otherwise be
+    Two clusters that no label distinguishes, or an exporter that gives every broker the same id, would otherwise be
     mixed into one. They are alive side by side and their series are not alike. One broker may be scraped under two
     names; under three hardly.
     """

@@ -20,7 +20,7 @@ CLUSTER_LABELS: Final = (
     "kafka_cluster_id", "cluster_id", "kafka_cluster", "cluster", "cluster_name", "strimzi_io_cluster",
     "kafka_id", "environment", "env", "namespace", "job",
 )  # fmt: skip
-"""Labels that people tell clusters apart by. Two values of one of them, and no matchers: whose is what is not known."""
+"""Labels that usually distinguish clusters. Two values of one of them, and no matchers: whose is what is not known."""
 
 _BROKER_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -201,7 +201,7 @@ class ClusterMatcher:
         if len(self.sources) > 1 and open_ones:
             raise TelemetryError(
                 f"{len(self.sources)} clusters are read from one place, and {', '.join(open_ones)} has no telemetry.matchers",
-                hint='write what tells its series apart, such as matchers: cluster="orders"',
+                hint='write what distinguishes its series, such as matchers: cluster="orders"',
             )
 
     def of(self, labels: Mapping[str, str]) -> ClusterSource | SeriesOutcome:
@@ -224,7 +224,7 @@ class ClusterMatcher:
             label_sets: Labels of the series that say something of quotas or brokers.
 
         Raises:
-            TelemetryError: They look like several clusters, and no matchers tell which is meant.
+            TelemetryError: They look like several clusters, and no matchers say which is meant.
         """
         if len(self.sources) != 1 or self.sources[0].matchers:
             return

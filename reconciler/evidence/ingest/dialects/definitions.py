@@ -41,7 +41,7 @@ class SeriesMeaning:
         client_id: Decoded, or "".
         ip: Canonical, or "".
         factor: What values are multiplied with.
-        broker_id: The id that labels give, where the series tells which broker an instance is; "" = its value does.
+        broker_id: The id that labels give, where the series identifies the broker of an instance; "" = its value does.
     """
 
     measure: Measure
@@ -140,7 +140,7 @@ class Dialect:
         return tuple(label for label in sorted(self.refuse) if _ASKABLE.fullmatch(label))
 
     def speaks(self, name: str, labels: Collection[str]) -> bool:
-        """Whether this metric, with labels of these names, tells rates of quotas in this dialect."""
+        """Whether this metric, with labels of these names, gives rates of quotas in this dialect."""
         return any(
             metric.measure in _RATES and metric.fits(name, labels) for metric in self.metrics
         )
@@ -256,7 +256,7 @@ class DialectTable:
     def select(
         self, labels_by_metric: Mapping[str, Collection[str]], before: Callable[[], str]
     ) -> tuple[Dialect, str]:
-        """The dialect of a source; where nobody is named, the one that was spoken the last time.
+        """The dialect of a source; where no client is named, the one of the last time.
 
         Brokers forget a client after an hour without traffic. So a cluster at rest shows `up`, app-info and totals
         alone, which is zero use and no error.

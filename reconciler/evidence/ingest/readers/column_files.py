@@ -315,7 +315,7 @@ def _values(column: pa.Array, name: str, path: Path) -> list[float | None]:
 def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
     kind = column.type
     if pa.types.is_timestamp(kind):
-        # Parquet without a zone means UTC to everybody who writes it.
+        # Parquet without a zone means UTC for all known writers.
         return list(column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist())
     if _is_text(kind):
         return [_from_text(text, unit) for text in _texts(column)]

@@ -22,7 +22,7 @@ _TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip
 _TENANTS: Final = frozenset(
     {"x-scope-orgid", "thanos-tenant", "accountid", "projectid", "user-agent", "accept", "accept-language"}
 )  # fmt: skip
-"""Headers that name somebody and prove nothing. Every other one may be a key, and counts as a credential."""
+"""Headers that name a caller and prove nothing. Every other one may be a key, and counts as a credential."""
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _LEAST_SECRET: Final = 4
@@ -62,7 +62,7 @@ def read(path: Path) -> HttpConfig:
     """The configuration in a file, YAML or JSON. Files that it names are looked up beside it.
 
     Raises:
-        TelemetryError: It cannot be read, or has a word that we do not know. No value of it is told.
+        TelemetryError: It cannot be read, or has a word that we do not know. No value of it is in the message.
     """
     try:
         text = path.read_text(encoding="utf-8")

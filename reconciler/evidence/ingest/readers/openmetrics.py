@@ -50,7 +50,7 @@ def read(
         path: Text, or ``.gz`` of it.
         counts: ``truncated`` where OpenMetrics ends without ``# EOF`` or any file in the middle of a line;
             ``bad_line`` with file and line; ``no_time`` for samples without a time of their own.
-        unit: How times are written. OpenMetrics counts seconds, the classic format milliseconds; their size tells.
+        unit: How times are written. OpenMetrics counts seconds, the classic format milliseconds; decided by size.
 
     Raises:
         TelemetryError: The file cannot be read, or nothing in it is a sample.

@@ -95,7 +95,7 @@ def number_of(text: str) -> float | None:
 
 
 def milliseconds(seconds: float) -> int | None:
-    """Seconds since the epoch in milliseconds; ``None`` = no time that 64 bits can tell."""
+    """Seconds since the epoch in milliseconds; ``None`` = no time that fits into 64 bits."""
     try:
         rounded_ms = round(seconds * 1000)
     except (ValueError, OverflowError):

@@ -52,7 +52,7 @@ SENTENCES: Final[dict[SeriesOutcome, str]] = {
     SeriesOutcome.TWO_CLUSTERS: "series that fit the telemetry.matchers of two clusters: neither got them",
     SeriesOutcome.PER_TOPIC: "series of single topics: the broker's total is what counts",
     SeriesOutcome.PER_SHARD: "series of single cores: scrape Redpanda's /public_metrics, which adds them up",
-    SeriesOutcome.NO_INSTANCE: "series without an instance label, whose broker nothing can tell",
+    SeriesOutcome.NO_INSTANCE: "series without an instance label, whose broker nothing identifies",
     SeriesOutcome.BROKER_CONFLICT: "app-info series that name another broker than telemetry.brokerId, which was believed",
     SeriesOutcome.APP_INFO_UNUSED: "app-info series that were not needed, because telemetry.brokerId says who is who",
     SeriesOutcome.UNKNOWN_TYPE: "series of a quota type that we do not know",
@@ -125,7 +125,7 @@ class OutcomeCounts(Mapping[SeriesOutcome, int]):
                     self._examples[word].append(example)
 
     def examples(self, word: SeriesOutcome) -> tuple[str, ...]:
-        """The first few places where it was counted, as far as they were told."""
+        """The first few places where it was counted, as far as they were given."""
         return tuple(self._examples.get(word, ()))
 
     @property
@@ -180,7 +180,7 @@ class PointArray(Sequence[tuple[int, float]]):
         return cls((at for at, _ in points), (value for _, value in points))
 
     def append(self, at: int, value: float) -> None:
-        """One more point, by whoever is still reading."""
+        """One more point, while the series is still being read."""
         self.times.append(at)
         self.values.append(value)
 

@@ -1,4 +1,4 @@
-"""Reading large text files block by block, plain or gzip: what ends in the middle is told, not raised."""
+"""Reading large text files block by block, plain or gzip: what ends in the middle is reported, not raised."""
 
 import codecs
 import gzip

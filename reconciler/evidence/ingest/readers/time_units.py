@@ -8,7 +8,7 @@ from reconciler.evidence.ingest.readers.response_series import milliseconds
 
 
 class TimeUnit(StrEnum):
-    """How times are written; ``auto`` tells seconds, milliseconds, micro- and nanoseconds by their size."""
+    """How times are written; ``auto`` distinguishes seconds, milliseconds, micro- and nanoseconds by their size."""
 
     AUTO = "auto"
     SECONDS = "s"

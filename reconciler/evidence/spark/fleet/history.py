@@ -35,7 +35,7 @@ _INTENDED: Final = "INTENDED"
 def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     """One row per change of a limit, removals included: rows of ``quota_change``.
 
-    Whoever reads the rows in order has every look back: a limit is ``after`` from ``from_ms`` to ``to_ms``.
+    Rows read in order give every look back: a limit is ``after`` from ``from_ms`` to ``to_ms``.
 
     Args:
         validity: ``quota_validity``.
@@ -118,7 +118,7 @@ def _steps(validity: DataFrame) -> DataFrame:
 
 
 def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:
-    """With ``written``: the last entry of the audit log that explains the change; null = nobody of us did it."""
+    """With ``written``: the last entry of the audit log that explains the change; null = no apply of ours did it."""
     along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
     next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
     counts = fn.col("outcome").isin(*_WROTE) | (

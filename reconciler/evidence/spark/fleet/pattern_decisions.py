@@ -45,7 +45,7 @@ _SUBJECT: Final = entity(user="u")
 _KEY: Final = Key.PRODUCER_BYTE_RATE
 _NOW: Final = 1000.0
 _POLICIES: Final = {"R": DeletionPolicy.RETAIN, "D": DeletionPolicy.DELETE, ".": None}
-_NOT_IT: Final = EntityPattern(user=NamePattern(exact="somebody else"))
+_NOT_IT: Final = EntityPattern(user=NamePattern(exact="another user"))
 _CLAIM: Final = "claim"
 _OWNERS: Final = ("record", "intent")
 
@@ -122,7 +122,7 @@ def _decision(
 class _PatternExample:
     """The smallest world with a pair of a pattern.
 
-    Numbers of one limit differ by less than what Kafka tells apart, so that a verdict says which of them it took.
+    Numbers of one limit differ by less than what Kafka distinguishes, so that a verdict says which of them it took.
     """
 
     def __init__(self, pattern: str) -> None:

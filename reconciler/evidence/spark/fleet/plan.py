@@ -4,7 +4,7 @@ Rows are exchanged once by pair before they are grouped: the three rows of a pai
 grouping earlier only adds work.
 
 1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
-   here; whoever calls keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
+   here; the caller keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
 2. :func:`laid_out`: claims, owners, intents, overrides and rules beside each pair (kept, too); :func:`described`: its pattern.
 3. :func:`patterns` -> ``verdicts.decide`` for each -> :func:`decided`; :func:`rows` are those of the core.
 """

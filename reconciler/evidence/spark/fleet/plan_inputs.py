@@ -1,6 +1,6 @@
 """Desired states, inventories and rules as data frames: the sides of a fleet plan that are no looks at a cluster.
 
-They come from files that somebody else read; on a cluster of machines they are tables like any other.
+They come from files that are read elsewhere; on a cluster of machines they are tables like any other.
 """
 
 import datetime as dt
@@ -96,7 +96,7 @@ def sides(
 
 
 def desired_rows(cluster_id: str, desired: DesiredState, day: dt.date) -> Iterator[Row]:
-    """``desired_entry``: one row per claim, so that conflicts are rows; and one per halted pair, whose value nobody asks."""
+    """``desired_entry``: one row per claim, so that conflicts are rows; and one per halted pair, whose value is not used."""
     for subject, claims in desired.claims.items():
         text = entity_text(subject)
         for claim in claims:

@@ -13,7 +13,7 @@ SUMMARIES: Final[dict[str, str]] = {
     "simulate": "What changes of limits would have done to recorded use.",
     "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
     "report": "One page: use, capacity, and the newest what-if and recommendations.",
-    "resolve": "Which limit each client gets, and which limits hold for nobody.",
+    "resolve": "Which limit each client gets, and which limits apply to no client.",
     "plan": "What would change on all clusters, as kquota plan says of one.",
     "history": "What changed, when, and whether we did it.",
 }

@@ -67,7 +67,7 @@ class CapacitySettings:
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+    most: int = job_option("rows of each table to show; all are kept in the lake", default=200, metavar="N")  # fmt: skip
 
     def __post_init__(self) -> None:
         _ = capacity_rows(self.capacity, self.replication_factor)
@@ -106,7 +106,7 @@ def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[obje
 def run(
     spark: SparkSession, lake: Lake, settings: CapacitySettings, progress: Progress
 ) -> UsageReport:
-    """Work out both tables, keep all rows and tell the first.
+    """Work out both tables, keep all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -141,7 +141,7 @@ def run(
     )
     samples_with_gaps = samples.join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
-    # A broker may have been read although no bucket was: its rows are told, so they are kept.
+    # A broker may have been read although no bucket was: its rows are reported, so they are kept.
     answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
     names = sorted(
         {note.cluster_id for note in notes} | {manifest.unit.cluster_id for manifest in answered}

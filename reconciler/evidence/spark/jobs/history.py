@@ -31,13 +31,13 @@ class HistorySettings:
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows to show; all are kept", default=200, metavar="N")
 
 
 def run(
     spark: SparkSession, lake: Lake, settings: HistorySettings, progress: Progress
 ) -> FleetReport:
-    """Read every look up to the end, keep the changes of the window, tell the newest.
+    """Read every look up to the end, keep the changes of the window, report the newest.
 
     Looks before the window are read, too: a change is known by the look before it, and "first seen" by there being none.
 

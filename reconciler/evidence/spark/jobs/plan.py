@@ -65,7 +65,7 @@ class PlanSettings:
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows of each kind to show; all are kept", default=200, metavar="N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +145,8 @@ def planned(
         fleet: By cluster id.
         guards: By cluster id.
         to_ms: Limits as of this moment.
-        max_rows: Rows of each kind to tell.
-        progress: Told of each phase.
+        max_rows: Rows of each kind to report.
+        progress: Called for each phase.
 
     Raises:
         UsageError: There is no complete look at any of the clusters.
@@ -204,7 +204,7 @@ def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date
     manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
     if not manifests:
         raise LakeError(
-            f"nobody kept the documents of {cluster_id}, so everything of ours would look undeclared",
+            f"no documents of {cluster_id} are kept, so everything of ours would look undeclared",
             hint="kquota spark plan reads manifests and records, and keeps them",
         )
     return max(manifest.unit.day for manifest in manifests)
@@ -335,7 +335,7 @@ def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
     ]
     if guards.protect_defaults and sums["on_defaults"]:
         sentences.append(
-            f"{sums['on_defaults']} changes on default entities reach clients that nobody named;"
+            f"{sums['on_defaults']} changes on default entities affect every client without a more specific quota;"
             " guards.protectDefaults: false allows it"
         )
     if sums["conflicts"]:

@@ -65,7 +65,7 @@ NO_LABELS: Final = (
     "labels of documents (tiers, sizing: pinned) were not read: tiers are those of the project file alone and nothing is"
     " pinned; kquota spark recommend reads both"
 )
-"""Told by spark-submit, where there are no documents."""
+"""Reported by spark-submit, where there are no documents."""
 
 _DIRECTION: Final = {
     QuotaType.PRODUCE: TrafficDirection.INGRESS,
@@ -127,7 +127,7 @@ class RecommendationResult:
 def advised(
     spark: SparkSession, lake: Lake, settings: RecommendationRequest, progress: Progress
 ) -> RecommendationResult:
-    """Size every bucket, commit all rows, and tell the most telling.
+    """Size every bucket, commit all rows, and report the most significant.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -186,7 +186,7 @@ def _cases(
     clusters = [window.cluster_id for window in windows]
     bumped = _bumped(spark, lake, clusters, work)
     key = ["cluster_id", "quota_type", *BUCKET]
-    # A proposal that nobody merged raised nothing, and is made again.
+    # A proposal that was not merged raised nothing, and is made again.
     is_adopted = fn.col("current_units") >= fn.col("raised_units")
     marks = fn.when(is_adopted, fn.array_append("marks", fn.lit(BUMPED)))
     return (
@@ -339,7 +339,7 @@ def _build_result(
         recommendation_row(row.asDict()) for row in bounded_rows.rows(first, work.most, "rows")
     ]
     change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
-    # No bound on what is only counted: a fleet may need more changes than anybody writes documents of.
+    # No bound on what is only counted: a fleet may need more changes than documents are written of.
     changes = bounded_rows.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
     remaining_count = rows.count() - len(shown_rows)
     report = UsageReport(

@@ -39,7 +39,7 @@ class ReportSettings:
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows of each table to tell", default=100, metavar="N")
+    most: int = job_option("rows of each table to show", default=100, metavar="N")
     curves: int = job_option("curves", default=12, metavar="N")
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ _RESULTS: Final = {IMPACT_ROW.name: "what-if", RECOMMENDATION.name: "recommendat
 
 
 def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
-    """What is told of another window than the rest of the report."""
+    """What is reported of another window than the rest of the report."""
     amounts = Counter(origin.table for origin in origins if origin.other_window)
     return [
         f"the {word} of {count(amounts[name], 'cluster')} in this report speaks of another window than the rest"

@@ -1,4 +1,4 @@
-"""The job ``resolve``: which limit each client (or bucket) gets, and which limits hold for nobody; makes ``effective_quota`` and ``dead_quota``."""
+"""The job ``resolve``: which limit each client (or bucket) gets, and which limits apply to no client; makes ``effective_quota`` and ``dead_quota``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,12 +56,12 @@ class ResolveSettings:
         default=None,
         metavar="URI",
     )
-    most: int = job_option("rows of each kind to tell; all are kept", default=200, metavar="N")
+    most: int = job_option("rows of each kind to show; all are kept", default=200, metavar="N")
 
 
 NO_LIST: Final = (
-    "no list of clients was given: what is told is of the tags that use was recorded under, and a limit that closer"
-    " ones may hide is told as no_data"
+    "no list of clients was given: results cover the tags that use was recorded under, and a limit that closer"
+    " ones may hide is reported as no_data"
 )
 
 Listed = Callable[[SparkSession, tuple[str, ...]], DataFrame]
@@ -94,7 +94,7 @@ def resolved(
     client_list: Listed | None,
     progress: Progress,
 ) -> FleetReport:
-    """Resolve, keep all rows, tell the first.
+    """Resolve, keep all rows, report the first.
 
     Raises:
         UsageError: There is no complete look at any cluster, or the list cannot be used.
@@ -164,7 +164,7 @@ def _five(
 def _dated(
     spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: TimeWindow
 ) -> DataFrame:
-    """With the last day of use of limits that nobody was held by in the look-back.
+    """With the last day of use of limits that held no client in the look-back.
 
     Histograms of days are kept longest (25 months) and say whether anything was used at all. They are read of clusters
     that have such limits, and of each day only its tags, which are grouped before they are exchanged.
@@ -219,7 +219,7 @@ def _build_report(
 
 JOB: Final = Job(
     name="resolve",
-    summary="Which limit each client gets, and which limits hold for nobody.",
+    summary="Which limit each client gets, and which limits apply to no client.",
     settings=ResolveSettings,
     run=run,
     example="--to-ms 1796209600000 --principals s3://metrics/clients.csv",

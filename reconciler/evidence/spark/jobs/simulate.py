@@ -41,13 +41,13 @@ MOST_BROADCAST: Final = 500_000
 """More series to read than this are joined by a shuffle: every executor would have to hold them."""
 
 NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those of the project file alone; kquota spark simulate reads both"
-"""Told by spark-submit, where there are plans and snapshots and no documents."""
+"""Reported by spark-submit, where there are plans and snapshots and no documents."""
 
 
 def simulated(
     spark: SparkSession, lake: Lake, settings: SimulationRequest, progress: Progress
 ) -> Simulation:
-    """Simulate, commit all rows, and tell the worst.
+    """Simulate, commit all rows, and report the worst.
 
     Raises:
         LakeError: The lake cannot be read or written.

@@ -21,7 +21,7 @@ from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
 
 MOST_POINTS: Final = 400
-"""Of a curve: more cannot be told apart in a picture."""
+"""Of a curve: more cannot be distinguished in a picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class UsageSettings:
     cluster: tuple[str, ...] = job_option(
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
-    most: int = job_option("rows to tell; all are kept in the lake", default=200, metavar="N")
-    curves: int = job_option("curves of what is told first", default=12, metavar="N")
+    most: int = job_option("rows to show; all are kept in the lake", default=200, metavar="N")
+    curves: int = job_option("curves of what is shown first", default=12, metavar="N")
 
 
 def run(
     spark: SparkSession, lake: Lake, settings: UsageSettings, progress: Progress
 ) -> UsageReport:
-    """Bring the rollups up to date, profile every bucket on every broker, keep all rows and tell the first.
+    """Bring the rollups up to date, profile every bucket on every broker, keep all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
@@ -70,7 +70,7 @@ def run(
     )
     rows = usage_frame.unionByName(unused).cache()
     progress("profiles", 0, 0)
-    # Of a cluster with limits and without samples, too, rows are told: that nobody used them.
+    # Of a cluster with limits and without samples, too, rows are reported: the limits were not used.
     names = sorted(looks.keys() | {note.cluster_id for note in notes})
     _ = result_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)

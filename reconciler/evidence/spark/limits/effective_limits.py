@@ -171,5 +171,5 @@ def _may_hold(number: int) -> Column:
 
 
 def _beside(frame: DataFrame, laid: DataFrame, side: LevelGroup, on: tuple[str, ...]) -> DataFrame:
-    """Everybody keeps one row: what is laid beside has each name once. Without a name to look up it is a few rows."""
+    """Every row stays one row: what is laid beside has each name once. Without a name to look up it is a few rows."""
     return frame.join(laid if side.names else fn.broadcast(laid), [*on, *side.names], "left")

@@ -46,7 +46,7 @@ IP_SIDES: Final = (LevelGroup(names=("ip",), levels=(9,)), LevelGroup(names=(), 
 def shaped(entries: DataFrame) -> DataFrame:
     """The limits that Kafka's managers know, with ``level`` and ``nameless``; foreign types and foreign keys are gone.
 
-    An entity with an empty name is live in some clusters and holds for nobody: no client is ever looked up by it.
+    An entity with an empty name is live in some clusters and applies to no client: none is ever looked up by it.
     """
     slots = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
     nameless = reduce(

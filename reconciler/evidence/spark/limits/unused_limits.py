@@ -1,4 +1,4 @@
-"""Limits that hold for nobody: whose names were never seen, whom closer limits hide, which limit nothing at all.
+"""Limits that apply to no client: whose names were never seen, whom closer limits hide, which limit nothing at all.
 
 From tags alone, what closer limits may hide is no_data: that a user was seen does not prove that a limit on
 the user applies to it.
@@ -32,7 +32,7 @@ _UNLIMITED: Final = str(ValueState.UNLIMITED)
 
 
 class UnusedReason(StrEnum):
-    """Why a limit is told."""
+    """Why a limit is reported."""
 
     NEVER_SEEN = "never_seen"
     SHADOWED = "shadowed"
@@ -50,7 +50,7 @@ class ObservedClients:
         clients: ``resolve.CLIENT`` and ``last_seen_ms`` (null = known and never timed), each once; ``None`` = no list.
         buckets: ``resolve.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
         measured: ``cluster_id`` and ``quota_type`` of what has telemetry in the look-back; only read without a list.
-        since_ms: Begin of the look-back; who was seen before it only tells when a limit held last.
+        since_ms: Begin of the look-back; clients seen before it only show when a limit held last.
     """
 
     clients: DataFrame | None
@@ -60,7 +60,7 @@ class ObservedClients:
 
 
 def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
-    """The limits that held for nobody in the look-back: rows of ``dead_quota``.
+    """The limits that held for no client in the look-back: rows of ``dead_quota``.
 
     Args:
         limits: ``quota_entry`` of one look per cluster.
@@ -105,7 +105,7 @@ def dead(limits: DataFrame, observed: ObservedClients) -> DataFrame:
 
 
 def dated(unused_limits: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
-    """The same rows; where nobody is known to have been held by a limit, the last day on which its tags were used.
+    """The same rows; where no client is known to have been held by a limit, the last day on which its tags were used.
 
     Args:
         unused_limits: What :func:`dead` gave.
@@ -129,7 +129,7 @@ def _won(buckets: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def _unwon(*, by_list: bool) -> Column:
-    """Why a limit that wins for nobody does not."""
+    """Why a limit that wins for no client does not."""
     hidden = UnusedReason.SHADOWED if by_list else UnusedReason.NO_DATA
     return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(
         fn.lit(str(UnusedReason.NEVER_SEEN))
@@ -188,7 +188,7 @@ def _names_of_tags(observed: ObservedClients) -> DataFrame:
 
 
 def _met(limits_with_names: DataFrame, mentioned_names: DataFrame) -> DataFrame:
-    """With ``met``: whether somebody was seen whom the limit is written for, closer ones or not.
+    """With ``met``: whether a client was seen that the limit is written for, closer ones or not.
 
     Names are looked up as in resolving: by both, by one of them, by none; each table of names has each name once.
     """

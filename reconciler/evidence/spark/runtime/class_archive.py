@@ -22,7 +22,7 @@ MAKING_SECONDS: Final = 300
 
 WARM: Final = Path(__file__).with_name("warmup.py")
 USE: Final = "-XX:SharedArchiveFile={path} -Xlog:disable"
-"""Without ``-Xlog:disable`` the JVM tells of an archive that does not fit on stdout, among our facts."""
+"""Without ``-Xlog:disable`` the JVM reports an archive that does not fit on stdout, among our facts."""
 
 _MAKE: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ArchiveClassesAtExit={path}"

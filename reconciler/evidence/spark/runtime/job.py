@@ -66,7 +66,7 @@ def job_option(
 
 
 def silent(phase: str, completed: int, total: int) -> None:
-    """The progress of whoever does not care."""
+    """Progress that is not reported."""
 
 
 Tell = Callable[[str], None]

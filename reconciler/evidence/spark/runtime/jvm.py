@@ -31,7 +31,7 @@ _CHATTER: Final = (b"WARNING: Using incubator modules:",)
 
 
 def java_version() -> str:
-    """The version of the Java that Spark would start, as its JVM tells it.
+    """The version of the Java that Spark would start, as its JVM reports it.
 
     Raises:
         ConfigError: There is none, or it is too old.
@@ -125,7 +125,7 @@ def end() -> None:
         gateway.shutdown()
     SparkContext._gateway = None  # noqa: SLF001 - so that another one can be started
     SparkContext._jvm = None  # noqa: SLF001
-    process.stdin.close()  # which tells it to end
+    process.stdin.close()  # which makes it end
     try:
         process.wait(timeout=END_SECONDS)
     except subprocess.TimeoutExpired:

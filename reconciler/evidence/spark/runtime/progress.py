@@ -14,7 +14,7 @@ from reconciler.evidence.spark.runtime.masters import is_connect
 from reconciler.ports import Clock
 
 EVERY_SECONDS: Final = 5.0
-"""A phase that lasts is told again so often, with Spark's tasks."""
+"""A long phase is reported again at this interval, with Spark's tasks."""
 
 _Tasks = Callable[[], tuple[int, int]]
 
@@ -31,7 +31,7 @@ class ProgressWriter:
         self._lock = threading.Lock()
 
     def __call__(self, phase: str, completed: int, total: int) -> None:
-        """Tell it, if it is new or the last line is old."""
+        """Report it, if it is new or the last line is old."""
         with self._lock:
             now = self._clock.monotonic()
             if phase == self._phase and completed < total and now - self._last < EVERY_SECONDS:
@@ -40,7 +40,7 @@ class ProgressWriter:
             self._write(f"{phase}{f': {completed} of {total}' if total else ''}", now)
 
     def tasks(self, completed: int, total: int) -> None:
-        """Spark's tasks within the phase, if nothing else was told for a while."""
+        """Spark's tasks within the phase, if nothing else was reported for a while."""
         with self._lock:
             now = self._clock.monotonic()
             if total and now - self._last >= EVERY_SECONDS:
@@ -75,7 +75,7 @@ def tasks_of(spark: SparkSession) -> _Tasks | None:
 def watched(
     spark: SparkSession, lines: ProgressWriter, every: float = EVERY_SECONDS
 ) -> Iterator[None]:
-    """While the block runs, long phases tell how many tasks are done."""
+    """While the block runs, long phases report how many tasks are done."""
     count = tasks_of(spark)
     if count is None:
         yield
@@ -85,7 +85,7 @@ def watched(
     def look() -> None:
         with contextlib.suppress(
             jvm.LOST, OSError
-        ):  # a JVM that died is told by whoever works with it
+        ):  # a JVM that died is reported by the code that works with it
             while not over.wait(every):
                 lines.tasks(*count())
 

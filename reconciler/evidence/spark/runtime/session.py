@@ -81,7 +81,7 @@ class SessionSettings:
 
 
 def silent(line: str) -> None:
-    """Takes lines for nobody."""
+    """Discard a line."""
 
 
 def local_settings(cores: int) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _connected(remote: str) -> SparkSession:
         try:
             grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
         except grpc.FutureTimeoutError:
-            raise TimeoutError(f"nobody answered for {ANSWER_SECONDS} s") from None
+            raise TimeoutError(f"no answer for {ANSWER_SECONDS} s") from None
     # Not ``getOrCreate``: a session that another part of the program uses keeps its settings.
     return SparkSession.builder.remote(remote).create()
 
@@ -196,7 +196,7 @@ def needs_ansi(spark: SparkSession) -> None:
 
 def stopped(spark: SparkSession) -> None:
     """End a session, and with it the JVM that was started for it."""
-    # A JVM that died cannot be told to stop; whoever waits for it was told already.
+    # A JVM that died cannot be stopped, and its callers already got the error.
     with contextlib.suppress(jvm.LOST, OSError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of PySpark, about just this
         spark.stop()

@@ -1,6 +1,6 @@
 """Since when and until when each limit was seen.
 
-Looks are points; between two of them nobody knows. So a limit is valid from the look that first saw it, and the time
+Looks are points; between two of them nothing is known. So a limit is valid from the look that first saw it, and the time
 since the look before is in doubt. Only a complete look that misses a limit ends it.
 """
 

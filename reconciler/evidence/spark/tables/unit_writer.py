@@ -1,4 +1,4 @@
-"""Frames into a lake: Spark writes a folder that nobody reads, then each unit is committed by itself.
+"""Frames into a lake: Spark writes a folder that is not read, then each unit is committed by itself.
 
 A job that dies at any point leaves every unit as it was, or whole and new; its folder goes with ``kquota spark expire``.
 """
@@ -50,7 +50,7 @@ class CommitResult:
 
     Attributes:
         manifests: Their new generations.
-        conflicts: Units that somebody else committed meanwhile: look at them anew.
+        conflicts: Units that another writer committed meanwhile: look at them anew.
     """
 
     manifests: tuple[Manifest, ...] = ()
@@ -114,13 +114,13 @@ def committed(
 ) -> CommitResult:
     """Make a frame the content of units of one table. Units without rows are committed empty.
 
-    Two writers: the one who is late loses the unit, and is told; what it wrote for it is removed.
+    Two writers: the one that is late loses the unit, which is reported; what it wrote for it is removed.
 
     Args:
         lake: Where.
         frame: All rows of these units, and no others.
         generations: The units, of one table.
-        progress: Told of each.
+        progress: Called for each.
 
     Raises:
         LakeError: There are rows of other units, or the store refuses.

@@ -294,7 +294,7 @@ def beyond(five_minutes: DataFrame, at: DataFrame, span_ms: int) -> DataFrame:
 
 
 def hot(five_minutes: DataFrame, over: DataFrame, max_intervals: int) -> DataFrame:
-    """The intervals in which a broker was used furthest beyond its budget, with everybody who used it.
+    """The intervals in which a broker was used furthest beyond its budget, with all clients that used it.
 
     Args:
         five_minutes: As in :func:`beyond`.

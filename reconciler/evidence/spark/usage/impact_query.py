@@ -85,7 +85,7 @@ ROWS: Final = StructType(
         StructField("parts", ArrayType(_PART)),
     ]
 )
-"""What the call answers; ``item`` is :data:`ASKED` or what is told beside it, ``n`` numbers the rows of a cluster."""
+"""What the call answers; ``item`` is :data:`ASKED` or what is reported beside it, ``n`` numbers the rows of a cluster."""
 
 ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 

@@ -181,7 +181,7 @@ def _question(question_facts: DataFrame) -> ImpactQuery:
 
 
 def _more(sentences: int) -> tuple[str, ...]:
-    """How many sentences there are, where they are more than are told."""
+    """How many sentences there are, where they are more than are shown."""
     if sentences <= MOST_NAMES:
         return ()
-    return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are told",)
+    return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are shown",)

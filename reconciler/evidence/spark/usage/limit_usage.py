@@ -68,7 +68,7 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.dat
     Args:
         five_minutes: ``usage_5m`` of the window.
         hist: ``usage_hist_d`` of the window.
-        limits: The columns of :data:`BUCKET`, ``limit_units`` (null = unlimited) and ``source_entity`` ("" = nobody's),
+        limits: The columns of :data:`BUCKET`, ``limit_units`` (null = unlimited) and ``source_entity`` ("" = no limit's),
             one row for each bucket that has a limit.
         day: The last day of the window, by which results are kept.
     """
@@ -86,7 +86,7 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.dat
 def unused(
     observed: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date
 ) -> DataFrame:
-    """Rows of ``usage_row`` for limits of named buckets that nobody used: ``unused``, or ``no_data`` where nothing is counted.
+    """Rows of ``usage_row`` for limits of named buckets that no client used: ``unused``, or ``no_data`` where nothing is counted.
 
     Args:
         observed: Rows of :func:`use`.

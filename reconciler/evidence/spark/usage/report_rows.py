@@ -1,4 +1,4 @@
-"""Rows of results as the values that people are told: a bounded number, the most telling first, the rest counted."""
+"""Rows of results as the values that are shown: a bounded number, the most significant first, the rest counted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -43,7 +43,7 @@ MOST_ROWS: Final = 5_000
 _STATES: Final = (
     UsageState.THROTTLED, UsageState.NEAR_LIMIT, UsageState.UNUSED, UsageState.NO_DATA, UsageState.USED, UsageState.IDLE,
 )  # fmt: skip
-"""What is told first."""
+"""What is shown first."""
 
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 

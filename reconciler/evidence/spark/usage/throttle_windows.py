@@ -39,7 +39,7 @@ CLEAR: Final = 500
 FIGURES: Final = (
     "throttled_ms", "max_delay_ms", "over_timeout_ms", "delayed_units", "unfinished",
 )  # fmt: skip
-"""What :func:`forecasts` tells of each limit: fields of ``usage.throttle.Forecast``."""
+"""What :func:`forecasts` gives for each limit: fields of ``usage.throttle.Forecast``."""
 
 
 def prepared(
@@ -49,7 +49,7 @@ def prepared(
 
     Args:
         samples: With the columns of ``series``, ``quota_type``, ``ts_ms``, ``dt_ms``, ``rate_units``; others stay.
-        series: What tells one bucket on one broker from another.
+        series: What distinguishes one bucket on one broker from another.
         max_gap_ms: A longer gap begins a session.
         wide: Whether sums are to have 38 digits.
 

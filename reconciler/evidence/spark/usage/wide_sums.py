@@ -42,7 +42,7 @@ def tried(work: WideComputation[T], progress: Progress) -> T:
 
     Args:
         work: What is done, once or twice.
-        progress: Told of the second attempt.
+        progress: Called for the second attempt.
 
     Raises:
         PySparkException: Anything but an overflow, or one of 38 digits.

@@ -85,7 +85,7 @@ class LakeAddress:
 
 
 def parsed(uri: str) -> LakeAddress:
-    """The address that somebody typed.
+    """The address as it was typed.
 
     Raises:
         LakeError: It is empty, of an unknown scheme, or names no bucket.

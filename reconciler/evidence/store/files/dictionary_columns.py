@@ -1,6 +1,6 @@
 """Parquet files whose texts stay dictionaries, and how large such texts become when each row has its own copy.
 
-In a file, a row that repeats a text costs a bit or less, and an item of a list the same. Whoever unpacks a file asks
+In a file, a row that repeats a text costs a bit or less, and an item of a list the same. Code that unpacks a file asks
 here first, so that its size in memory is known before it is taken.
 """
 

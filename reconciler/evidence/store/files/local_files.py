@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.errors import LakeConflict, LakeError
 
 BESIDE: Final = ".new"
-"""Ending of files that are being written; whoever died leaves one, and ``expire`` removes it a day later."""
+"""Ending of files that are being written; a writer that died leaves one, and ``expire`` removes it a day later."""
 
 
 def write(path: Path, content: bytes, *, create: bool) -> None:
@@ -68,7 +68,7 @@ def remove(path: Path, root: Path) -> None:
 
 
 def _write_beside(temporary_path: Path, content: bytes) -> None:
-    """Writes the file that will be named, again if somebody swept its empty folder away meanwhile."""
+    """Writes the file that will be named, again if its empty folder was removed meanwhile."""
     for last in (False, False, True):
         _make_folders(temporary_path.parent)
         try:
@@ -114,8 +114,8 @@ _HINTS: Final[dict[int, str]] = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota of this user is used up",
     errno.ENOTDIR: "something above it is a file and not a folder",
-    errno.ENOTSUP: "this file system has no hard links, without which two writers cannot be told apart",
-    errno.ENOENT: "somebody removed the folder meanwhile",
+    errno.ENOTSUP: "this file system has no hard links, without which two writers cannot be separated",
+    errno.ENOENT: "the folder was removed meanwhile",
     errno.ENAMETOOLONG: "the name is too long for this file system",
 }
 

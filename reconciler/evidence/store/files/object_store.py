@@ -96,7 +96,7 @@ class FileStore:
 
         Raises:
             LakeDamaged: It has more bytes.
-            LakeError: It may not be read, or nobody answers.
+            LakeError: It may not be read, or the store does not answer.
         """
         try:
             response = obstore.get(self._objects, path)
@@ -121,7 +121,7 @@ class FileStore:
 
         Raises:
             LakeDamaged: There is none, or it has more bytes.
-            LakeError: It may not be read, or nobody answers.
+            LakeError: It may not be read, or the store does not answer.
         """
         content = self.find(path, max_bytes=max_bytes)
         if content is None:
@@ -133,7 +133,7 @@ class FileStore:
 
         Raises:
             LakeDamaged: There is none, or it ends before ``start``.
-            LakeError: It may not be read, or nobody answers.
+            LakeError: It may not be read, or the store does not answer.
         """
         if start >= end:
             return b""
@@ -143,7 +143,7 @@ class FileStore:
             raise storage_errors.storage_error(error, self.display_path(path)) from error
 
     def put(self, path: str, content: bytes, *, create: bool = False) -> None:
-        """Writes a file: whole or not at all, whoever dies meanwhile.
+        """Writes a file: whole or not at all, even if the process dies meanwhile.
 
         Args:
             path: Where.
@@ -173,7 +173,7 @@ class FileStore:
         """Every file below a folder, sorted by path; none if there is no such folder.
 
         Raises:
-            LakeError: It may not be listed, or nobody answers.
+            LakeError: It may not be listed, or the store does not answer.
         """
         if self._at.scheme in address.WEB:
             raise LakeError("files of a web address cannot be listed", path=self.redacted_address)

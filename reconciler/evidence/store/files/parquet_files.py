@@ -139,7 +139,7 @@ def read(
         path: Its name, for errors.
         columns: Which columns, in this order; all by default.
         row_filter: Which rows; row groups whose statistics exclude them are not decoded.
-        rows: How many it has to have, by whoever described it; nothing is decoded of one that has others.
+        rows: How many it has to have, by its description; nothing is decoded of one that has others.
 
     Raises:
         LakeError: The file is damaged or cut off, does not fit the table, or a column is unknown.
