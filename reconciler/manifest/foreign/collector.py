@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from reconciler.errors import ManifestErrors, QuotaValueError
-from reconciler.manifest.export.document_names import document_name
+from reconciler.manifest.export.document_names import document_names
 from reconciler.manifest.writer import unwritable_entity, unwritable_value
 from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, check_value
@@ -109,9 +109,13 @@ class ImportCollector:
         self._notes: list[ImportRemark] = []
 
     def result(self) -> ImportResult:
-        """Everything so far, sorted."""
+        """Everything so far, sorted; documents have the names that an export of the same entities gives."""
+        names = document_names(self._found)
         return ImportResult(
-            declarations=tuple(self._found[entity] for entity in sorted(self._found, key=sort_key)),
+            declarations=tuple(
+                replace(self._found[entity], document=f"{self._namespace}/{names[entity]}")
+                for entity in sorted(self._found, key=sort_key)
+            ),
             losses=tuple(sorted(self._losses, key=_place)),
             notes=tuple(sorted(self._notes, key=_place)),
         )
@@ -178,7 +182,7 @@ class ImportCollector:
         first = self._found.get(subject)
         if first is None:
             self._found[subject] = Declaration(
-                document=f"{self._namespace}/{document_name(subject)}",
+                document="",  # named with all others at the end
                 entity=subject,
                 limits=limits,
                 path=path,
