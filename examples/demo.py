@@ -1,4 +1,4 @@
-"""The main job, seen: plan, apply, nothing to do, a change behind our back, drift, resolve. Run by ``make demo``.
+"""The main job, seen: plan, apply, nothing to do, a change outside kquota, drift, resolve. Run by ``make demo``.
 
     python examples/demo.py                   on the embedded sandbox, in seconds
     python examples/demo.py --broker kafka    on a real broker (Java 17 and Maven)
@@ -105,7 +105,7 @@ def story(demo: Demo) -> None:
     demo.run("kquota apply --cluster demo --yes", shows=["20 of 20 changes applied and visible"])
     demo.say("Once more: there is nothing to do.")
     demo.run("kquota plan --cluster demo --detailed-exitcode", shows=["Nothing to do"])
-    demo.say("Somebody helps a tenant at night, behind our back.")
+    demo.say("An operator raises a limit at night with Kafka's own tool, outside kquota.")
     demo.run(
         f"kafka-client-quotas --bootstrap-server {demo.bootstrap} --alter"
         " --names=user=checkout --add=producer_byte_rate=104857600"
@@ -148,7 +148,7 @@ def main() -> int:
         return 1
     demo.say(
         f"Seen in {time.monotonic() - began:.1f} s: eleven documents planned and applied, an empty second plan, "
-        "a foreign change found, told apart and corrected, and one client's limit explained."
+        "a change outside kquota detected, reported and corrected, and one client's limit explained."
     )
     return 0
 

@@ -123,7 +123,7 @@ def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
     from tests.recording import fixture, truth  # noqa: PLC0415 - beside the package, in its repository only
 
     print("\nWhat the broker then did to the same clients, under these limits")
-    print(f"  {'':8} {'limit':>10}  {'throttled: told, true':>22}  {'worst delay: told, true':>24}")
+    print(f"  {'':8} {'limit':>10}  {'throttled: plan, true':>22}  {'worst delay: plan, true':>24}")
     told = {(one["quota_type"], one["user"], one["client_id"]): one for one in rows}
     for case in fixture.read(number).cases:
         one, true = told[case.kind, case.user, case.client_id], truth.truth(case.free, case.limited)

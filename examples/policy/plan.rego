@@ -15,10 +15,10 @@ place(change) := "declared nowhere" if change.file == null
 
 said(change, words) := sprintf("%s: %s %s %s", [place(change), change.text, change.key, words])
 
-# Nothing is approved that was made from half of the documents, or that nobody judged.
+# A plan made from a part of the documents, or one that was not validated, is not approved.
 deny contains "not every document was read" if not input.complete
 
-deny contains "nobody validated this plan: run it with --validate auto, broker or sandbox" if input.validation.source == "none"
+deny contains "this plan was not validated: run it with --validate auto, broker or sandbox" if input.validation.source == "none"
 
 # What kquota refuses is refused here, too, with its place.
 deny contains sprintf("%s:%d: %s", [one.file, one.line, one.message]) if {
@@ -34,14 +34,14 @@ deny contains said(change, "is more than 200 MiB/s, which batch jobs may have") 
 	change.after > 200 * 1024 * 1024
 }
 
-# Nobody loses the last limit without a word of the platform team.
+# The removal of a last limit needs the platform team.
 deny contains said(change, "leaves its clients without any limit") if {
 	some change in input.changes
 	change.effect.direction == "newly unlimited"
 	not startswith(object.get(change.owner, "document", ""), "platform/")
 }
 
-warn contains said(change, "takes a value over that somebody else had set") if {
+warn contains said(change, "takes over a value that another writer set") if {
 	some change in input.changes
 	change.cause == "Takeover"
 }

@@ -123,7 +123,7 @@ LAST_PASS: Final = MetricFamily(
     name="kquota_last_pass_timestamp_seconds",
     kind=MetricKind.GAUGE,
     labels=_C,
-    help="When the last pass ended, whatever came of it, in seconds since the epoch.",
+    help="Unix time at which the last reconciliation finished, successful or not.",
 )
 LAST_SYNC: Final = MetricFamily(
     name="kquota_last_successful_sync_timestamp_seconds",

@@ -14,8 +14,8 @@ MOST_TIMES: Final = 3
 """Corrections of one pair that people are shown, the newest ones."""
 
 _CHANGES: Final = {
-    DriftEvent.BEGAN: "changed behind our back",
-    DriftEvent.CHANGED: "changed behind our back, and not the same as before",
+    DriftEvent.BEGAN: "changed outside kquota",
+    DriftEvent.CHANGED: "changed outside kquota, and not the same as before",
     DriftEvent.REMINDED: "still not as applied",
 }
 

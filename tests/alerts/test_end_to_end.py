@@ -1,4 +1,4 @@
-"""The whole way with real servers: a value changed behind our back with Kafka's own tool becomes an alert in somebody's hands, and ends.
+"""The whole way with real servers: a value changed outside kquota with Kafka's own tool becomes an alert in somebody's hands, and ends.
 
 Kafka, `kquota drift --watch`, Prometheus with the shipped rules (durations divided, `tests.alerts.rules`), Alertmanager,
 receivers on loopback. Prints how long after the change each message arrived.
@@ -140,7 +140,7 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(empty_kafk
             changed = time.monotonic()
             arrival(inbox, "/hook", '"began"')
             took["webhook"] = time.monotonic() - changed
-            arrival(inbox, "/slack", "changed behind our back")
+            arrival(inbox, "/slack", "changed outside kquota")
             took["slack"] = time.monotonic() - changed
             arrival(inbox, "/events", "drift.began.v1")
             took["cloudevents"] = time.monotonic() - changed

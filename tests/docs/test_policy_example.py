@@ -115,7 +115,7 @@ def test_nobody_judged_and_not_everything_read_are_two_reasons():
         made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False)
     )
     assert judged(blind)["failures"] == [
-        "nobody validated this plan: run it with --validate auto, broker or sandbox",
+        "this plan was not validated: run it with --validate auto, broker or sandbox",
         "not every document was read",
     ]
 
@@ -132,5 +132,5 @@ def test_takeovers_and_rules_that_never_apply_are_warned_of():
     )
     assert judged(replace(made, violations=()))["warnings"] == [
         "client-id=app producer_byte_rate can never apply after this plan",
-        "quotas/one.yaml:20: user=alice producer_byte_rate takes a value over that somebody else had set",
+        "quotas/one.yaml:20: user=alice producer_byte_rate takes over a value that another writer set",
     ]

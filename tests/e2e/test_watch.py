@@ -1,4 +1,4 @@
-"""`kquota watch` over a real broker: commits, a broken commit, drift behind our back, kill -9, removals, a broker that goes."""
+"""`kquota watch` over a real broker: commits, a broken commit, drift outside kquota, kill -9, removals, a broker that goes."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def rate(broker: KafkaCluster, user: str) -> float | None:
 
 
 def set_by_kafka(broker: KafkaCluster, user: str, value: int) -> None:
-    """Somebody uses Kafka's own tool behind our back."""
+    """Somebody uses Kafka's own tool outside kquota."""
     done = tools.kafka_configs(
         VERSION, "--bootstrap-server", broker.bootstrap(), "--alter", "--entity-type", "users",
         "--entity-name", user, "--add-config", f"{RATE}={value}",

@@ -58,7 +58,7 @@ def test_a_cloud_event_has_the_attributes_of_the_specification():
 def test_slack_gets_a_line_and_a_block():
     text = json.loads(slack.request(message(ALICE, BOB), UNSIGNED, at=NOW).body)["text"]
     assert text.splitlines() == [
-        ":warning: prod: 2 quotas changed behind our back",
+        ":warning: prod: 2 quotas changed outside kquota",
         "```",
         "user=alice producer_byte_rate: 1048576 (1 MiB/s) -&gt; 7 B/s, since 2023-11-14T22:12:20Z",
         "user=bob request_percentage: 50 % -&gt; -, since 2023-11-14T22:03:20Z",

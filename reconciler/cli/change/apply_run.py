@@ -131,7 +131,7 @@ async def carry_out(
         if idle:
             return None
         if prepared.plan.changes and not request.yes and not await confirm(console, request.target):
-            raise UsageError("nothing was done, as you said")
+            raise UsageError("apply cancelled; nothing was written")
     return await _applied(console, request, runtime, orders, prepared)
 
 

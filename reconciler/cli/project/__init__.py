@@ -1,1 +1,1 @@
-"""Commands that begin a project: ``init`` and ``adopt``, and the pipelines that ``init`` writes."""
+"""Commands that begin a project: ``init`` and ``adopt``. The pipelines that ``init`` writes are in ``cli/workflows``."""

@@ -94,7 +94,7 @@ function sectionsOf(look) {
   const first = facts.page === "plan";
   return [
     troubleSection(look), ...(first ? planned : []), lookupSection(look),
-    drift ? findingSection(drift) : section("found-drift", "Drift", 0, says(look.recordsKnown ? "No drift." : "Without records nobody knows what was changed behind our back.")),
+    drift ? findingSection(drift) : section("found-drift", "Drift", 0, says(look.recordsKnown ? "No drift." : "Without records it is not known what was changed outside kquota.")),
     quotasSection(look), ...(first ? [] : planned),
     ...[...found.values()].map(findingSection), foreignSection(look),
     shadowsSection(look), adviceSection(look), historySection(look),

@@ -1,4 +1,4 @@
-"""Values that somebody changes behind our back: told, left alone or written back as the mode says, and never mixed up with changes of the spec."""
+"""Values that somebody changes outside kquota: told, left alone or written back as the mode says, and never mixed up with changes of the spec."""
 
 import pytest
 
