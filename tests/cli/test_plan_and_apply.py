@@ -208,7 +208,7 @@ def test_several_outcomes_are_one_document(kquota, folder, sandbox):
         clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in places.items()]
         (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
         manifests(folder, quota("a"), quota("b", cluster="again"), quota("c", cluster="gone"))
-        ran = kquota("apply", "--all", "--yes", "--timeout", "300ms", "--format", "json")
+        ran = kquota("apply", "--all", "--yes", "--timeout", "3s", "--format", "json")
     assert ran.code == 1
     document = json.loads(ran.out)
     assert document["kind"] == "kquota-outcomes"
@@ -222,7 +222,7 @@ def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquot
         text + CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap)
     )
     manifests(folder, quota("a"), quota("b", cluster="gone"))
-    ran = kquota("apply", "--all", "--yes", "--timeout", "300ms")
+    ran = kquota("apply", "--all", "--yes", "--timeout", "3s")
     assert ran.code == 1
     assert "== gone" in ran.err
     assert "Connection refused" in ran.err
