@@ -115,8 +115,8 @@ def test_nobody_judged_and_not_everything_read_are_two_reasons():
         made, verdict=ValidationResult(source="none"), plan=replace(made.plan, complete=False)
     )
     assert judged(blind)["failures"] == [
-        "this plan was not validated: run it with --validate auto, broker or sandbox",
         "not every document was read",
+        "this plan was not validated: run it with --validate auto, broker or sandbox",
     ]
 
 

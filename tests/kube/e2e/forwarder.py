@@ -17,6 +17,7 @@ class Forwarder:
         self._to = port
         self._server = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self._cut = False
         self._delay = 0.0
 
@@ -26,19 +27,27 @@ class Forwarder:
         return int(self._server.getsockname()[1])
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = threading.Thread(target=self._accept, daemon=True)
+        self._listener.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cut()
+        """Ends and closes every connection: an open socket would fail a later test."""
+        self._cut = True
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # wakes accept
         self._server.close()
+        self._listener.join()
+        self.cut()
+        for thread in self._threads:
+            thread.join()
 
     def cut(self) -> None:
         """Ends all connections; new ones are ended at once."""
         self._cut = True
-        for one in list(self._open):
+        for end in list(self._open):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
         """Ends all connections; new ones are forwarded."""
@@ -72,9 +81,18 @@ class Forwarder:
                 except OSError:
                     near.close()
                     continue
-                self._open = [one for one in self._open if one.fileno() >= 0] + [near, far]
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._pump, args=pair, daemon=True).start()
+                self._open = [end for end in self._open if end.fileno() >= 0] + [near, far]
+                connection = threading.Thread(target=self._forward, args=(near, far), daemon=True)
+                self._threads = [thread for thread in self._threads if thread.is_alive()]
+                self._threads.append(connection)
+                connection.start()
+
+    def _forward(self, near: socket.socket, far: socket.socket) -> None:
+        with near, far:
+            back = threading.Thread(target=self._pump, args=(far, near), daemon=True)
+            back.start()
+            self._pump(near, far)
+            back.join()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -82,6 +100,6 @@ class Forwarder:
                 if self._delay:
                     time.sleep(self._delay)
                 sink.sendall(block)
-        for one in (source, sink):
+        for end in (source, sink):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
