@@ -6,11 +6,13 @@ survives, if its text is not found exactly once, if it does not even import, or 
 
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -50,6 +52,28 @@ PYTEST = (
     "no:randomly",
 )
 RED, GREEN = 1, 0
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+LAYERS = (
+    ("tests/test_", "rules for the tree"),
+    ("tests/quota/", "pure core: laws and examples"),
+    ("tests/wire/", "bytes and golden files"),
+    ("tests/manifest/", "documents and texts"),
+    ("tests/render/", "documents and texts"),
+    ("tests/base/", "shared ground"),
+    ("tests/inventory/", "shared ground"),
+    ("tests/reconcile/", "steps with fake ports"),
+    ("tests/app/", "steps with fake ports"),
+    ("tests/simulation/", "simulated world"),
+    ("tests/client/", "client against the sandbox broker"),
+    ("tests/kube/", "operator against a fake API server"),
+    ("tests/cli/", "commands against the sandbox broker"),
+    ("tests/forge/", "code hosts, notifications, git"),
+    ("tests/notify/", "code hosts, notifications, git"),
+    ("tests/git/", "code hosts, notifications, git"),
+    ("tests/usage/", "recorded use: models"),
+    ("tests/evidence/", "recorded use: ingest and store"),
+)
+"""Start of a test's path -> the layer of the tests that it belongs to."""
 UNSHRUNK = """
 from hypothesis import Phase  # a failure is all that is asked for: nobody reads the smallest example
 
@@ -62,12 +86,27 @@ hypothesis.settings.load_profile("mutants")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one fault."""
+    """What became of one fault.
+
+    Attributes:
+        fault: The planted fault.
+        word: `killed`, `SURVIVED`, `NOT FOUND` or `BROKEN`.
+        seconds: Wall time of its tests.
+        detail: The end of the output, unless it was killed.
+        failed: The first test that failed, as pytest names it; empty if the run was stopped.
+    """
 
     fault: Fault
     word: str
     seconds: float
     detail: str = ""
+    failed: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The layer of the test that failed; of the fault's first test, if the run printed no name."""
+        test = self.failed or self.fault.tests[0]
+        return next((layer for start, layer in LAYERS if test.startswith(start)), "elsewhere")
 
     @property
     def good(self) -> bool:
@@ -122,7 +161,14 @@ def judge(folder: Path, fault: Fault) -> Verdict:
         _ = path.write_text(text)
     word = {RED: "killed", GREEN: "SURVIVED"}.get(code, "BROKEN")
     seconds = time.monotonic() - started
-    return Verdict(fault=fault, word=word, seconds=seconds, detail="" if code == RED else output)
+    failed = FAILED.search(output)
+    return Verdict(
+        fault=fault,
+        word=word,
+        seconds=seconds,
+        detail="" if code == RED else output,
+        failed=failed[1] if failed else "",
+    )
 
 
 def run(faults: Sequence[Fault]) -> list[Verdict]:
@@ -163,7 +209,14 @@ def line(verdict: Verdict) -> str:
     """One row of the table."""
     fault = verdict.fault
     file = fault.file.removeprefix("reconciler/")
-    return f"{verdict.word:9}  {verdict.seconds:5.1f} s  {file:32}  {fault.what}"
+    layer = verdict.layer if verdict.good else ""
+    return f"{verdict.word:9}  {verdict.seconds:5.1f} s  {layer:36}  {file:36}  {fault.what}"
+
+
+def layer_table(verdicts: Iterable[Verdict]) -> str:
+    """How many faults each layer of the tests catches, most first."""
+    counts = Counter(verdict.layer for verdict in verdicts if verdict.good)
+    return "\n".join(f"{count:5}  {layer}" for layer, count in counts.most_common())
 
 
 def main(words: Sequence[str]) -> int:
@@ -176,9 +229,10 @@ def main(words: Sequence[str]) -> int:
         return 2
     started = time.monotonic()
     verdicts = run(chosen)
-    missed = [one for one in verdicts if not one.good]
-    for one in missed:
-        say(f"\n{line(one)}\n{one.detail}")
+    missed = [verdict for verdict in verdicts if not verdict.good]
+    for verdict in missed:
+        say(f"\n{line(verdict)}\n{verdict.detail}")
+    say(f"\nfaults  caught by\n{layer_table(verdicts)}")
     say(
         f"\n{len(verdicts)} faults, {len(verdicts) - len(missed)} seen by the tests,"
         f" {len(missed)} not; {time.monotonic() - started:.0f} s"
