@@ -1,6 +1,7 @@
 """The house rules that no linter knows: files that begin by saying what may live in them, and their size."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,16 @@ def first_line(path: Path) -> str:
 
 def test_every_module_begins_by_saying_what_may_live_in_it() -> None:
     assert [relative(path) for path in MODULES if not first_line(path)] == []
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    missing = [
+        f"{relative(path)}: {name}"
+        for path in MODULES
+        for name in re.findall(r"``([\w/]+\.py)``", path.read_text(encoding="utf-8"))
+        if not any((folder / name).exists() for folder in (path.parent, ROOT / "reconciler", ROOT))
+    ]
+    assert missing == []
 
 
 def test_modules_that_are_longer_than_advised_only_become_fewer_and_shorter() -> None:

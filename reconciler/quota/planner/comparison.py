@@ -1,9 +1,9 @@
 """The comparison: desired, owned and live state, pair by pair -> changes, findings, bookkeeping.
 
-The rows of the three-way table are in ``table.py``, what policies permit in ``policy.py``; here both meet every pair
+The rows of the three-way table are in ``three_way_table.py``, what policies permit in ``quota/policy.py``; here both meet every pair
 that is not plainly in sync. Everything in a plan is sorted here, once. Before the table come, in this order:
 
-- what the describe decides about writes of unknown outcome (``settlement.py``);
+- what the describe decides about writes of unknown outcome (``intent_settlement.py``);
 - an override in force replaces what is declared;
 - a pair of a frozen document, and a pair that two documents claim, is shown and never written or pruned;
 - an override that is over is replaced by what is declared or, where nothing is, by what stood there before it.

@@ -1,6 +1,6 @@
 """What a plan consists of: changes, findings, and the plan itself. Values, their digest, and what they do to a state.
 
-Nothing is decided here: ``plan.py`` compares, ``order.py`` orders, ``guards.py`` refuses.
+Nothing is decided here: ``plan.py`` compares, ``send_order.py`` orders, ``guards.py`` refuses.
 """
 
 import hashlib

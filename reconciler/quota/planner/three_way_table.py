@@ -9,8 +9,8 @@
     no D, V = L          Prune             no D, V other than L ChangedByAnother
     no D, L, no V        Gone              no D, no L, V        Unmanaged
 
-The rows exclude each other. What may be done about each stands in ``policy.py``. A write of unknown outcome is no
-row: ``settlement.py`` makes it a record or ends it before the table is read.
+The rows exclude each other. What may be done about each stands in ``quota/policy.py``. A write of unknown outcome is no
+row: ``intent_settlement.py`` makes it a record or ends it before the table is read.
 """
 
 from reconciler.quota.keys import Key, same_value
