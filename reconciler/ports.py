@@ -1,58 +1,21 @@
-"""The shapes that the use case needs from outside. Protocols and the plain values they pass; no behaviour.
+"""The shapes that the use case needs from outside. Protocols only; no behaviour.
 
 ``reconcile`` sees only these; the composition roots (``cli``, later ``kube``) pick real things and hand them in.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from reconciler.base.protocols import Progress
+from reconciler.quota.cluster import Cluster, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
-from reconciler.quota.results.report import Visibility as Visibility  # noqa: PLC0414 - stores answer with it
 from reconciler.quota.state import QuotaState
-
-Progress = Callable[[str, int, int], None]
-"""``progress(phase, done, total)``: how far long work is; called often, must be cheap."""
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
 """``validator(behaves_as, alterations)``: what Kafka's rules of that line say, without a broker; one per entity."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One broker in Metadata."""
-
-    id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Who answered.
-
-    Attributes:
-        id: The cluster id; never "".
-        nodes: Live brokers, sorted by id.
-        rights: ``DescribeConfigs``, ``AlterConfigs``, ... that our principal has on the cluster resource;
-            ``None`` where the broker would not say (no Describe right, or older than 2.8).
-        version_hint: The Kafka line that the offered API versions point to, e.g. ``4.1+``; for people.
-        behaves_as: The sandbox profile whose rules are nearest (``3.4``, ``3.9``, ``4.x``).
-    """
-
-    id: str
-    nodes: tuple[Node, ...]
-    rights: frozenset[str] | None
-    version_hint: str
-    behaves_as: str
-
-    @property
-    def may_alter(self) -> bool:
-        """Whether validate-only and alter are allowed, as far as the broker said."""
-        return self.rights is not None and "AlterConfigs" in self.rights
 
 
 class QuotaStore(Protocol):
@@ -138,20 +101,4 @@ class AuditLog(Protocol):
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]] | None:
         """The entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
-        ...
-
-
-class Clock(Protocol):
-    """Time as an argument."""
-
-    def now(self) -> float:
-        """Seconds since the epoch, UTC."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
         ...

@@ -5,7 +5,7 @@ import time
 
 
 class SystemClock:
-    """Implements :class:`reconciler.ports.Clock` with the machine's clocks."""
+    """Implements :class:`reconciler.base.protocols.Clock` with the machine's clocks."""
 
     __slots__ = ()
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import MutableMapping, Sequence
 
 from reconciler.base.backoff import Deadline
+from reconciler.base.protocols import Progress
 from reconciler.client.alteration_checks import check_alterations
 from reconciler.client.alteration_chunks import halves, split_into_chunks
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
@@ -26,7 +27,6 @@ from reconciler.client.wire_translation import (
     results_of,
 )
 from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
-from reconciler.ports import Progress
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS

@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock, Progress
 from reconciler.client import cluster_info, visibility
 from reconciler.client.alteration_sender import AlterationSender
 from reconciler.client.client_config import ClientConfig
@@ -24,7 +25,7 @@ from reconciler.errors import (
     QuotaValueError,
     UnsupportedVersion,
 )
-from reconciler.ports import Clock, Cluster, Node, Progress, Visibility
+from reconciler.quota.cluster import Cluster, Node, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.ip_aliases import canonical_address, spellings_of

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.base.backoff import Backoff, Deadline
+from reconciler.base.protocols import Clock
 from reconciler.errors import ClientError
-from reconciler.ports import Clock, Node, Visibility
+from reconciler.quota.cluster import Node, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter, exactly
 from reconciler.quota.keys import COLUMNS, Key, same_value

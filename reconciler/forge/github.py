@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
 from reconciler.forge.sticky_comment import Comment
 from reconciler.forge.token import ForgeToken
-from reconciler.ports import Clock
 
 API: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"

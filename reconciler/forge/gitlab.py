@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import quote
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
 from reconciler.forge.sticky_comment import Comment
 from reconciler.forge.token import ForgeToken
-from reconciler.ports import Clock
 
 API: Final = "https://gitlab.com/api/v4"
 NOTE_CHARACTERS: Final = 1_000_000

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from reconciler.base import bounded_json
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url, redact_urls
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.responses import ForgeResponse, failure, next_page
 from reconciler.forge.token import ForgeToken
-from reconciler.ports import Clock
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

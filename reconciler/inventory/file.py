@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from reconciler.base.durable_files import remove_leftovers, replace
+from reconciler.base.protocols import Clock
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
-from reconciler.ports import Clock
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 MAX_BYTES: Final = 512 * 1024 * 1024

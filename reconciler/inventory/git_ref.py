@@ -8,10 +8,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
-from reconciler.ports import Clock, RefStore
+from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
 PREFIX: Final = "refs/kquota/"

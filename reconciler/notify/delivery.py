@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, redact_urls
 from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
-from reconciler.ports import Clock
 from reconciler.render.names import escaped
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})

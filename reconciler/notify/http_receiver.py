@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.notify import cloudevents, delivery, slack, webhook
 from reconciler.notify.delivery import DeliveryTimeouts, Random
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message
-from reconciler.ports import Clock
 
 
 class MessageFormat(StrEnum):

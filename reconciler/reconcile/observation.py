@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.errors import UsageError, WrongCluster
-from reconciler.ports import Cluster
+from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMN_OF, same_value

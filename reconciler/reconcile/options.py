@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reconciler.ports import AuditLog, Clock, Inventory, Progress, QuotaStore, Validator
+from reconciler.base.protocols import Clock, Progress
+from reconciler.ports import AuditLog, Inventory, QuotaStore, Validator
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Pair

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, TypeVar
 
+from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock, Progress, QuotaStore
+from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.ports import Visibility
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value

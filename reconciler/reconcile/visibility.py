@@ -8,8 +8,10 @@ one that another writer changed meanwhile is dropped, because no broker will eve
 from collections.abc import Iterable
 from typing import Final
 
+from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock, Progress, QuotaStore, Visibility
+from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from reconciler.errors import AuthorizationError, BrokerError, QuotaValueError, RequestTimeout
-from reconciler.ports import Node, QuotaStore
+from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import Node
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key

@@ -13,7 +13,7 @@ from reconciler.client.alteration_chunks import MAX_BYTES, halves, split_into_ch
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import ClientEvents, Rebootstrapped, emit
 from reconciler.client.network.nodes import Nodes, address_of
-from reconciler.ports import Node
+from reconciler.quota.cluster import Node
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.send_order import MAX_ENTITIES, MAX_OPERATIONS

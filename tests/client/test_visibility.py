@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.base.backoff import Deadline
 from reconciler.client.visibility import FEW, VisibilityWait, shows
-from reconciler.ports import Node, Visibility
+from reconciler.quota.cluster import Node, Visibility
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration

@@ -10,9 +10,10 @@ from itertools import product
 import pytest
 
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Progress
 from reconciler.client import QuotaClient
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.ports import Progress, QuotaStore
+from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration, Rejected, Result
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge

@@ -4,7 +4,7 @@ import asyncio
 
 
 class FakeClock:
-    """Implements ports.Clock. `slept` lists every sleep."""
+    """Implements protocols.Clock. `slept` lists every sleep."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._epoch = start

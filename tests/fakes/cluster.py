@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import ConnectError
-from reconciler.ports import Cluster, Node, Progress, Visibility
+from reconciler.quota.cluster import Cluster, Node, Visibility
 from reconciler.quota.entity import Entity, is_legal
 from reconciler.quota.filters import Filter
 from reconciler.quota.keys import COLUMNS, RULES, Key

@@ -26,7 +26,7 @@ class Inline(ThreadPoolExecutor):
 
 
 class TurnedClock:
-    """Implements ports.Clock. Unlike ``FakeClock``, sleeping does not turn it."""
+    """Implements protocols.Clock. Unlike ``FakeClock``, sleeping does not turn it."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._epoch = start

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from reconciler.errors import ConnectError
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import PairVisibility, Visibility
+from reconciler.quota.results.report import PairVisibility
 from reconciler.reconcile.verification import judge
 from tests.reconcile.worlds import ALICE, RATE, World, documents, state
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -28,7 +29,6 @@ from reconciler.quota.results.report import (
     Preview,
     RunOrigin,
     ValidationResult,
-    Visibility,
 )
 from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from reconciler.app.loop.intervals import LoopIntervals, Random
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.wait import unless, until_ended
+from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock
 
 _LOG: Final = logging.getLogger("reconciler.loop")
 

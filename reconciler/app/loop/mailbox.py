@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 
 from reconciler.app.loop.wait import passes_or
+from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError
-from reconciler.ports import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 
 from reconciler.app.loop.removal_window import RemovalWindow
+from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from reconciler.ports import Clock
+from reconciler.base.protocols import Clock
 
 T = TypeVar("T")
 

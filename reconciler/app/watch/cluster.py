@@ -13,9 +13,9 @@ from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.watch.condition_log import ConditionLog
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
+from reconciler.base.protocols import Clock
 from reconciler.errors import ClientError, ConfigError, KquotaError
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.ports import Clock
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts

@@ -15,8 +15,8 @@ from reconciler.app.watch.cluster import Opener, WatchedCluster
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
+from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock
 
 
 class WatchedFleet:

@@ -8,7 +8,7 @@ from reconciler.cli.context.connection import connection_events
 from reconciler.cli.framework.console import Console
 from reconciler.client import QuotaClient
 from reconciler.errors import WrongCluster
-from reconciler.ports import Cluster
+from reconciler.quota.cluster import Cluster
 
 
 @contextlib.asynccontextmanager

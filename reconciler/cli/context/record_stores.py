@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.app.state_files import own_path
+from reconciler.base.protocols import Clock
 from reconciler.cli.context.cluster_targets import ClusterTarget
 from reconciler.cli.framework.console import Console
 from reconciler.errors import ConfigError, InventoryError
@@ -16,7 +17,7 @@ from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.read_only import FixedInventory
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.ports import Clock, Inventory, RefStore
+from reconciler.ports import Inventory, RefStore
 
 if TYPE_CHECKING:
     from reconciler.inventory.git_ref import RefInventory

@@ -202,7 +202,7 @@ def _escape_line(text: str) -> str:
 
 
 class ProgressLine:
-    """A ``ports.Progress``: a bar on a terminal, a plain line now and then elsewhere; silent for short work.
+    """A ``protocols.Progress``: a bar on a terminal, a plain line now and then elsewhere; silent for short work.
 
     Use it as a context, so that the bar is wiped away at the end.
     """

@@ -17,7 +17,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
-from reconciler.ports import Cluster
+from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords

@@ -12,6 +12,7 @@ from reconciler.app.loop.cluster_loop import ClusterLoop
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
 from reconciler.cli.context.cluster_targets import ClusterTarget
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -35,7 +36,6 @@ from reconciler.cli.service.sandbox import USUAL_COLLECTION
 from reconciler.errors import TaskDied
 from reconciler.notify import ClusterDrift, Message, Notifier, document, drift_of
 from reconciler.notify.message_text import headline, lines
-from reconciler.ports import Clock
 from reconciler.quota.results.report import Reconciliation
 from reconciler.render.units import instant
 

@@ -10,6 +10,7 @@ from reconciler.app.loop.loop_outcome import needs_confirmation
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.app.state_files import own_path
+from reconciler.base.protocols import Clock
 from reconciler.cli.context.cluster_targets import ClusterTarget
 from reconciler.cli.context.connection import connection_events
 from reconciler.cli.context.reconcile_options import origin_of
@@ -20,7 +21,7 @@ from reconciler.client import QuotaClient
 from reconciler.client.events import ResponseReceived
 from reconciler.errors import InventoryLocked, KquotaError, UsageError
 from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.ports import Clock, Inventory
+from reconciler.ports import Inventory
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ownership import Pair
 from reconciler.quota.policy import DriftMode, Policy

@@ -18,9 +18,9 @@ from reconciler.cli.options.value_types import DurationParameter
 from reconciler.errors import ConfigError, KquotaError, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.base.protocols import Clock
     from reconciler.notify import ClusterDrift, Notifier
     from reconciler.notify.http_receiver import HttpReceiver
-    from reconciler.ports import Clock
 
 F = TypeVar("F", bound=Callable[..., Any])
 

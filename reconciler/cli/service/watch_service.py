@@ -19,6 +19,7 @@ from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
 from reconciler.cli.context.record_stores import current_principal
 from reconciler.cli.context.runtime import by_rules
 from reconciler.cli.framework.console import Console
@@ -38,7 +39,6 @@ from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.ports import Clock
 from reconciler.quota.precedence import Principal
 from reconciler.reconcile import ReconcilePorts
 from reconciler.render.names import escaped

@@ -13,9 +13,9 @@ from reconciler.cli.options.shared import FILE, packed
 from reconciler.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.base.protocols import Clock
     from reconciler.manifest.project.cluster import QuotaCluster
     from reconciler.manifest.project.file import ProjectCluster
-    from reconciler.ports import Clock
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from reconciler.base.backoff import Backoff
 from reconciler.base.installation import install_hint
+from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
@@ -25,7 +26,6 @@ from reconciler.client.auth.unsecured_tokens import (
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
-from reconciler.ports import Clock
 
 Maker = Callable[[Clock], TokenSource]
 

@@ -22,11 +22,11 @@ from typing import Final
 from reconciler.base import bounded_json
 from reconciler.base.backoff import Backoff
 from reconciler.base.http_deadline import HttpDeadline, PlainHandler, TlsHandler
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client.auth.token import BearerToken
 from reconciler.errors import AuthenticationError, ConfigError
-from reconciler.ports import Clock
 
 RETRY: Final = Backoff(first=0.1, cap=10.0)
 REUSE_SHARE: Final = 0.8

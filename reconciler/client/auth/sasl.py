@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas, oauth
 from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.token import TokenSource
 from reconciler.client.configuration.settings import ClientSettings
 from reconciler.errors import ConfigError
-from reconciler.ports import Clock
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "PlainLoginModule": ("PLAIN",),

@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth.token import BearerToken
 from reconciler.errors import ConfigError
-from reconciler.ports import Clock
 
 _STRING: Final = "unsecuredLoginStringClaim_"
 _NUMBER: Final = "unsecuredLoginNumberClaim_"

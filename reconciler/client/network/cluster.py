@@ -12,6 +12,7 @@ import ssl
 from typing import Final, TypeVar
 
 from reconciler.base.backoff import Deadline
+from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
 from reconciler.client.network import metadata
@@ -30,7 +31,7 @@ from reconciler.errors import (
     RequestTimeout,
     WrongCluster,
 )
-from reconciler.ports import Clock, Node
+from reconciler.quota.cluster import Node
 from reconciler.wire.error_codes import (
     NOT_CONTROLLER,
     REBOOTSTRAP_REQUIRED,

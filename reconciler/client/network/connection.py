@@ -10,6 +10,7 @@ import random
 from typing import Final, TypeVar
 
 import reconciler
+from reconciler.base.protocols import Clock
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import (
     Authenticated,
@@ -31,7 +32,6 @@ from reconciler.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from reconciler.ports import Clock
 from reconciler.wire import session_events as sessions
 from reconciler.wire.sasl import DeferredStep
 from reconciler.wire.session import BrokerSession

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Sequence
 
+from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connected, emit
 from reconciler.client.network.connection import Connection
@@ -10,7 +11,6 @@ from reconciler.client.network.dialer import dial
 from reconciler.client.network.login import Login
 from reconciler.client.network.transport import open_transport
 from reconciler.errors import KquotaError
-from reconciler.ports import Clock
 
 
 async def connect(

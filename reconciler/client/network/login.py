@@ -3,6 +3,7 @@
 import secrets
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, remember
 from reconciler.client.auth import kerberos
 from reconciler.client.auth.oidc import OidcTokens
@@ -10,7 +11,6 @@ from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
 from reconciler.client.auth.token import TokenSource
 from reconciler.client.client_config import ClientConfig
 from reconciler.errors import AuthenticationError, KquotaError
-from reconciler.ports import Clock
 from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
 
 _TOKENS_REMEMBERED: Final = 2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
 from reconciler.errors import DecodeError
-from reconciler.ports import Node
+from reconciler.quota.cluster import Node
 from reconciler.wire.apis import METADATA
 from reconciler.wire.messages import metadata
 

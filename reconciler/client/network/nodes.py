@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reconciler.client.client_config import Address, ClientConfig
-from reconciler.ports import Node
+from reconciler.quota.cluster import Node
 
 
 @dataclass(slots=True)

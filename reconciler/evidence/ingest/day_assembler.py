@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from reconciler.base.protocols import Progress
 from reconciler.evidence.ingest import retained_days
 from reconciler.evidence.ingest.assembly import (
     day_tables,
@@ -31,7 +32,6 @@ from reconciler.evidence.ingest.point_store import content
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
-from reconciler.ports import Progress
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE, Table
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest.arrivals import (
     ALWAYS,
@@ -29,7 +30,6 @@ from reconciler.evidence.ingest.readers import (
 from reconciler.evidence.ingest.readers.series import OutcomeCounts, RecordedSeries
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Clock, Progress
 from reconciler.usage.tables import POINT
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest.arrivals import ClusterArrivals, SeriesBuffer
 from reconciler.evidence.ingest.assembly.day_tables import day_of
@@ -38,7 +39,6 @@ from reconciler.evidence.ingest.readers.prometheus import (
 )
 from reconciler.evidence.ingest.readers.series import SENTENCES
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Clock, Progress
 from reconciler.render.units import instant
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT

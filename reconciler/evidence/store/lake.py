@@ -30,7 +30,7 @@ LONGEST_PAUSE: Final = 2.0
 
 
 class LakeClock(Protocol):
-    """A clock, as far as the lake needs one; :class:`reconciler.ports.Clock` is one."""
+    """A clock, as far as the lake needs one; :class:`reconciler.base.protocols.Clock` is one."""
 
     def now(self) -> float:
         """Seconds since the epoch, UTC."""

@@ -7,13 +7,14 @@ seconds, because manifests are often applied by the hundred) and uses the sessio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
 from reconciler.errors import AuthorizationError, ConfigError, NotFound
 from reconciler.kube.api.custom_resources import operator_class_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.status.eligibility import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
-from reconciler.ports import Clock, Cluster
+from reconciler.quota.cluster import Cluster
 from reconciler.quota.outcome import Alteration, Rejected, Unknown
 from reconciler.quota.results.report import ValidationResult
 from reconciler.sandbox.broker_rules.offline_validation import validate

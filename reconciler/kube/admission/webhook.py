@@ -18,6 +18,7 @@ from aiohttp import web
 
 from reconciler.base import bounded_json
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission.broker_validation import LiveBrokerValidator
 from reconciler.kube.admission.review import (
@@ -36,7 +37,6 @@ from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.metrics import ListenAddress, address
-from reconciler.ports import Clock
 
 PATH: Final = "/validate"
 BUDGET_SECONDS: Final = 4.0

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from reconciler.base import bounded_json
+from reconciler.base.protocols import Clock
 from reconciler.errors import Gone, KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
@@ -26,7 +27,6 @@ from reconciler.kube.api.http_exchange import (
     silent,
 )
 from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, EVENTS, ApiResource
-from reconciler.ports import Clock
 
 Obj: TypeAlias = dict[str, Any]
 

@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 import aiohttp
 from yarl import URL
 
+from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_urls
 from reconciler.errors import AnswerTooLarge, KubernetesUnavailable
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.error_responses import refusal, wait_asked
 from reconciler.kube.api.resource_paths import ApiResource
-from reconciler.ports import Clock
 
 OnRequest: TypeAlias = Callable[[str, str, str], None]
 """``on_request(verb, resource, code)`` after every try; code is the HTTP status, ``timeout`` or ``unreachable``."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from reconciler.base.protocols import Clock
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import REQUESTED_AT, Obj, status_of
 from reconciler.kube.api.resource_paths import ApiResource
-from reconciler.ports import Clock
 
 LOOK_EVERY_SECONDS: Final = 0.5
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from reconciler.base.protocols import Clock
 from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.errors import (
     AuthenticationError,
@@ -34,7 +35,6 @@ from reconciler.kube.configuration.credentials import (
 )
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.ports import Clock
 
 REFUSED_AGAIN_SECONDS: Final = 600.0
 """So long what a broker refused is not tried again, unless it changes."""

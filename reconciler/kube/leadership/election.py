@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeVar
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api.client import Obj
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.resource_paths import LEASES, ApiResource
-from reconciler.ports import Clock
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+from reconciler.base.protocols import Clock
 from reconciler.kube.leadership.election import ElectionSettings, Leader, LeaseApi
-from reconciler.ports import Clock
 
 BEAT_SECONDS: Final = 0.5
 """How often the program's event loop says that it makes progress, at least eight times per ``Election.stall``."""

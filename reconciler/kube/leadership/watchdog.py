@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from reconciler.ports import Clock
+from reconciler.base.protocols import Clock
 
 LOOKS_EVERY: Final = 0.5
 EXIT_CODE: Final = 1

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
@@ -23,7 +24,6 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.config_maps import StoredRecords
 from reconciler.kube.records.status_records import entity_of
-from reconciler.ports import Clock
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import FIELDS, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair

@@ -12,8 +12,8 @@ from typing import Final
 
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox
 from reconciler.app.loop.cluster_loop import Work
+from reconciler.base.protocols import Clock
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.ports import Clock
 
 LOST: Final = ""
 """Name of the loop for documents whose QuotaCluster does not exist; no QuotaCluster can be called so."""

@@ -1,7 +1,6 @@
 """One pass over one Kafka cluster as the operator makes it: listing, records, finalizers, the pass, and what it reports.
 
-The loop calls it, one call at a time. Everything is compared on each call; why it was called only decides how much is
-listed and written again.
+The loop makes one call at a time. Each compares everything; its trigger decides how much is listed and written again.
 """
 
 import asyncio
@@ -13,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
 from reconciler.app.loop.loop_outcome import needs_confirmation
+from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
     FINALIZER_FIELDS,
@@ -44,7 +44,7 @@ from reconciler.kube.status.reconcile_result import ReconcileResult
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
-from reconciler.ports import AuditLog, Clock, QuotaStore
+from reconciler.ports import AuditLog, QuotaStore
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan

@@ -9,10 +9,12 @@ Writes to Kubernetes need none: they are bound to the version of the object that
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Final
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LeaseLost
 from reconciler.kube.run.cluster_reconciler import SessionProvider
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.ports import Cluster, Progress, QuotaStore, Visibility
+from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import Cluster, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result

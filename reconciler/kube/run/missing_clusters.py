@@ -8,6 +8,7 @@ is made again.
 from collections.abc import Callable, Mapping
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -22,7 +23,6 @@ from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.ports import Clock
 
 
 class MissingClusterReconciler:

@@ -25,6 +25,7 @@ from reconciler.app.loop import (
 from reconciler.app.loop.cluster_loop import Work
 from reconciler.app.loop.removal_window import WINDOW_SECONDS
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.api.client import KubernetesApi
@@ -62,7 +63,6 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
-from reconciler.ports import Clock
 from reconciler.quota.results.report import Reconciliation
 
 _LOG: Final = logging.getLogger("reconciler.kube")

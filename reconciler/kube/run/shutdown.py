@@ -7,10 +7,10 @@ good, the operator has to be gone: what a chart's uninstallation and an administ
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import KubernetesUnavailable, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.resource_paths import ApiResource
-from reconciler.ports import Clock
 
 DEPLOYMENTS: Final = ApiResource(group="apps", version="v1", plural="deployments", namespaced=True)
 PODS: Final = ApiResource(group="", version="v1", plural="pods", namespaced=True)

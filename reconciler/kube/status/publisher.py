@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -45,7 +46,6 @@ from reconciler.kube.status.reconcile_result import (
     was_leaving,
 )
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.ports import Clock
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Reconciliation
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
@@ -28,7 +29,6 @@ from reconciler.kube.api.resource_paths import (
 )
 from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.ports import Clock
 
 IN_FLIGHT: Final = 16
 """Requests at a time: measured on two cores, more of them only wait in the API server."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.errors import KquotaError
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
@@ -111,26 +112,6 @@ class Preview:
     def applyable(self) -> bool:
         """Whether ``apply`` would do something and nothing forbids it."""
         return bool(self.plan.changes) and not self.violations and not self.plan.conflicts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visibility:
-    """What each broker in Metadata showed at the end of a wait.
-
-    Attributes:
-        visible: Ids of brokers that show everything that was expected.
-        lagging: Ids of brokers that answered but did not show it before the deadline.
-        unreachable: Id -> why, for brokers that could not be asked.
-    """
-
-    visible: tuple[int, ...]
-    lagging: tuple[int, ...]
-    unreachable: Mapping[int, str]
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether every live broker showed it; unreachable ones are not live."""
-        return not self.lagging and bool(self.visible)
 
 
 class PairVisibility(StrEnum):

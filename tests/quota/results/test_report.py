@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import KquotaError
+from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -20,7 +21,6 @@ from reconciler.quota.results.report import (
     Preview,
     Reconciliation,
     ValidationResult,
-    Visibility,
     WithheldChange,
 )
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind

@@ -44,8 +44,8 @@ from reconciler.inventory.audit_log import read_entries
 from reconciler.usage.tables import POINT, TARGET_UP
 
 if TYPE_CHECKING:
+    from reconciler.base.protocols import Clock, Progress
     from reconciler.evidence.ingest.dialects.definitions import DialectTable
-    from reconciler.ports import Clock, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from reconciler.base import bounded_json
-from reconciler.base.environment_proxy import proxy_for
+from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest.readers.environment_proxy import proxy_for
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
@@ -20,7 +21,6 @@ from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
     SeriesOutcome,
 )
-from reconciler.ports import Clock
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",

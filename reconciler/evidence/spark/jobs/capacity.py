@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
@@ -24,7 +25,6 @@ from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.spark.usage.wide_sums import tried
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Progress
 from reconciler.usage.reports.capacity import HEADROOM_PPM
 from reconciler.usage.reports.usage import (
     CapacityRow,

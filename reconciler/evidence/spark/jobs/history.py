@@ -6,13 +6,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums, history
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import limit_validity, reader, result_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Progress
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
     FleetReport,

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeError, UsageError
 from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import (
@@ -26,7 +27,6 @@ from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.manifest.project.file import parse
-from reconciler.ports import Progress
 from reconciler.quota.planner.guards import (
     Guards,
     nothing_declared,

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict, UsageError
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
@@ -35,7 +36,6 @@ from reconciler.evidence.store.quota_snapshots import day_of, state_of
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
-from reconciler.ports import Progress
 from reconciler.quota.entity import Entity
 from reconciler.usage.impact.result_rows import RecommendationRow
 from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity

@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import capacity, usage
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader
@@ -15,7 +16,6 @@ from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
-from reconciler.ports import Progress
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.reports.usage import ResultOrigin, UsageCurve, UsageReport

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits import clients, effective_limits
@@ -27,7 +28,6 @@ from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Progress
 from reconciler.quota.precedence import Principal
 from reconciler.usage.reports.fleet import (
     ClusterTotals,

@@ -8,13 +8,13 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.usage import rollup
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
-from reconciler.ports import Progress
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 
 TRIES: Final = 5

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict, UsageError
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, unit_writer
@@ -27,7 +28,6 @@ from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.manifest.project.file import parse
 from reconciler.manifest.project.simulation_policy import policy_of
-from reconciler.ports import Progress
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS

@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.runtime.job import Job, job_option
@@ -16,7 +17,6 @@ from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store.lake import Lake
-from reconciler.ports import Progress
 from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from reconciler.ports import Progress
+from reconciler.base.protocols import Progress
 
 if TYPE_CHECKING:
     from reconciler.evidence.store.lake import Lake

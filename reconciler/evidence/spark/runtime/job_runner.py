@@ -24,7 +24,7 @@ _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 
 
 class MachineClock:
-    """Implements :class:`reconciler.ports.Clock`: this file starts jobs and so picks the real one."""
+    """Implements :class:`reconciler.base.protocols.Clock`: this file starts jobs and so picks the real one."""
 
     __slots__ = ()
 

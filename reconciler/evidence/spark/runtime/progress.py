@@ -9,9 +9,9 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from reconciler.base.output_text import output_text
+from reconciler.base.protocols import Clock
 from reconciler.evidence.spark.runtime import jvm
 from reconciler.evidence.spark.runtime.masters import is_connect
-from reconciler.ports import Clock
 
 EVERY_SECONDS: Final = 5.0
 """A long phase is reported again at this interval, with Spark's tasks."""
@@ -20,7 +20,7 @@ _Tasks = Callable[[], tuple[int, int]]
 
 
 class ProgressWriter:
-    """A :data:`reconciler.ports.Progress` that writes lines; at most one every :data:`EVERY_SECONDS` within a phase."""
+    """A :data:`reconciler.base.protocols.Progress` that writes lines; at most one every :data:`EVERY_SECONDS` within a phase."""
 
     def __init__(self, clock: Clock, to: TextIO | None = None) -> None:
         self._clock = clock

@@ -5,12 +5,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict
 from reconciler.evidence.spark.tables import unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.ports import Progress
 from reconciler.usage.tables import Table
 
 TRIES: Final = 5

@@ -11,13 +11,13 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict, LakeError
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import schemas
 from reconciler.evidence.store.files.parquet_files import ROW_GROUP
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
-from reconciler.ports import Progress
 from reconciler.usage.tables import Table
 
 _CLUSTER: Final = "unit_cluster"

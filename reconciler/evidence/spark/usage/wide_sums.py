@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from reconciler.ports import Progress
+from reconciler.base.protocols import Progress
 from reconciler.usage.throttle_models import MAX_TOTAL
 
 OVERFLOW: Final = "ARITHMETIC_OVERFLOW"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.environment_proxy import proxy_for
 from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest.readers.environment_proxy import proxy_for
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
