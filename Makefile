@@ -71,9 +71,9 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m reconciler.manifest.schema --check
-	$(BIN)/python -m reconciler.cli.command_docs --check
-	$(BIN)/python -m reconciler.kube.status.reason_docs --check
+	$(BIN)/python -m tools.file_schemas --check
+	$(BIN)/python -m tools.command_docs --check
+	$(BIN)/python -m tools.reason_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.charts.values_table --check
@@ -83,9 +83,9 @@ fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff format .
 
 generate: env  ## file schemas, manifest reference, command reference
-	$(BIN)/python -m reconciler.manifest.schema --write
-	$(BIN)/python -m reconciler.cli.command_docs --write
-	$(BIN)/python -m reconciler.kube.status.reason_docs --write
+	$(BIN)/python -m tools.file_schemas --write
+	$(BIN)/python -m tools.command_docs --write
+	$(BIN)/python -m tools.reason_docs --write
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/

@@ -84,11 +84,6 @@ WRITERS = {
     "reconciler/spark/__main__.py": "a job without a console, through output_text",
     "reconciler/evidence/spark/runtime/progress.py": "the same",
     "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
-    "reconciler/manifest/schema.py": "a generator for developers",
-    "reconciler/kube/status/reason_docs.py": "a generator for developers",
-    "reconciler/manifest/docs/manifest_reference.py": "a generator for developers",
-    "reconciler/manifest/docs/crd_reference.py": "a generator for developers",
-    "reconciler/cli/command_docs.py": "a generator for developers",
 }
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
@@ -151,10 +146,9 @@ def test_every_json_document_that_leaves_is_ascii() -> None:
         and node.arg == "ensure_ascii"
         and not (isinstance(node.value, ast.Constant) and node.value.value is True)
     ]
-    # A form of a secret to look for; files of the lake, which are not shown; and a generator for developers.
+    # A form of a secret to look for; files of the lake, which are not shown.
     allowed = (
         "reconciler/base/redaction.py",
         "reconciler/evidence/store/",
-        "reconciler/manifest/schema.py",
     )
     assert [place for place in raw if not place.startswith(allowed)] == []

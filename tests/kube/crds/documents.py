@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from reconciler.manifest.schema import CRDS
 from tests.kube.crds.values import values
 from tests.manifest.samples import FORMS, cluster, quota
+from tools.file_schemas import CRDS
 
 CRD_FOLDER = Path(__file__).parents[3] / "crds"
 Step = str | int

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifest.schema import CRDS
 from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
 from tests.kube.crds.documents import schema_of
+from tools.file_schemas import CRDS
 
 ESCAPED = 6  # bytes in JSON of a character that has to be escaped
 NUMBER = 32

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from reconciler.manifest import schema, schema_check
-from reconciler.manifest.schema import CRDS
 from tests.kube.crds.documents import schema_of
 from tests.kube.crds.judging import dry_run
 from tests.kube.crds.resources import PLURALS, condition, create, in_default, set_status
 from tests.manifest.rules.test_client_quota import BROKEN, RULES
 from tests.manifest.samples import quota
 from tests.servers.kube.cluster import KubeCluster
+from tools.file_schemas import CRDS
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifest.schema import CRDS
 from tests.kube.crds import documents, judging
 from tests.kube.crds.documents import PLACES, put
 from tests.kube.crds.resources import in_default
@@ -16,6 +15,7 @@ from tests.kube.crds.values import listed, own
 from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
 from tests.manifest.samples import FORMS, cluster, quota
 from tests.servers.kube.cluster import KubeCluster
+from tools.file_schemas import CRDS
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.manifest.schema import CRDS
 from tests.kube.crds import documents
 from tests.kube.crds.documents import CRD_FOLDER, schema_of
 from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
@@ -19,6 +18,7 @@ from tests.manifest.samples import FORMS, cluster, quota
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import CRDS as NEW
 from tests.servers.kube.cluster import KubeCluster
+from tools.file_schemas import CRDS
 
 PREVIOUS = Path(__file__).parent / "previous"
 ROOMIER = ("maxLength", "maxItems", "maxProperties", "maximum")

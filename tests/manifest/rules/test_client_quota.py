@@ -12,9 +12,9 @@ from reconciler.manifest.rules.client_quota import (
     canonical_ip,
 )
 from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
-from reconciler.manifest.schema import CRDS
 from reconciler.manifest.schema_check import broken
 from tests.manifest.samples import FORMS, cluster, quota
+from tools.file_schemas import CRDS
 
 ROOT = Path(__file__).parents[3]
 RULES = {rule.id: rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"}

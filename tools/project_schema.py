@@ -5,8 +5,8 @@ It is no custom resource: the operator has no files to look for. So it is writte
 
 from typing import Any, Final
 
-from reconciler.manifest.simulation_schema import SIMULATE, bounds
 from reconciler.quota.rule_warnings import WarningKind
+from tools.simulation_schema import SIMULATE, bounds
 
 _MANIFESTS: Final[dict[str, Any]] = {
     "description": (

@@ -1,16 +1,16 @@
-"""``docs/troubleshooting.md`` from the table of reasons: ``python -m reconciler.kube.status.reason_docs --write`` or ``--check``."""
+"""``docs/troubleshooting.md`` from the table of reasons: ``python -m tools.reason_docs --write`` or ``--check``."""
 
 import sys
-from pathlib import Path
 from typing import Final
 
 from reconciler.kube.status.events import MOST_BYTES
 from reconciler.kube.status.reasons import ROWS, ReasonRow
+from tools import modes
 
-PATH: Final = Path("docs/troubleshooting.md")
+PATH: Final = "docs/troubleshooting.md"
 
 _HEAD: Final = """\
-<!-- Generated from reconciler/kube/status/reasons.py by `python -m reconciler.kube.status.reason_docs --write`. -->
+<!-- Generated from reconciler/kube/status/reasons.py by `python -m tools.reason_docs --write`. -->
 # Troubleshooting
 
 Every resource has one reason, in its `Ready` condition and in the lists of `kubectl`. Look there first:
@@ -111,20 +111,5 @@ def _section(row: ReasonRow) -> str:
     return f"\n## {row.reason}\n\n*{sentence}.* {row.helps}\n"
 
 
-def _main(arguments: list[str]) -> int:
-    if arguments == ["--write"]:
-        PATH.write_text(text(), encoding="utf-8")
-        return 0
-    if arguments == ["--check"]:
-        fresh = PATH.is_file() and PATH.read_text(encoding="utf-8") == text()
-        if not fresh:
-            sys.stderr.write(
-                f"{PATH} is stale: run python -m reconciler.kube.status.reason_docs --write\n"
-            )
-        return 0 if fresh else 1
-    sys.stderr.write("give --write or --check\n")
-    return 2
-
-
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))
+    sys.exit(modes.main(sys.argv[1:], modes.ROOT, lambda: {PATH: text()}))

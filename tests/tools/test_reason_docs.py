@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.kube.status.reason_docs import PATH, text
 from reconciler.kube.status.reasons import ROWS
+from tools.reason_docs import PATH, text
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
 
 

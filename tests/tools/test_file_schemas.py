@@ -10,11 +10,13 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from reconciler.manifest import schema, schema_check
-from reconciler.manifest.docs.manifest_reference import cell
-from reconciler.manifest.schema import CRDS, FILES, closed, generate, main, stale
+from reconciler.manifest.schema import FILES
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityForm
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
+from tools import modes
+from tools.file_schemas import CRDS, closed, generate
+from tools.manifest_reference import cell
 
 ROOT = Path(__file__).parents[2]
 
@@ -134,26 +136,7 @@ def test_the_status_has_room_for_a_record_per_key() -> None:
 
 
 def test_what_is_committed_is_what_the_crds_give() -> None:
-    assert stale(ROOT) == []
-    assert main(["--check"]) == 0
-
-
-def test_a_file_that_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "crds").mkdir()
-    for file in CRDS.values():
-        (tmp_path / "crds" / file).write_bytes((ROOT / "crds" / file).read_bytes())
-    assert schema._write(tmp_path) == 0
-    assert schema._check(tmp_path) == 0
-    target = tmp_path / "reconciler/manifest/schemas/clientquota.json"
-    target.write_text(target.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert schema._check(tmp_path) == 1
-    assert capsys.readouterr().err == (
-        "reconciler/manifest/schemas/clientquota.json is not what crds/ gives; run make generate\n"
-    )
-
-
-def test_a_wrong_call_says_how() -> None:
-    assert main(["--wirte"]) == 1
+    assert modes.stale(ROOT, generate(ROOT / "crds")) == []
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,7 +1,6 @@
-"""``docs/commands.md`` from every command's ``--help``: ``python -m reconciler.cli.command_docs --write`` or ``--check``."""
+"""``docs/commands.md`` from every command's ``--help``: ``python -m tools.command_docs --write`` or ``--check``."""
 
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
@@ -9,14 +8,15 @@ import click
 from reconciler.cli import client_quotas, main
 from reconciler.cli.framework.commands import CONTEXT
 from reconciler.cli.kafka_client_quotas.command_line import PROGRAM
+from tools import modes
 
-PATH: Final = Path("docs/commands.md")
+PATH: Final = "docs/commands.md"
 WIDTH: Final = 80
 """Columns of the help in the page, whatever terminal it is made on."""
 
 _HEAD: Final = """# Commands
 
-Generated from each command's `--help` by `python -m reconciler.cli.command_docs --write`.
+Generated from each command's `--help` by `python -m tools.command_docs --write`.
 
 Results go to standard output, all messages to standard error; progress bars only on a terminal.
 Colour: `--color always` or `--color never` decides; without it `NO_COLOR` turns colour off, `FORCE_COLOR` turns it on, and otherwise only a terminal gets it.
@@ -68,16 +68,5 @@ def _section(title: str, help_text: str) -> str:
     return f"## {title}\n\n```text\n{lines}\n```\n"
 
 
-def check(path: Path = PATH) -> bool:
-    """Whether the page in the repository is the one that would be written now."""
-    return path.is_file() and path.read_text(encoding="utf-8") == text()
-
-
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["--write"]:
-            _ = PATH.write_text(text(), encoding="utf-8")
-        case ["--check"]:
-            sys.exit(0 if check() else f"{PATH} is out of date: run this with --write")
-        case _:
-            sys.exit(__doc__)
+    sys.exit(modes.main(sys.argv[1:], modes.ROOT, lambda: {PATH: text()}))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.manifest.docs.manifest_reference import cell, tables
+from tools.manifest_reference import cell, tables
 
 _HEAD: Final = """\
 <!-- Generated from crds/ by `make generate`; edit the descriptions there. -->

@@ -1,1 +1,0 @@
-"""Reference pages that are generated from the schemas."""
