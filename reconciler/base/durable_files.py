@@ -5,12 +5,93 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
+from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError
 
 PRIVATE: Final = 0o600
 """Records name users and clients; other accounts do not need to read them."""
+
+FileStamp: TypeAlias = tuple[int, int, int]
+"""Inode, time of change in nanoseconds and size: equal for a file that was not replaced."""
+
+
+class DurableFiles(Protocol):
+    """A file system, as far as ownership records and audit logs use it."""
+
+    def read(self, path: Path, *, max_bytes: int) -> bytes:
+        """The bytes of a regular file.
+
+        Raises:
+            OSError: It is missing, cannot be read, or is larger.
+        """
+        ...
+
+    def stamp(self, path: Path) -> FileStamp | None:
+        """What changes whenever the file is replaced; ``None`` if there is no file."""
+        ...
+
+    def last_byte(self, path: Path) -> bytes:
+        """The last byte of a file; empty if the file is empty or missing.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        ...
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """See :func:`replace`."""
+        ...
+
+    def append(self, path: Path, content: bytes) -> None:
+        """See :func:`append`."""
+        ...
+
+    def remove_leftovers(self, path: Path) -> None:
+        """See :func:`remove_leftovers`."""
+        ...
+
+
+class DiskFiles:
+    """The file system of this machine. Implements :class:`DurableFiles`."""
+
+    __slots__ = ()
+
+    def read(self, path: Path, *, max_bytes: int) -> bytes:
+        """The bytes of a regular file."""
+        return read_regular(path, max_bytes=max_bytes)
+
+    def stamp(self, path: Path) -> FileStamp | None:
+        """What changes whenever the file is replaced; ``None`` if there is no file."""
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def last_byte(self, path: Path) -> bytes:
+        """The last byte of a file; empty if the file is empty or missing."""
+        try:
+            with path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) == 0:
+                    return b""
+                _ = file.seek(-1, os.SEEK_END)
+                return file.read(1)
+        except FileNotFoundError:
+            return b""
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """See :func:`replace`."""
+        replace(path, content)
+
+    def append(self, path: Path, content: bytes) -> None:
+        """See :func:`append`."""
+        append(path, content)
+
+    def remove_leftovers(self, path: Path) -> None:
+        """See :func:`remove_leftovers`."""
+        remove_leftovers(path)
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -85,3 +166,6 @@ def _cannot_write(path: Path, error: OSError) -> InventoryError:
         f"{path} cannot be written: {error.strerror or error}",
         hint="check that its directory exists, is writable, and has room",
     )
+
+
+DISK: Final[DurableFiles] = DiskFiles()

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
-from reconciler.base.durable_files import append
+from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.base.output_text import json_text
 from reconciler.errors import InventoryError
 from reconciler.render.json_documents.audit_intents import (
@@ -24,6 +24,9 @@ from reconciler.render.json_documents.audit_intents import (
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
 
+MAX_BYTES: Final = 1 << 62
+"""A log is only ever appended to, so it has no largest size."""
+
 _ENCODE: Final = compact()
 
 
@@ -32,10 +35,12 @@ class FileAuditLog:
 
     Args:
         path: Made when the first entry is written; private to its owner.
+        files: Where it is.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
         self._path = path
+        self._files = files
 
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         """Write entries in order, in one write and one sync.
@@ -49,7 +54,9 @@ class FileAuditLog:
             return
         lines = [_ENCODE({"v": ENTRY_VERSION, **entry}) for entry in entries]
         text = "\n".join(lines) + "\n"
-        append(self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii"))
+        self._files.append(
+            self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii")
+        )
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
         """The intents without an outcome, by pair. Lines that are no entries of a known version are passed over.
@@ -57,20 +64,14 @@ class FileAuditLog:
         Raises:
             InventoryError: The file cannot be read.
         """
-        if not self._path.exists():
+        if self._files.stamp(self._path) is None:
             return {}
-        entries = (entry for _, entry in _lines(self._path) if entry is not None)
+        entries = (entry for _, entry in _lines(self._path, self._files) if entry is not None)
         return open_among(entries, cluster_id=cluster_id)
 
     def _is_cut_off(self) -> bool:
         try:
-            with self._path.open("rb") as file:
-                if file.seek(0, 2) == 0:
-                    return False
-                _ = file.seek(-1, 2)
-                return file.read(1) != b"\n"
-        except FileNotFoundError:
-            return False
+            return self._files.last_byte(self._path) not in {b"", b"\n"}
         except OSError as error:
             raise InventoryError(f"{self._path} cannot be read: {error.strerror}") from error
 
@@ -126,7 +127,7 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
         InventoryError: The file cannot be read, or a line is no audit entry of a version that we know.
     """
     intents: dict[str, dict[str, Mapping[str, object]]] = {}
-    for number, entry in _lines(path):
+    for number, entry in _lines(path, DISK):
         if entry is None:
             raise InventoryError(
                 f"{path}:{number}: no audit entry of version {ENTRY_VERSION}",
@@ -141,14 +142,14 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
             yield entry
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
+def _lines(path: Path, files: DurableFiles) -> Iterator[tuple[int, Mapping[str, object] | None]]:
     """Number and content of each whole line; ``None`` = no entry of a version that we know.
 
     Raises:
         InventoryError: The file cannot be read.
     """
     try:
-        text = path.read_bytes()
+        text = files.read(path, max_bytes=MAX_BYTES)
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
     for number, line in enumerate(text.split(b"\n"), start=1):

@@ -14,11 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from reconciler.base.durable_files import remove_leftovers, replace
+from reconciler.base.durable_files import DISK, DurableFiles, FileStamp
 from reconciler.base.protocols import Clock
-from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.file_lock import FileLock
+from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
@@ -29,8 +28,6 @@ MAX_BYTES: Final = 512 * 1024 * 1024
 PATIENCE_SECONDS: Final = 10.0
 """How long to wait for the short lock; it is held for one read and one write of the file."""
 
-_Stamp = tuple[int, int, int]
-
 
 class FileInventory:
     """Records of one or more clusters in one file. Implements ``ports.Inventory``.
@@ -39,14 +36,26 @@ class FileInventory:
         path: The file; made by the first write, together with lock files whose names begin with a dot.
         clock: For the times in locks and writers.
         writer: Who writes; ``None`` = only reading, without any lock.
+        files: Where the file is.
+        lock: Makes locks there.
     """
 
-    def __init__(self, path: Path, *, clock: Clock, writer: InventoryWriter | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        writer: InventoryWriter | None = None,
+        files: DurableFiles = DISK,
+        lock: LockFactory = FileLock,
+    ) -> None:
         self._path = path
         self._clock = clock
         self._writer = writer
-        self._locks: dict[str, FileLock] = {}
-        self._stamp: _Stamp | None = None
+        self._files = files
+        self._lock = lock
+        self._locks: dict[str, WriterLock] = {}
+        self._stamp: FileStamp | None = None
         self._clusters: dict[str, ClusterRecords] = {}
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
@@ -58,7 +67,7 @@ class FileInventory:
             Refused: Another known writer looks after the same entities.
         """
         if self._writer is not None and cluster_id not in self._locks:
-            lock = FileLock(
+            lock = self._lock(
                 self._beside(f"{_safe(cluster_id)}.lock"),
                 command=self._writer.description,
                 now=self._clock.now(),
@@ -94,9 +103,9 @@ class FileInventory:
                 writers={**before.writers, self._writer.id: recorded_writer},
             )
             clusters = {**self._clusters, cluster_id: after}
-            remove_leftovers(self._path)
-            replace(self._path, encode(clusters))
-            self._clusters, self._stamp = clusters, self._stat()
+            self._files.remove_leftovers(self._path)
+            self._files.replace(self._path, encode(clusters))
+            self._clusters, self._stamp = clusters, self._files.stamp(self._path)
 
     def close(self) -> None:
         """Give all locks back."""
@@ -118,10 +127,10 @@ class FileInventory:
     def _refresh(self) -> None:
         """Read the file, unless it is the one we know already."""
         try:
-            stamp = self._stat()
+            stamp = self._files.stamp(self._path)
             if stamp is not None and stamp == self._stamp:
                 return
-            content = b"" if stamp is None else read_regular(self._path, max_bytes=MAX_BYTES)
+            content = b"" if stamp is None else self._files.read(self._path, max_bytes=MAX_BYTES)
         except OSError as error:
             raise InventoryError(
                 f"{self._path} cannot be read: {error.strerror}",
@@ -130,19 +139,14 @@ class FileInventory:
         self._clusters = {} if stamp is None else decode(content, location=str(self._path))
         self._stamp = stamp
 
-    def _stat(self) -> _Stamp | None:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            return None
-        return status.st_ino, status.st_mtime_ns, status.st_size
-
     def _beside(self, name: str) -> Path:
         return self._path.parent / f".{self._path.name}.{name}"
 
     @contextlib.contextmanager
     def _short_lock(self) -> Iterator[None]:
-        lock = FileLock(self._beside("lock"), command="a write of the file", now=self._clock.now())
+        lock = self._lock(
+            self._beside("lock"), command="a write of the file", now=self._clock.now()
+        )
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not lock.is_held:
             try:

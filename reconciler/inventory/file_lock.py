@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from reconciler.base import bounded_json
 from reconciler.base.durable_files import PRIVATE
@@ -41,6 +41,31 @@ class LockHolder:
     def __str__(self) -> str:
         when = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
         return f"{self.command}, process {self.pid} on {self.host}, since {when}"
+
+
+class WriterLock(Protocol):
+    """A lock of one writer, as :class:`FileLock`."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether we hold it now."""
+        ...
+
+    def acquire(self) -> None:
+        """Take the lock at once or not at all."""
+        ...
+
+    def release(self) -> None:
+        """Give the lock back."""
+        ...
+
+
+class LockFactory(Protocol):
+    """What makes locks, as :class:`FileLock` itself."""
+
+    def __call__(self, path: Path, /, *, command: str, now: float) -> WriterLock:
+        """A lock that is not held yet."""
+        ...
 
 
 class FileLock:

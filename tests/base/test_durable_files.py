@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.durable_files import append, remove_leftovers, replace
+from reconciler.base.durable_files import DISK, append, remove_leftovers, replace
 from reconciler.errors import InventoryError
 
 
@@ -60,3 +60,22 @@ def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Pa
     assert not left.exists()
     assert path.read_bytes() == b"1"
     assert all(one.exists() for one in others)
+
+
+def test_a_stamp_changes_with_each_replacement_and_a_missing_file_has_none(tmp_path: Path):
+    path = tmp_path / "file"
+    assert DISK.stamp(path) is None
+    DISK.replace(path, b"first")
+    first = DISK.stamp(path)
+    DISK.replace(path, b"second")
+    assert DISK.stamp(path) not in {None, first}
+    assert DISK.read(path, max_bytes=6) == b"second"
+
+
+def test_the_last_byte_of_a_missing_or_empty_file_is_empty(tmp_path: Path):
+    path = tmp_path / "log"
+    assert DISK.last_byte(path) == b""
+    DISK.append(path, b"")
+    assert DISK.last_byte(path) == b""
+    DISK.append(path, b"line")
+    assert DISK.last_byte(path) == b"e"
