@@ -1,6 +1,6 @@
 """One document: a ClientQuota from a YAML manifest and from a custom resource alike, checked by hand.
 
-The check says yes or no, fast; why not is worded in ``explain``, which is loaded only then. A property test holds
+The check says yes or no, fast; why not is worded in `explanation`, which is loaded only then. A property test holds
 this check, the JSON Schema and the static rules to one verdict.
 """
 
@@ -50,7 +50,7 @@ _DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for polic
 
 
 class DocumentDeclined(Exception):
-    """The document is not acceptable; ``explain`` finds out why."""
+    """The document is not acceptable; `explanation` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota
     """The document in a custom resource as the API server gives it; every line is 0.
 
     Raises:
-        Declined: A rule is broken; :func:`reconciler.manifest.explanation.problems` says which.
+        DocumentDeclined: A rule is broken; :func:`reconciler.manifest.explanation.problems` says which.
     """
     return from_node(from_json(resource), path)
 
@@ -87,17 +87,17 @@ def from_node(root: Node, path: str) -> ClientQuota:
         path: Its file, to be shown.
 
     Raises:
-        Declined: A rule is broken.
+        DocumentDeclined: A rule is broken.
     """
     fields = _fields(root, _ROOT)
     if _text(fields["apiVersion"]) != API_VERSION or _text(fields["kind"]) != QUOTA:
         raise DocumentDeclined
     metadata = _fields(fields["metadata"].value, _METADATA)
     spec = _fields(fields["spec"].value, _SPEC)
-    name = resource_name(_text(metadata["name"]))
+    name = _resource_name(metadata["name"])
     namespace = DEFAULT_NAMESPACE
     if "namespace" in metadata:
-        namespace = resource_name(_text(metadata["namespace"]), label=True)
+        namespace = _resource_name(metadata["namespace"], label=True)
     annotations: dict[str, str] = {}
     if "annotations" in metadata:
         annotations = _texts(metadata["annotations"].value, max_count=256, longest=262_144)
@@ -107,7 +107,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
     entity = _entity(spec["entity"].value)
     limits, lines = _limits(spec["limits"].value, on_ip=entity[2] is not ABSENT)
     return ClientQuota(
-        cluster=resource_name(_text(_fields(spec["clusterRef"].value, _NAME)["name"])),
+        cluster=_resource_name(_fields(spec["clusterRef"].value, _NAME)["name"]),
         declaration=Declaration(
             document=f"{namespace}/{name}",
             entity=entity,
@@ -115,7 +115,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
             path=path,
             line=root.line,
             lines=lines,
-            deletion_policy=deletion_policy(_text(spec["deletionPolicy"]))
+            deletion_policy=_deletion_policy(spec["deletionPolicy"])
             if "deletionPolicy" in spec
             else None,
             suspended=_flag(spec["suspend"].value) if "suspend" in spec else False,
@@ -160,12 +160,9 @@ def _text(entry: MappingEntry) -> str:
     return text
 
 
-def resource_name(text: str, *, label: bool = False) -> str:
-    """The text, if it may name a resource, or with ``label`` a namespace.
-
-    Raises:
-        Declined: It may not.
-    """
+def _resource_name(entry: MappingEntry, *, label: bool = False) -> str:
+    """A text that may name a resource, or with ``label`` a namespace."""
+    text = _text(entry)
     longest, pattern = (63, _LABEL) if label else (253, _SUBDOMAIN)
     if len(text) > longest or not pattern.match(text):
         raise DocumentDeclined
@@ -188,13 +185,8 @@ def _flag(node: Node) -> bool:
     return node.text == "true"
 
 
-def deletion_policy(text: str) -> DeletionPolicy:
-    """The deletion policy of this name.
-
-    Raises:
-        Declined: There is none.
-    """
-    policy = _DELETION.get(text)
+def _deletion_policy(entry: MappingEntry) -> DeletionPolicy:
+    policy = _DELETION.get(_text(entry))
     if policy is None:
         raise DocumentDeclined
     return policy
@@ -222,15 +214,7 @@ def _slot(node: Node) -> Slot:
         if not _flag(fields["default"].value):
             raise DocumentDeclined
         return DEFAULT
-    return checked_name(_text(fields["name"]))
-
-
-def checked_name(name: str) -> str:
-    """The name, if a document may declare it: not empty, and not longer than the bound.
-
-    Raises:
-        Declined: It is empty or too long.
-    """
+    name = _text(fields["name"])
     longest = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
     if not name or longest > MAX_DECLARED_NAME_BYTES:
         raise DocumentDeclined
@@ -245,7 +229,7 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
         key = FIELDS[name]
         if RULES[key].on_ip != on_ip or type(entry.value) is not ScalarNode:
             raise DocumentDeclined
-        values[COLUMN_OF[key]] = limit(key, entry.value.text, plain=entry.value.plain)
+        values[COLUMN_OF[key]] = _limit(key, entry.value)
         lines[COLUMN_OF[key]] = entry.key.line
     if not fields:
         raise DocumentDeclined
@@ -260,13 +244,8 @@ def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
     )
 
 
-def limit(key: Key, text: str, *, plain: bool) -> float:
-    """The value of a limit as it is written.
-
-    Raises:
-        Declined: It is no legal value of this key.
-    """
-    value = meaning(text) if plain else text
+def _limit(key: Key, scalar: ScalarNode) -> float:
+    value = meaning(scalar.text) if scalar.plain else scalar.text
     if type(value) is str:
         if not RULES[key].is_integer or len(value) > quantity.MAX_LENGTH:
             raise DocumentDeclined

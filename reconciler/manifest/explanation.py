@@ -1,12 +1,12 @@
-"""Why a document was declined: every reason with its line and column. Loaded only when something is wrong.
+"""What is wrong with a document, by its schema and its static rules: every reason with its line and column.
 
-`jsonschema` never accepts a document here; it only words the reasons for a refusal. The hand-written check in
-`document` decides, and a property test holds both to the same result.
-
-``jsonschema`` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
+`jsonschema` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
+QuotaCluster and QuotaProject are judged here. A ClientQuota is judged by the check in `document`, which is many times
+as fast; only what it declines comes here, for the words. A property test holds both to the same result.
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from reconciler.errors import Problem, QuotaValueError
-from reconciler.manifest import quantity, schema, schema_check, schema_names
-from reconciler.manifest.rules.client_quota import Json
-from reconciler.manifest.schema_check import RULES_BY_KIND, ambiguous_keys, matching
+from reconciler.manifest import quantity, schema, schema_names
+from reconciler.manifest.rules.client_quota import QUOTA_RULES, Json, StaticRule
+from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from reconciler.manifest.syntax.nodes import (
     MappingNode,
     Node,
@@ -26,6 +26,7 @@ from reconciler.manifest.syntax.nodes import (
     key_place,
     place,
     to_json,
+    walk,
 )
 from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
 
@@ -35,6 +36,8 @@ _Error: TypeAlias = Any
 
 _MOST_SHOWN: Final = 80
 """How much of a wrong value a message repeats."""
+
+_IGNORED: Final = frozenset((field,) for field in schema_names.SERVER_FIELDS)
 
 
 @cache
@@ -50,8 +53,14 @@ def _validator(kind: str) -> _Validator:
 
 
 def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
-    if isinstance(value, str) and not schema_check.matches(pattern, value):
+    if isinstance(value, str) and _compiled(pattern).search(value) is None:
         yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """``$`` is the end, as in Go and in ECMAScript; Python's also matches before a last line feed, which the API server refuses."""
+    return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
 
 def problems(kind: str, root: Node, path: str) -> list[Problem]:
@@ -66,7 +75,7 @@ def problems(kind: str, root: Node, path: str) -> list[Problem]:
             located[(*location, message)] = None
     for at, message in _broken_rules(kind, document, rejected_paths):
         located[(*place(root, at), message)] = None
-    for at in ambiguous_keys(root):
+    for at in _ambiguous_keys(root):
         located[(*key_place(root, at), f"{path_text(at)}: {quote_it(str(at[-1]))}")] = None
     return [Problem(path, line, column, message) for line, column, message in sorted(located)]
 
@@ -75,13 +84,45 @@ def _broken_rules(
     kind: str, document: Json, rejected_paths: Sequence[Path]
 ) -> Iterator[tuple[Path, str]]:
     """The rules speak only about what the schema accepted."""
-    for rule in RULES_BY_KIND[kind]:
-        for at, value in matching(document, rule.at):
-            if rule.broken is None or any(path[: len(at)] == at for path in rejected_paths):
-                continue
-            message = rule.broken(value)
-            if message is not None:
+    for rule in (*QUOTA_RULES, *CLUSTER_RULES):
+        if rule.kind == kind:
+            for at, message in broken(rule, document, rejected_paths):
                 yield at, f"{path_text(at)}: {message}"
+
+
+def broken(
+    rule: StaticRule, document: Json, rejected_paths: Sequence[Path] = ()
+) -> Iterator[tuple[Path, str]]:
+    """Where a document breaks a rule, and the sentence about it; nothing at paths that the schema rejected."""
+    if rule.broken is None:
+        return
+    for at, value in _matching(document, rule.at):
+        if any(path[: len(at)] == at for path in rejected_paths):
+            continue
+        message = rule.broken(value)
+        if message is not None:
+            yield at, message
+
+
+def _matching(value: Json, at: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Every value that a path with ``*`` for list items leads to."""
+    if not at:
+        yield path, value
+    elif at[0] == "*":
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from _matching(item, at[1:], (*path, index))
+    elif isinstance(value, dict) and at[0] in value:
+        yield from _matching(value[at[0]], at[1:], (*path, at[0]))
+
+
+def _ambiguous_keys(root: Node) -> Iterator[Path]:
+    """Keys of free maps (labels, properties) that some reader takes for something else than text."""
+    for at, node in walk(root):
+        if isinstance(node, MappingNode) and at[:1] != ("status",) and at[1:2] not in _IGNORED:
+            for key, entry in node.entries.items():
+                if entry.key.plain and not is_text(key):
+                    yield (*at, key)
 
 
 # ---- words ----------------------------------------------------------------------------------

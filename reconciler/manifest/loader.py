@@ -20,7 +20,6 @@ from reconciler.manifest.syntax.nodes import (
     key_place,
 )
 from reconciler.manifest.syntax.yaml_parser import DocumentText
-from reconciler.manifest.template_inference import TemplateCache
 from reconciler.quota.planner.desired_state import Declaration
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
@@ -78,7 +77,6 @@ class _LoadRun:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     documents: int = 0
-    shapes: TemplateCache = field(default_factory=TemplateCache)
     budget: yaml_parser.NodeBudget
 
     def add(self, cluster: str, declaration: Declaration) -> None:
@@ -144,20 +142,14 @@ def _load_file(run: _LoadRun, path: str, text: str) -> None:
     for piece in yaml_parser.pieces(text):
         if run.budget.left_in_file <= 0 or run.budget.is_spent:
             break
-        quick = run.shapes.read(piece, path)
-        if quick is not None:
-            run.documents += 1
-            run.add(quick.cluster, quick.declaration)
-        else:
-            _load_piece(run, path, piece)
+        _load_piece(run, path, piece)
         run.progress(run.documents)
     if before == (run.documents, len(run.problems)):
         run.warnings.append(Problem(path, 1, 1, "the file holds no document"))
 
 
 def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
-    roots = yaml_parser.read(piece, path, run.problems, run.budget)
-    for root in roots:
+    for root in yaml_parser.read(piece, path, run.problems, run.budget):
         for node in _documents(run, path, root):
             run.documents += 1
             try:
@@ -166,8 +158,6 @@ def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
                 run.problems.extend(_explain(node, path))
                 continue
             run.add(quota.cluster, quota.declaration)
-            if len(roots) == 1 and node is root:
-                run.shapes.learn(piece, node, quota)
 
 
 def _explain(node: Node, path: str) -> list[Problem]:

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest import explanation, schema_check
+from reconciler.manifest import explanation
 from reconciler.manifest.loader import load_files
-from reconciler.manifest.syntax.nodes import from_json, to_json
+from reconciler.manifest.project.cluster import from_spec
+from reconciler.manifest.syntax.nodes import from_json
 from tests.manifest.rules.test_client_quota import ACCEPTED, BROKEN
 from tests.manifest.samples import HEAD, cluster
+from tests.manifest.syntax.test_yaml_parser import reading
 from tests.manifest.test_document import junk
 
 USER = HEAD + "  entity:\n    user: {name: alice}\n  limits:\n"
@@ -95,17 +97,16 @@ def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
     assert len(problem.message) < 300
 
 
-def test_jsonschema_is_not_loaded_for_what_is_in_order() -> None:
+def test_jsonschema_is_not_loaded_for_manifests_in_order() -> None:
     code = (
-        "import sys; from reconciler.manifest import load_files; from reconciler.manifest.project.file import parse\n"
+        "import sys; from reconciler.manifest import load_files\n"
         f"assert not load_files([('f', {USER + '    producerByteRate: 5'!r})]).problems\n"
-        "parse('{apiVersion: kafka-quotas.io/v1alpha1, kind: QuotaCluster, metadata: {name: a}, spec: {bootstrapServers: \"a:1\"}}')\n"
         "sys.exit('jsonschema' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# ---- the interpreter of schemas and jsonschema: one verdict ---------------------------------
+# ---- clusters, which only the schema and its rules judge --------------------------------------
 
 CLUSTER_FIELDS = (
     "bootstrapServers", "properties", "propertiesFile", "secretRef", "expectedClusterId", "policy", "confirmSync",
@@ -125,26 +126,42 @@ pieces = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(CLUSTER_FIELDS), pieces, max_size=5))
-def test_interpreter_and_jsonschema_give_one_verdict_on_clusters(
-    changes: dict[str, object],
-) -> None:
-    root = from_json(cluster(**changes))
-    found = explanation.problems("QuotaCluster", root, "f")
-    ours = schema_check.accepted("QuotaCluster", to_json(root)) and not any(
-        schema_check.ambiguous_keys(root)
-    )
-    assert ours is (not found), found
+def test_a_cluster_of_any_shape_is_refused_or_becomes_a_cluster(changes: dict[str, object]) -> None:
+    document = cluster(**changes)
+    if not explanation.problems("QuotaCluster", from_json(document), "f"):
+        assert from_spec("a", document["spec"]).name == "a"
 
 
 @pytest.mark.parametrize("document", [one for one in ACCEPTED if one["kind"] == "QuotaCluster"])
 def test_a_correct_cluster_has_no_problem(document: dict[str, object]) -> None:
     assert explanation.problems("QuotaCluster", from_json(document), "f") == []
-    assert schema_check.accepted("QuotaCluster", document)
 
 
 @pytest.mark.parametrize(
     "document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"]
 )
-def test_a_cluster_that_breaks_a_rule_is_refused_by_both(document: dict[str, object]) -> None:
+def test_a_cluster_that_breaks_a_rule_is_refused(document: dict[str, object]) -> None:
     assert explanation.problems("QuotaCluster", from_json(document), "f")
-    assert not schema_check.accepted("QuotaCluster", document)
+
+
+def test_a_pattern_ends_where_the_text_ends_as_on_the_api_server() -> None:
+    assert explanation._compiled("^a$").search("a")
+    assert not explanation._compiled("^a$").search("a\n")
+    assert explanation._compiled("a").search("ba\n")
+
+
+def test_a_path_with_stars_leads_to_every_item() -> None:
+    document = {"a": [{"b": 1}, {"c": 2}, {"b": 3}], "b": {"b": 4}}
+    assert list(explanation._matching(document, ("a", "*", "b"))) == [
+        (("a", 0, "b"), 1),
+        (("a", 2, "b"), 3),
+    ]
+    assert list(explanation._matching(document, ("a", "b"))) == []
+    assert list(explanation._matching(document, ("b", "*"))) == []
+
+
+def test_keys_that_readers_disagree_on_are_listed_but_not_in_what_is_ignored() -> None:
+    (root,), _ = reading(
+        "metadata: {labels: {on: a, 'on ': b, x: c}, managedFields: {1: a}}\nstatus: {yes: a}\n"
+    )
+    assert list(explanation._ambiguous_keys(root)) == [("metadata", "labels", "on")]

@@ -10,7 +10,7 @@ from typing import Final
 
 from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of, spec_of
-from reconciler.manifest import explanation, schema_check
+from reconciler.manifest import explanation
 from reconciler.manifest.schema_names import CLUSTER
 from reconciler.manifest.syntax import nodes
 
@@ -26,11 +26,8 @@ def schema_problems(obj: Obj) -> tuple[str, ...]:
         "metadata": {"name": name_of(obj)},
         "spec": dict(spec_of(obj)),
     }
-    root = nodes.from_json(bare)
-    if schema_check.accepted(CLUSTER, nodes.to_json(root)):
-        return ()
-    problems = explanation.problems(CLUSTER, root, "")
-    return tuple(problem.message for problem in problems) or ("it does not fit the schema",)
+    problems = explanation.problems(CLUSTER, nodes.from_json(bare), "")
+    return tuple(problem.message for problem in problems)
 
 
 def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:

@@ -182,14 +182,11 @@ def _checked_kind(root: Node, path: str, problems: list[Problem]) -> str | None:
         line, column = key_place(root, ("kind",))
         problems.append(Problem(path, line, column, words))
         return None
-    from reconciler.manifest import schema_check  # noqa: PLC0415 - needed by project files only, not by manifests
+    from reconciler.manifest import explanation  # noqa: PLC0415 - loads jsonschema, which manifests in order do not need
 
-    if not schema_check.accepted(kind, to_json(root)) or any(schema_check.ambiguous_keys(root)):
-        from reconciler.manifest import explanation  # noqa: PLC0415 - loads jsonschema, only when something is wrong
-
-        problems.extend(explanation.problems(kind, root, path))
-        return None
-    return kind
+    reasons = explanation.problems(kind, root, path)
+    problems.extend(reasons)
+    return None if reasons else kind
 
 
 def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Problem]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.manifest import explanation, schema_check
+from reconciler.manifest import explanation
 from reconciler.manifest.document import DocumentDeclined, from_resource
 from reconciler.manifest.rules.client_quota import rate
 from reconciler.manifest.syntax.nodes import from_json
@@ -35,7 +35,7 @@ EXACT: Final = 2**53
 def ours(document: Mapping[str, Any]) -> bool:
     """Our verdict: the schema with its rules and, for a quota, the hand-written reader as well."""
     kind = document["kind"]
-    accepted = schema_check.accepted(kind, document)
+    accepted = not explanation.problems(kind, from_json(document), "")
     if kind == "ClientQuota":
         try:
             from_resource(document)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.manifest.explanation import broken
 from reconciler.manifest.rules.client_quota import (
     QUOTA_RULES,
     StaticRule,
     canonical_ip,
 )
 from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
-from reconciler.manifest.schema_check import broken
 from tests.manifest.samples import FORMS, cluster, quota
 from tools.file_schemas import CRDS
 
