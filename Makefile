@@ -14,7 +14,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-emit-index-url --custom-compile-command 'make locks'
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all unit stories integration e2e check fmt generate coverage dist locks bench soak mutants clean
+.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -52,6 +52,10 @@ test-all: env unit integration  ## everything, on five versions of Kafka
 unit: env  ## what needs neither network nor Java, on all cores
 	@mkdir -p build
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not integration' --junitxml=build/unit.xml
+
+newest-kopf: env  ## the assumptions about Kopf against its newest release (needs the package index)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade kopf
+	$(BIN)/python -m pytest -q tests/kube/watch
 
 stories: env  ## of the tests on real servers those that `make test` runs
 	@mkdir -p build

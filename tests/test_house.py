@@ -17,7 +17,7 @@ LONGER_MODULES = {
     "reconciler/kube/leadership/election.py": 415,
     "reconciler/kube/records/status_records.py": 419,
     "reconciler/kube/run/cluster_reconciler.py": 421,
-    "reconciler/kube/run/operator.py": 407,
+    "reconciler/kube/run/operator.py": 404,
     "reconciler/reconcile/workflow.py": 414,
     "reconciler/render/rows.py": 401,
     "reconciler/usage/impact/query.py": 422,

@@ -125,6 +125,12 @@ LAST_PASS: Final = MetricFamily(
     labels=_C,
     help="Unix time at which the last reconciliation finished, successful or not.",
 )
+IN_PROGRESS: Final = MetricFamily(
+    name="kquota_reconcile_in_progress_start_time_seconds",
+    kind=MetricKind.GAUGE,
+    labels=_C,
+    help="Unix time at which the reconciliation that runs now began; 0 = none runs.",
+)
 LAST_SYNC: Final = MetricFamily(
     name="kquota_last_successful_sync_timestamp_seconds",
     kind=MetricKind.GAUGE,
@@ -218,9 +224,9 @@ ENTITY_LIMIT: Final = MetricFamily(
 )
 
 FAMILIES: Final = (
-    BUILD, PAIRS, DOCUMENTS, CONFLICTS, DRIFT_FOUGHT, OVERRIDES_EXPIRED, PASSES, PASS_SECONDS, LAST_PASS, LAST_SYNC,
-    INTERVAL, OPERATIONS, WITHHELD, CORRECTIONS, QUEUE_DEPTH, BATCH_SIZE, KAFKA_SECONDS, LEADER, WATCH_LAST_EVENT,
-    KUBERNETES_REQUESTS, REVISION, REVISION_REFUSED, ENTITY_DRIFTED, ENTITY_LIMIT,
+    BUILD, PAIRS, DOCUMENTS, CONFLICTS, DRIFT_FOUGHT, OVERRIDES_EXPIRED, PASSES, PASS_SECONDS, LAST_PASS, IN_PROGRESS,
+    LAST_SYNC, INTERVAL, OPERATIONS, WITHHELD, CORRECTIONS, QUEUE_DEPTH, BATCH_SIZE, KAFKA_SECONDS, LEADER,
+    WATCH_LAST_EVENT, KUBERNETES_REQUESTS, REVISION, REVISION_REFUSED, ENTITY_DRIFTED, ENTITY_LIMIT,
 )  # fmt: skip
 """All of them."""
 

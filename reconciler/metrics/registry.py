@@ -159,6 +159,10 @@ class Metrics:
         self._gauge(families.INTERVAL, cluster).set(seconds)
         self._begin(cluster)
 
+    def in_progress(self, cluster: str, started_at: float) -> None:
+        """When the reconciliation began that runs now, in seconds since the epoch; 0 = it ended."""
+        self._gauge(families.IN_PROGRESS, cluster).set(started_at)
+
     def queue(self, cluster: str, depth: int) -> None:
         """How many events wait."""
         self._gauge(families.QUEUE_DEPTH, cluster).set(depth)

@@ -55,6 +55,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 def everything() -> Metrics:
     metrics = Metrics(entity_labels=True)
     metrics.interval("prod", 120.0)
+    metrics.in_progress("prod", 1700000000.0)
     metrics.queue("prod", 3)
     metrics.batch("prod", 3)
     metrics.leader(True)

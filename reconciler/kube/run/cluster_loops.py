@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox
+from reconciler.app.loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger, Mailbox
 from reconciler.app.loop.cluster_loop import Work
 from reconciler.base.protocols import Clock
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -120,3 +120,16 @@ class ClusterLoops:
         self._changed.set()
         if LOST in self._running:
             self._running[LOST].loop.mailbox.put(name)
+
+
+def reported(work: Work, report: Callable[[float], None], *, clock: Clock) -> Work:
+    """The work, with a report of when it began, in seconds since the epoch, and of 0 once it ended."""
+
+    async def run(trigger: LoopTrigger) -> LoopOutcome:
+        report(clock.now())
+        try:
+            return await work(trigger)
+        finally:
+            report(0.0)
+
+    return run

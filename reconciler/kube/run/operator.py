@@ -47,7 +47,7 @@ from reconciler.kube.leadership.lease_thread import LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
 from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
-from reconciler.kube.run.cluster_loops import LOST, ClusterLoops
+from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import (
     ClusterReconciler,
     OperatorContext,
@@ -285,12 +285,9 @@ class Operator:
             )
         inventory = self._inventory_of(name)
         window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
-        return ClusterReconciler(
-            name,
-            self._surroundings(),
-            inventory=inventory,
-            passes=ReconcileRunner(name, clock=self._clock, window=window),
-        )
+        passes = ReconcileRunner(name, clock=self._clock, window=window)
+        work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=passes)
+        return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
     def _inventory_of(self, name: str) -> KubeInventory:
         return KubeInventory(

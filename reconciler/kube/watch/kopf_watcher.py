@@ -12,25 +12,25 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.kube.api.access import pod_host
 from reconciler.kube.watch.event_buffer import EventBuffer, Taken
-from reconciler.kube.watch.kopf_import import kopf
-from reconciler.kube.watch.kopf_stores import NoDifferences, NoProgress
+from reconciler.kube.watch.kopf_seam import (
+    NoDifferences,
+    NoProgress,
+    error_text,
+    kopf,
+    watch_end,
+)
 
 END_SECONDS: Final = 5.0
 """How long Kopf may take to end; its thread does not keep the process."""
 
 KOPFS_FINALIZER: Final = "kafka-quotas.io/never-put-on"
-
-WATCHER: Final = "watcher for "
-"""Begins the names of the tasks in which Kopf watches, one per kind and namespace."""
-
-LOOK_SECONDS: Final = 0.25
-BEGIN_SECONDS: Final = 20.0
-"""So long it may take until every kind is watched."""
 
 FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 60.0
@@ -116,7 +116,7 @@ async def watch(
     logging.getLogger("kopf").setLevel(logging.CRITICAL)  # What matters of it we say ourselves.
     caller_loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = caller_loop.create_future()
-    halt = threading.Event()
+    halt: Future[None] = Future()
     handlers = registry(
         {kind: EventBuffer(caller_loop, deliver).put for kind, deliver in kinds.items()}
     )
@@ -144,7 +144,7 @@ async def watch(
         _ = await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         _ = stopping.cancel()
-        halt.set()
+        halt.set_result(None)
         _ = await asyncio.wait({ended}, timeout=END_SECONDS)
     if ended.done():
         ended.result()
@@ -154,7 +154,7 @@ def _run_with_restarts(
     handlers: kopf.OperatorRegistry,
     plurals: Sequence[str],
     namespaces: Sequence[str],
-    halt: threading.Event,
+    halt: "Future[None]",
 ) -> None:
     """Watch until it is halted, and anew whenever a part of it ended.
 
@@ -163,18 +163,18 @@ def _run_with_restarts(
     first, so that nothing is missed but deletions, which complete listings find.
     """
     pause = FIRST_PAUSE
-    while not halt.is_set():
+    while not halt.done():
         started = time.monotonic()
         try:
             reason = asyncio.run(_kopf(handlers, plurals, namespaces, halt))
         except Exception as error:  # noqa: BLE001 - of which class is Kopf's own business
-            reason = f"the watch ended: {_error_text(error)}"
-        if halt.is_set() or not reason:
+            reason = f"the watch ended: {error_text(error)}"
+        if halt.done() or not reason:
             return
         if time.monotonic() - started > LONGEST_PAUSE:
             pause = FIRST_PAUSE
         _LOG.warning("%s; everything is watched anew in %g s", reason, pause)
-        _ = halt.wait(pause)
+        _ = wait_for({halt}, timeout=pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
@@ -182,11 +182,22 @@ async def _kopf(
     handlers: kopf.OperatorRegistry,
     plurals: Sequence[str],
     namespaces: Sequence[str],
-    halt: threading.Event,
+    halt: "Future[None]",
 ) -> str:
-    """Watch until it is halted or a part of it ended; which part, and why."""
-    over = asyncio.Event()
-    looking = asyncio.ensure_future(_wait_for_task_end(plurals, halt, over))
+    """Watch until it is halted or one of its watches ended; which one, and why."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop(_: "Future[None]") -> None:
+        with contextlib.suppress(RuntimeError):  # Kopf's loop is closed: it ended before.
+            _ = loop.call_soon_threadsafe(over.set)
+
+    async def until_end() -> str:
+        reason = await watch_end(plurals, over)
+        over.set()
+        return reason
+
+    halt.add_done_callback(stop)
+    ending = asyncio.ensure_future(until_end())
     try:
         await kopf.operator(
             registry=handlers,
@@ -198,46 +209,5 @@ async def _kopf(
         )
     finally:
         over.set()
-        reason = await looking
+        reason = await ending
     return reason
-
-
-async def _wait_for_task_end(
-    plurals: Sequence[str], halt: threading.Event, over: asyncio.Event
-) -> str:
-    """Look at Kopf's own tasks, by their names, until it is to stop; why, "" if it was asked to."""
-    tasks: dict[str, asyncio.Task[object]] = {}
-    begun = time.monotonic()
-    reason = ""
-    while not reason and not halt.is_set() and not over.is_set():
-        await asyncio.sleep(LOOK_SECONDS)
-        for task in asyncio.all_tasks():
-            if task.get_name().startswith(WATCHER):
-                tasks[task.get_name()] = task
-        reason = _ended(tasks)
-        if not reason and time.monotonic() - begun > BEGIN_SECONDS:
-            missing = [
-                plural
-                for plural in plurals
-                if not any(name.startswith(WATCHER + plural) for name in tasks)
-            ]
-            reason = f"the API server does not serve {', '.join(missing)}" if missing else ""
-    if over.is_set():
-        reason = ""
-    over.set()
-    return reason
-
-
-def _ended(tasks: Mapping[str, "asyncio.Task[object]"]) -> str:
-    for name, task in tasks.items():
-        if task.done():
-            error = None if task.cancelled() else task.exception()
-            return f"the {name} ended: {_error_text(error)}"
-    return ""
-
-
-def _error_text(error: BaseException | None) -> str:
-    """The first sentence of what Kopf raised: the rest is the whole answer of the API server."""
-    if error is None:
-        return "it was cancelled"
-    return str(error.args[0]) if error.args else type(error).__name__

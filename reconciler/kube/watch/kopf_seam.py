@@ -1,0 +1,137 @@
+"""What is assumed of Kopf beyond its documentation: all of it is here, and `tests/kube/watch/test_kopf_seam.py` checks each assumption.
+
+- Kopf imports the official Kubernetes client to know two of its classes. Without them it saves 19 MB of a pod's memory;
+  the classes matter only to handlers that receive the client's objects.
+- Its storages compare each object with an earlier copy of it: three deep copies for each event, a third of all CPU
+  where events are answers to our own status writes. The storages here compare and remember nothing.
+- A watch that fails for good ends its task, and Kopf goes on without it. The tasks are known by their names only.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+CLIENT: Final = "kubernetes"
+
+WATCHER: Final = "watcher for "
+"""Begins the names of the tasks in which Kopf watches, one per kind and namespace."""
+
+START_SECONDS: Final = 20.0
+"""Maximum time until every kind is watched."""
+
+POLL_SECONDS: Final = 0.25
+"""Between two looks for the tasks, until every kind has one."""
+
+
+@contextmanager
+def _without(name: str) -> Iterator[None]:
+    """Inside, a package cannot be imported, unless it was already."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # as importlib documents it: the import fails
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+with _without(CLIENT):
+    import kopf
+
+
+class NoDifferences(kopf.DiffBaseStorage):
+    """Every object compares as empty."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> Any:  # noqa: ANN401, ARG002 - Kopf's
+        """Nothing."""
+        return {}
+
+    def fetch(self, *, body: kopf.Body) -> None:  # noqa: ARG002 - Kopf's
+        """No earlier state."""
+        return
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:  # noqa: ANN401 - Kopf's
+        """Nothing is remembered."""
+
+
+class NoProgress(kopf.ProgressStorage):
+    """No handler is ever half done."""
+
+    def fetch(self, *, key: Any, body: kopf.Body) -> None:  # noqa: ANN401, ARG002 - Kopf's
+        """No progress."""
+        return
+
+    def store(self, *, key: Any, record: Any, body: kopf.Body, patch: kopf.Patch) -> None:  # noqa: ANN401 - Kopf's
+        """Nothing is remembered."""
+
+    def purge(self, *, key: Any, body: kopf.Body, patch: kopf.Patch) -> None:  # noqa: ANN401 - Kopf's
+        """There is nothing to forget."""
+
+    def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: Any) -> None:  # noqa: ANN401 - Kopf's
+        """Nothing is written."""
+
+    def clear(self, *, essence: Any) -> Any:  # noqa: ANN401 - Kopf's
+        """The essence unchanged: it contains nothing of this storage."""
+        return essence
+
+
+async def watch_end(plurals: Collection[str], stop: asyncio.Event) -> str:
+    """Wait until one of Kopf's watches ends; looks for the tasks at first, and is woken by them from then on.
+
+    Args:
+        plurals: The kinds that are watched.
+        stop: Set = Kopf is to stop.
+
+    Returns:
+        Which watch ended, and why; "" = ``stop`` was first.
+    """
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        tasks = await _watch_tasks(plurals, stopping)
+        missing = [plural for plural in plurals if not _are_watched(plural, tasks)]
+        if not missing and not stopping.done():
+            _ = await asyncio.wait({*tasks.values(), stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        _ = stopping.cancel()
+    if stop.is_set():
+        return ""
+    for name, task in tasks.items():
+        if task.done():
+            error = None if task.cancelled() else task.exception()
+            return f"the {name} ended: {error_text(error)}"
+    return f"the API server does not serve {', '.join(missing)}"
+
+
+async def _watch_tasks(
+    plurals: Collection[str], stopping: "asyncio.Task[object]"
+) -> "Mapping[str, asyncio.Task[object]]":
+    """The tasks that watch, by name: once every kind has one, one of them ended, or the time is up."""
+    tasks: dict[str, asyncio.Task[object]] = {}
+    until = time.monotonic() + START_SECONDS
+    while True:
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith(WATCHER):
+                tasks[task.get_name()] = task
+        complete = all(_are_watched(plural, tasks) for plural in plurals)
+        ended = any(task.done() for task in tasks.values())
+        if complete or ended or stopping.done() or time.monotonic() > until:
+            return tasks
+        _ = await asyncio.wait({stopping}, timeout=POLL_SECONDS)
+
+
+def _are_watched(plural: str, names: Collection[str]) -> bool:
+    return any(name.startswith(WATCHER + plural) for name in names)
+
+
+def error_text(error: BaseException | None) -> str:
+    """The first sentence of what Kopf raised: the rest is the complete answer of the API server."""
+    if error is None:
+        return "it was cancelled"
+    return str(error.args[0]) if error.args else type(error).__name__
+
+
+__all__ = ["WATCHER", "NoDifferences", "NoProgress", "error_text", "kopf", "watch_end"]
