@@ -285,8 +285,8 @@ class Operator:
             )
         inventory = self._inventory_of(name)
         window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
-        passes = ReconcileRunner(name, clock=self._clock, window=window)
-        work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=passes)
+        runner = ReconcileRunner(name, clock=self._clock, window=window)
+        work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=runner)
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
     def _inventory_of(self, name: str) -> KubeInventory:

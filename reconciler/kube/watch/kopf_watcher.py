@@ -189,7 +189,7 @@ async def _kopf(
 
     def stop(_: "Future[None]") -> None:
         with contextlib.suppress(RuntimeError):  # Kopf's loop is closed: it ended before.
-            _ = loop.call_soon_threadsafe(over.set)
+            loop.call_soon_threadsafe(over.set)
 
     async def until_end() -> str:
         reason = await watch_end(plurals, over)
