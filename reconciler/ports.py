@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Protocol
 
 from reconciler.base.protocols import Progress
-from reconciler.quota.cluster import Cluster, Visibility
+from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
@@ -23,6 +23,10 @@ class QuotaStore(Protocol):
 
     async def cluster(self) -> Cluster:
         """Cluster id, live brokers and our rights, asked anew."""
+        ...
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        """The cluster and all its quotas, asked together; with the names of SCRAM users where they are asked for."""
         ...
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:

@@ -4,10 +4,12 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
     state = await client.describe()
 """
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+import asyncio
+import math
+from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
@@ -22,10 +24,11 @@ from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
+    ClientError,
     QuotaValueError,
     UnsupportedVersion,
 )
-from reconciler.quota.cluster import Cluster, Node, Visibility
+from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.ip_aliases import canonical_address, spellings_of
@@ -41,7 +44,13 @@ from reconciler.wire.error_codes import RESOURCE_NOT_FOUND, error_code
 from reconciler.wire.messages import describe_client_quotas as describing
 from reconciler.wire.messages import describe_user_scram_credentials
 
+DescribeResponse: TypeAlias = describing.DescribeClientQuotasResponse
+ScramResponse: TypeAlias = describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+
 VISIBLE_SECONDS: Final = 30.0
+SCRAM_SECONDS: Final = 10.0
+"""How long an observation waits for the list of SCRAM users, which it can do without."""
+
 _SCRAM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
@@ -99,20 +108,67 @@ class QuotaClient:
             ClientError: The cluster could not be asked.
         """
         deadline = self._connections.deadline(timeout)
-        picture = await self._connections.refresh(deadline)
+        is_new = await self._connections.open({cluster_info.CLUSTER: math.inf}, deadline)
+        return await self._cluster(deadline, is_new=is_new)
+
+    async def observe(
+        self, *, scram_users: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """The cluster, all its quotas and, if asked for, its SCRAM users; one round trip for all of them.
+
+        On a new connection they go out together with Metadata, right behind the login.
+
+        Args:
+            scram_users: Whether to ask for SCRAM users, for at most 10 s; without an answer there are none.
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            ClientError: As for :meth:`cluster` and :meth:`describe`.
+        """
+        deadline = self._connections.deadline(timeout)
+        describe, users = self._describe_request(ALL), _scram_request(())
+        requests: dict[ClientRequest[Any], float] = {
+            cluster_info.CLUSTER: math.inf,
+            describe: math.inf,
+        }
+        if scram_users:
+            requests[users] = SCRAM_SECONDS
+        is_new = await self._connections.open(requests, deadline)
+        cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
+        quotas = asyncio.create_task(self._described(describe, ALL, None, deadline))
+        names = asyncio.create_task(self._scram_names(users) if scram_users else _no_names())
+        _ = await asyncio.gather(cluster, quotas, names, return_exceptions=True)
+        return ClusterDescription(
+            cluster=cluster.result(), quotas=quotas.result(), scram_users=names.result()
+        )
+
+    async def _cluster(self, deadline: Deadline, *, is_new: bool) -> Cluster:
+        """Who the cluster is; a connection that was just opened has asked Metadata already."""
         offered = await self._connections.offered(deadline)
-        operations = 0
+        calls: list[Awaitable[Any]] = [] if is_new else [self._connections.refresh(deadline)]
         if offered.offers(DESCRIBE_CLUSTER):
-            answer = await self._connections.call(cluster_info.CLUSTER, deadline=deadline)
-            operations = answer.operations
+            calls.append(self._connections.call(cluster_info.CLUSTER, deadline=deadline))
+        answers = await asyncio.gather(*calls)
         hint, profile = cluster_info.line(offered)
         return Cluster(
-            id=picture.cluster_id,
-            nodes=picture.nodes,
-            rights=cluster_info.rights(operations),
+            id=self._connections.cluster_id,
+            nodes=self._connections.nodes,
+            rights=cluster_info.rights(
+                answers[-1].operations if offered.offers(DESCRIBE_CLUSTER) else 0
+            ),
             version_hint=hint,
             behaves_as=profile,
         )
+
+    async def _scram_names(self, request: ClientRequest[ScramResponse]) -> frozenset[str]:
+        """The names of all SCRAM users; none where they cannot be had, because a plan can do without them."""
+        try:
+            answer = await self._connections.call(
+                request, deadline=self._connections.deadline(SCRAM_SECONDS)
+            )
+        except ClientError:
+            return frozenset()
+        return frozenset(user.name for user in answer.users if not user.error_code)
 
     async def describe(
         self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
@@ -242,20 +298,7 @@ class QuotaClient:
         requested_users = () if names is None else tuple(dict.fromkeys(names))
         if names is not None and not requested_users:
             return {}
-        ask = ClientRequest(
-            api=DESCRIBE_USER_SCRAM_CREDENTIALS,
-            encode=lambda version: describe_user_scram_credentials.encode_request(
-                version,
-                describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
-                    users=requested_users
-                ),
-            ),
-            decode=describe_user_scram_credentials.decode_response,
-            verdict=lambda answer: ResponseStatus(
-                code=answer.error_code, message=answer.error_message
-            ),
-            right="Describe",
-        )
+        ask = _scram_request(requested_users)
         answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
         credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
         for user in answer.users:
@@ -294,8 +337,11 @@ class QuotaClient:
         return cluster_info.callback_class(answer)
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
+        return await self._described(self._describe_request(filter_), filter_, node, deadline)
+
+    def _describe_request(self, filter_: Filter) -> ClientRequest[DescribeResponse]:
         request = filter_request(filter_)
-        ask = ClientRequest(
+        return ClientRequest(
             api=DESCRIBE_CLIENT_QUOTAS,
             encode=lambda version: describing.encode_request(version, request),
             decode=lambda version, body: describing.decode_response(
@@ -306,9 +352,34 @@ class QuotaClient:
             ),
             right="DescribeConfigs",
         )
+
+    async def _described(
+        self,
+        request: ClientRequest[DescribeResponse],
+        filter_: Filter,
+        node: int | None,
+        deadline: Deadline,
+    ) -> QuotaState:
         try:
-            answer = await self._connections.call(ask, deadline=deadline, node=node)
+            answer = await self._connections.call(request, deadline=deadline, node=node)
         except UnsupportedVersion as error:
             error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
             raise
         return state_of(answer, filter_)
+
+
+def _scram_request(users: tuple[str, ...]) -> ClientRequest[ScramResponse]:
+    return ClientRequest(
+        api=DESCRIBE_USER_SCRAM_CREDENTIALS,
+        encode=lambda version: describe_user_scram_credentials.encode_request(
+            version,
+            describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=users),
+        ),
+        decode=describe_user_scram_credentials.decode_response,
+        verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
+        right="Describe",
+    )
+
+
+async def _no_names() -> frozenset[str]:
+    return frozenset()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reconciler.quota.state import QuotaState
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -36,6 +38,21 @@ class Cluster:
     def may_alter(self) -> bool:
         """Whether validate-only and alter are allowed, as far as the broker said."""
         return self.rights is not None and "AlterConfigs" in self.rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """A cluster and what it holds, as one broker answered at one moment.
+
+    Attributes:
+        cluster: Who answered.
+        quotas: Everything that it has; never partial.
+        scram_users: Names of its SCRAM users; empty where they were not asked for or the broker would not say.
+    """
+
+    cluster: Cluster
+    quotas: QuotaState
+    scram_users: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from reconciler.errors import UsageError, WrongCluster
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
-from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.ownership import (
     Intent,
@@ -18,12 +17,14 @@ from reconciler.quota.ownership import (
     RecordChange,
 )
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.impact import known_from
 from reconciler.quota.planner.intent_settlement import (
     Settlement,
     has_landed,
     settle_intents,
 )
 from reconciler.quota.policy import Rules
+from reconciler.quota.precedence import Principal
 from reconciler.quota.state import NO_LIMITS, QuotaState
 from reconciler.reconcile.options import (
     NewOverride,
@@ -44,6 +45,7 @@ class Observation:
         owned: Our records of it.
         at: When, in seconds since the epoch.
         snapshot_at: When the snapshot was taken, in seconds since the epoch.
+        scram_users: Names of the cluster's SCRAM users, as far as they were asked for and are known.
     """
 
     cluster: Cluster | None
@@ -52,6 +54,12 @@ class Observation:
     owned: OwnershipRecords = field(repr=False)
     at: float
     snapshot_at: float | None = None
+    scram_users: frozenset[str] = frozenset()
+
+    @property
+    def principals(self) -> frozenset[Principal]:
+        """The clients that the cluster itself names, in its quotas or as SCRAM users."""
+        return known_from(self.live) | {Principal(user=name) for name in self.scram_users}
 
     def unsettled(self, now: float) -> Mapping[Pair, Intent]:
         """Writes without a known outcome that may still land; a value that is there already has landed."""
@@ -70,19 +78,32 @@ class Observation:
 async def observe(ports: ReconcilePorts, orders: ReconcileOptions) -> Observation:
     """The cluster and our records of it, as they are now.
 
+    A run that may write locks the records before it describes the cluster, so that no other run writes in between. The
+    records go by the cluster's id: where no id is expected, such a run asks for it first, which is one more round trip.
+
     Raises:
         WrongCluster: Another cluster answers than the expected one.
         InventoryError: The records cannot be read, or another process is writing them.
         ClientError: The cluster cannot be asked; never an empty state instead.
     """
-    cluster = await ports.store.cluster()
-    check_cluster(cluster.id, orders.expected_cluster_id)
-    owned = await ports.inventory.load(cluster.id)
+    cluster_id = orders.expected_cluster_id
+    if not cluster_id and ports.locks_records:
+        cluster_id = (await ports.store.cluster()).id
+    owned = await ports.inventory.load(cluster_id) if cluster_id else None
     ports.progress("describe", 0, 1)
     at = ports.clock.now()
-    live = await ports.store.describe(ALL)
+    description = await ports.store.observe(scram_users=orders.assess)
     ports.progress("describe", 1, 1)
-    return Observation(cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=at)
+    cluster = description.cluster
+    check_cluster(cluster.id, cluster_id)
+    return Observation(
+        cluster=cluster,
+        cluster_id=cluster.id,
+        live=description.quotas,
+        owned=await ports.inventory.load(cluster.id) if owned is None else owned,
+        at=at,
+        scram_users=description.scram_users,
+    )
 
 
 def check_cluster(actual: str, expected: str | None) -> None:

@@ -39,6 +39,7 @@ class ReconcilePorts:
         clock: Time.
         audit: The audit log; ``None`` = none is kept.
         validator: Kafka's rules without a broker; ``None`` = not at hand.
+        locks_records: Whether loading the records locks them, as a run that may write does.
         progress: Called with the phases ``describe``, ``validate``, ``apply``, ``visible`` with counts of entities.
     """
 
@@ -47,6 +48,7 @@ class ReconcilePorts:
     clock: Clock
     audit: AuditLog | None = None
     validator: Validator | None = None
+    locks_records: bool = True
     progress: Progress = _quiet
 
 

@@ -19,7 +19,7 @@ from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import check
-from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.plan_warnings import bit_slips, own_limits
 from reconciler.quota.planner.preconditions import differences, preconditions_of
@@ -118,7 +118,7 @@ def preview(
             impact=assess(
                 plan,
                 observation.live,
-                known_principals=known_from(observation.live) | set(orders.known_principals),
+                known_principals=observation.principals | set(orders.known_principals),
                 desired=desired,
             )
             if orders.assess

@@ -340,7 +340,7 @@ async def test_each_call_takes_its_own_timeout() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         for call, api in (
-            (our.cluster, METADATA),
+            (our.cluster, DESCRIBE_CLUSTER),
             (our.scram_users, DESCRIBE_USER_SCRAM_CREDENTIALS),
         ):
             broker.on(api, acts.silence)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import ConnectError
-from reconciler.quota.cluster import Cluster, Node, Visibility
+from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import Entity, is_legal
-from reconciler.quota.filters import Filter
+from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
 from reconciler.quota.state import QuotaState
@@ -68,6 +68,7 @@ class FakeCluster:
         self.cluster_id = cluster_id
         self.rights = rights
         self.behaves_as = behaves_as
+        self.scram_users: frozenset[str] = frozenset()
         self.requests: list[str] = []
         self.sent: list[tuple[Alteration, ...]] = []
         self.validated: list[tuple[Alteration, ...]] = []
@@ -89,6 +90,12 @@ class FakeCluster:
             version_hint="4.1+",
             behaves_as=self.behaves_as,
         )
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        cluster = await self.cluster()
+        quotas = await self.describe(ALL)
+        users = self.scram_users if scram_users else frozenset()
+        return ClusterDescription(cluster=cluster, quotas=quotas, scram_users=users)
 
     async def describe(self, wanted: Filter, *, node: int | None = None) -> QuotaState:
         await self._request("describe")

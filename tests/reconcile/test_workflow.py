@@ -274,7 +274,7 @@ def test_another_cluster_than_the_expected_one_is_never_written_to():
     with pytest.raises(WrongCluster) as caught:
         world.apply(TWO, expected_cluster_id="prod")
     assert (caught.value.expected, caught.value.found) == ("prod", "fake-cluster")
-    assert world.cluster.requests == ["cluster"]
+    assert world.cluster.requests == ["cluster", "describe"]
 
 
 def test_a_failed_describe_never_looks_like_an_empty_cluster():

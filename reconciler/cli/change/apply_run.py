@@ -13,7 +13,6 @@ from reconciler.cli.context.plan_preparation import (
     PlanTask,
     prepared_for,
 )
-from reconciler.cli.context.principals import with_users
 from reconciler.cli.context.reconcile_options import (
     PlanLimitOptions,
     orders_for,
@@ -103,8 +102,6 @@ def apply_to_cluster(console: Console, request: ApplyRequest) -> ExitCode:
                 orders = replace(task.orders, own_principal=runtime.own_principal)
                 prepared = await prepared_for(task, runtime)
                 _check_approved(request, runtime, prepared)
-                if request.output == "text":
-                    prepared = await with_users(task, prepared, runtime.client)
             return await carry_out(console, request, runtime, orders, prepared)
 
     return report_outcome(console, request, run(work()))

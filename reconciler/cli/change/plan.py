@@ -20,7 +20,6 @@ from reconciler.cli.context.principals import (
     knowing,
     principals_option,
     read_principals,
-    with_users,
 )
 from reconciler.cli.context.reconcile_options import PlanLimitOptions, limit_options
 from reconciler.cli.framework.commands import command
@@ -170,7 +169,7 @@ def _prepare(
         async with world(
             console, task.target, task.records, command="plan", writes=False
         ) as runtime:
-            prepared = await with_users(task, await prepared_for(task, runtime), runtime.client)
+            prepared = await prepared_for(task, runtime)
             callback = await quota_callback(runtime.client) if asks else None
             return prepared, callback
 

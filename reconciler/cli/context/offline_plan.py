@@ -135,6 +135,9 @@ class _UnavailableStore:
     async def cluster(self) -> NoReturn:
         self._refuse()
 
+    async def observe(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
     async def describe(self, *_: object, **__: object) -> NoReturn:
         self._refuse()
 

@@ -1,4 +1,4 @@
-"""Lists of clients: a CSV file that was written or exported, and the SCRAM users that a cluster knows."""
+"""Lists of clients: a CSV file that was written or exported."""
 
 import csv
 import io
@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from reconciler.base.text_files import read_text
-from reconciler.errors import ClientError, UsageError
-from reconciler.quota.planner.impact import assess, known_from
+from reconciler.errors import UsageError
 from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:
     from reconciler.cli.context.plan_preparation import PlanTask
-    from reconciler.client import QuotaClient
-    from reconciler.reconcile import PreparedPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-ASKING_SECONDS: Final = 10.0
-"""How long a plan waits for the list of SCRAM users, which it can do without."""
 
 COLUMNS: Final = ("user", "client_id", "ip")
 """What a file may say of a client; its first line names those that it has."""
@@ -88,29 +82,3 @@ def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
     """The same task, which now asks about these clients, too."""
     known_principals = tuple(dict.fromkeys((*task.orders.known_principals, *principals)))
     return replace(task, orders=replace(task.orders, known_principals=known_principals))
-
-
-async def with_users(
-    task: "PlanTask", prepared: "PreparedPlan", client: "QuotaClient"
-) -> "PreparedPlan":
-    """The same plan, asked about the cluster's SCRAM users, too: afterwards, because a plan can do without them.
-
-    No broker is asked if nothing changes. Where we may not ask, or the brokers are too old, the plan stays as it is.
-    """
-    impact = prepared.preview.impact
-    if impact is None or not prepared.plan.changes:
-        return prepared
-    try:
-        users = await client.scram_users(timeout=ASKING_SECONDS)
-    except ClientError:
-        return prepared
-    live = prepared.observation.live
-    known_principals = {Principal(user=name) for name in users}.union(
-        known_from(live), task.orders.known_principals
-    )
-    if len(known_principals) == impact.principal_count:
-        return prepared
-    updated_impact = assess(
-        prepared.plan, live, known_principals=known_principals, desired=task.desired
-    )
-    return replace(prepared, preview=replace(prepared.preview, impact=updated_impact))

@@ -88,6 +88,7 @@ async def world(
                 clock=clock,
                 audit=_audit(target) if writes and not records.none else None,
                 validator=by_rules,
+                locks_records=writes,
                 progress=progress,
             )
             yield Runtime(ports=ports, client=client, config=config)

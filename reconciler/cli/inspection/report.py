@@ -12,7 +12,6 @@ from reconciler.cli.context.principals import (
     knowing,
     principals_option,
     read_principals,
-    with_users,
 )
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
@@ -207,7 +206,7 @@ def _prepare(console: Console, task: "PlanTask", snapshot: Path | None) -> "Prep
         async with world(
             console, task.target, task.records, command="report", writes=False
         ) as runtime:
-            return await with_users(task, await prepared_for(task, runtime), runtime.client)
+            return await prepared_for(task, runtime)
 
     return run(ask())
 

@@ -19,9 +19,11 @@ from reconciler.client.network import metadata
 from reconciler.client.network.connect_attempts import ConnectAttempts, listed_text
 from reconciler.client.network.connection import Connection
 from reconciler.client.network.connector import connect
+from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
 from reconciler.client.network.login import Login
 from reconciler.client.network.nodes import DialChoice, Nodes
 from reconciler.client.network.requests import ClientRequest, RequestFailed
+from reconciler.client.network.retries import can_help
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -42,16 +44,12 @@ from reconciler.wire.version_selection import OfferedVersions
 
 Answer = TypeVar("Answer")
 
-VAGUE_RETRIES: Final = 2
-"""How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
-
 LAST_TRY_SECONDS: Final = 1.0
 """What may not be repeated is not begun with less time than this: it would only make an unknown outcome."""
 
 _LOGIN_HINT: Final = (
     "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
 )
-_TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
 
 
 class ClusterConnections:
@@ -70,6 +68,7 @@ class ClusterConnections:
         self._cluster_id = ""
         self.login = Login(config, clock)
         self._context: ssl.SSLContext | None = None
+        self._flight = FirstFlight()
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -129,7 +128,7 @@ class ClusterConnections:
                 error = away
             error.attempt = tries
             last = error
-            if not _worth(error, vague):
+            if not can_help(error, vague):
                 raise error
             pause = self._config.retry.pause(tries, random.random)
             reserve = 0.0 if ask.repeatable else LAST_TRY_SECONDS
@@ -148,6 +147,21 @@ class ClusterConnections:
                 ),
             )
             await self._clock.sleep(pause)
+
+    async def open(self, first_requests: RequestSeconds, deadline: Deadline) -> bool:
+        """Whether a connection had to be opened; then Metadata was asked, and these requests went out right behind it.
+
+        They change nothing; the next :meth:`call` of each gets its answer.
+        """
+        if await self._usable(None) is not None:
+            return False
+        seconds = deadline.within(self._clock.monotonic(), self._config.request_seconds)
+        self._flight = FirstFlight(
+            {ask: min(seconds, most) for ask, most in first_requests.items()}
+        )
+        _ = await self._connection(None, deadline)
+        self._flight.requests = {}
+        return True
 
     async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:
         """Metadata asked anew: cluster id and live brokers."""
@@ -170,6 +184,8 @@ class ClusterConnections:
     async def _ask(
         self, used: Connection, ask: ClientRequest[Answer], deadline: Deadline
     ) -> Answer:
+        if (started := self._flight.take(used, ask)) is not None:
+            return await started
         seconds = max(self._config.request_seconds, ask.least_seconds)
         remaining = deadline.within(self._clock.monotonic(), seconds)
         return await used.ask(ask, seconds=remaining)
@@ -341,8 +357,7 @@ class ClusterConnections:
                     events=self._events,
                     clock=self._clock,
                 )
-                picture = await connection.ask(metadata.ASK, seconds=seconds)
-                self._take(picture)
+                self._take(await self._flight.send(connection, metadata.ASK, seconds))
         except TimeoutError:
             await self._failed_set_up(addresses, connection)
             address_list = listed_text(addresses)
@@ -382,14 +397,3 @@ class ClusterConnections:
             )
         self._cluster_id = picture.cluster_id
         self._nodes.learn(picture.nodes, self._clock.monotonic())
-
-
-def _worth(error: ClientError, vague: int) -> bool:
-    """Whether another try can help."""
-    if isinstance(error, BrokerError):
-        return error.code in _TRANSIENT or (
-            error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
-        )
-    # A throttled connection is left alone; a new one would only dodge the quota.
-    throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
-    return error.retriable and not throttled

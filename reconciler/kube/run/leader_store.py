@@ -14,7 +14,7 @@ from reconciler.errors import LeaseLost
 from reconciler.kube.run.cluster_reconciler import SessionProvider
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Cluster, Visibility
+from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
@@ -35,6 +35,10 @@ class LeadingStore:
     async def cluster(self) -> Cluster:
         """Cluster id, live brokers and our rights."""
         return await self._store.cluster()
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        """The cluster and all its quotas."""
+        return await self._store.observe(scram_users=scram_users)
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
         """What a broker has."""

@@ -1,0 +1,54 @@
+"""Requests that go out right behind the first one on a new connection, so that a plan needs one round trip for all of them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.client.network.connection import Connection
+from reconciler.client.network.requests import Answer, ClientRequest
+
+RequestSeconds = Mapping[ClientRequest[Any], float]
+"""Requests that change nothing, in the order of sending, and the seconds that each waits for its answer."""
+
+
+class FirstFlight:
+    """The requests that are under way on a new connection; the first caller of each gets its answer.
+
+    Args:
+        requests: What to send behind the first request of the next connection.
+    """
+
+    def __init__(self, requests: RequestSeconds | None = None) -> None:
+        self.requests = requests or {}
+        self._connection: Connection | None = None
+        self._tasks: dict[ClientRequest[Any], asyncio.Task[Any]] = {}
+
+    def send(
+        self, connection: Connection, first: ClientRequest[Answer], seconds: float
+    ) -> asyncio.Task[Answer]:
+        """Send a request and all others right behind it.
+
+        Returns:
+            The task that waits for the answer to the first one.
+        """
+        self._connection = connection
+        first_task = asyncio.create_task(connection.ask(first, seconds=seconds))
+        self._tasks = {
+            request: asyncio.create_task(connection.ask(request, seconds=seconds))
+            for request, seconds in self.requests.items()
+        }
+        for task in self._tasks.values():
+            task.add_done_callback(_retrieve)
+        return first_task
+
+    def take(
+        self, connection: Connection, request: ClientRequest[Answer]
+    ) -> asyncio.Task[Answer] | None:
+        """The task that waits for the answer to a request; ``None`` if it was not sent on this connection, or taken before."""
+        return self._tasks.pop(request, None) if connection is self._connection else None
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """An answer that no caller takes leaves no unretrieved error behind."""
+    if not task.cancelled():
+        _ = task.exception()
