@@ -76,7 +76,7 @@ FAULTS: tuple[Fault, ...] = (
          f"{LAKE}::test_of_many_that_create_the_same_generation_exactly_one_wins"),
         ("evidence/store/expiry", "files that a manifest names are removed",
          "            and file.path not in referenced_paths\n", "",
-         f"{EXPIRY}::test_what_a_manifest_names_stays_and_the_newest_two_generations_with_it"),
+         f"{EXPIRY}::test_what_the_newest_manifest_names_stays_and_superseded_generations_go"),
         ("evidence/store/expiry", "files that were committed meanwhile are removed",
          "            referenced_paths |= _referenced_paths(store, new_manifests)", "            _ = _referenced_paths(store, new_manifests)",
          f"{EXPIRY}::test_a_file_that_is_committed_while_expiry_is_at_work_stays"),

@@ -22,8 +22,8 @@ FORMAT: Final = 1
 HELP: Final = """Remove expired data and unused files from the lake.
 
 Kept are: points, samples and results 30 days, sums of five minutes 396 days (13 months), histograms, snapshots of limits and
-what was applied 762 days (25 months). Superseded generations go but for the newest two, and files that no manifest
-names; both one day after their last use, because a reader or writer may still need them.
+what was applied 762 days (25 months). Superseded generations and files that no manifest names go one day after
+their last use, because a reader or writer may still need them.
 
 \b
 Example:

@@ -12,7 +12,6 @@ from typing import Final
 import pyarrow as pa
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.ingest import retained_days
 from reconciler.evidence.ingest.assembly import (
     day_tables,
     limit_history,
@@ -32,6 +31,7 @@ from reconciler.evidence.ingest.point_store import content
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
+from reconciler.evidence.store.unit_repair import BEGAN, LOST
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -43,6 +43,13 @@ _TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
 _ONE_DAY: Final = timedelta(days=1)
 _GONE: Final = ""
 """What a day before is called of which there is nothing."""
+
+_POINTS: Final = ("points", "points_before")
+"""The inputs that name points: of the day, and of the day before."""
+
+SETTLED: Final = (
+    "left as it was: points that it was made from, its own or those of the day before, have expired or were damaged"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ class DayAssembler:
         """Assembles every day that needs it, oldest first.
 
         Args:
-            rebuild: All days that have points, and with the cadence that is set now.
+            rebuild: All days whose points are all there, and with the cadence that is set now.
             progress: Called once per day.
 
         Raises:
@@ -114,10 +121,11 @@ class DayAssembler:
                 {point_day: points.get(point_day) for point_day in (day - _ONE_DAY, day)},
                 paced,
             )
-            if not rebuild and all(
-                manifest and _is_settled(manifest, inputs) for manifest in day_manifests
+            if all(
+                manifest and _is_settled(manifest.inputs, inputs, rebuild=rebuild)
+                for manifest in day_manifests
             ):
-                reports.append(_report(day, day_manifests[-1], is_assembled=False))
+                reports.append(_report(day, day_manifests[-1], inputs, is_assembled=False))
             else:
                 reports.append(self._bring_up(day, rebuild=rebuild))
         if progress is not None and points:
@@ -140,10 +148,9 @@ class DayAssembler:
             try:
                 last = self._lake.update(unit, self._maker(day, rows, rebuild=rebuild))
                 is_assembled = True
-            except _UpToDateError:
+            except _UpToDateError:  # another writer was quicker
                 last = self._lake.manifest(unit)
-        was_left = last is not None and retained_days.LEFT_FOR in last.inputs
-        return _report(day, last, is_assembled=is_assembled and not was_left)
+        return _report(day, last, {}, is_assembled=is_assembled)
 
     def _maker(
         self, day: date, rows: Callable[[AssembledDay], pa.Table], *, rebuild: bool
@@ -153,17 +160,9 @@ class DayAssembler:
             points = {point_day: self._points(point_day) for point_day in (day - _ONE_DAY, day)}
             paced = self._paced(self._first(day), rebuild=rebuild)
             inputs = self._inputs(day, points, paced)
-            if after is not None and not rebuild and _is_settled(after, inputs):
+            if after is not None and _is_settled(after.inputs, inputs, rebuild=rebuild):
                 raise _UpToDateError
             assembled_day = self._assembled(day, points, inputs, paced)
-            if (
-                after is not None
-                and retained_days.has_lost(after.inputs, inputs)
-                and self._loses(day, assembled_day)
-            ):
-                if retained_days.is_left(after.inputs, inputs):
-                    raise _UpToDateError
-                return retained_days.retain_rows(after, inputs)
             today = points[day]
             return UnitContent(
                 rows=rows(assembled_day),
@@ -173,11 +172,6 @@ class DayAssembler:
             )
 
         return make
-
-    def _loses(self, day: date, assembled_day: AssembledDay) -> bool:
-        """Whether a day has to be left as it is. All tables or none: their rows belong together."""
-        rows_by_table = {table: rows(assembled_day) for table, rows in _TABLES}
-        return retained_days.would_lose(self._lake, self._cluster_id, day, rows_by_table)
 
     def _first(self, day: date) -> Manifest | None:
         """The unit of a day that every run commits first: what it says holds for the others, too."""
@@ -201,7 +195,7 @@ class DayAssembler:
             "points": content(today),
             "points_before": content(before),
             "limits": self._digests.of(start, start + DAY_MS),
-            **retained_days.beginnings(today, before),
+            **_beginnings(today, before),
             **scrape_interval.inputs(paced),
             "rules": str(day_tables.VERSION),
         }
@@ -243,10 +237,31 @@ class DayAssembler:
         return self._lake.read([points] if points else [], scrape_assignment.COLUMNS, table=POINT)
 
 
-def _is_settled(manifest: Manifest, expected: Mapping[str, str]) -> bool:
-    """Whether there is nothing to be done: rows are what they should be, or were left for good reason."""
-    return _is_up_to_date(manifest.inputs, expected) or retained_days.is_left(
-        manifest.inputs, expected
+def _beginnings(*points: Manifest | None) -> dict[str, str]:
+    """To which beginnings of units of points a day goes back, and what was lost of them since."""
+    return {
+        f"{name}_{mark}": manifest.inputs[mark]
+        for name, manifest in zip(_POINTS, points, strict=True)
+        for mark in (BEGAN, LOST)
+        if manifest and mark in manifest.inputs
+    }
+
+
+def _is_settled(made_from: Mapping[str, str], expected: Mapping[str, str], *, rebuild: bool) -> bool:
+    """Whether there is nothing to be done: rows are what they should be, or their points are gone."""
+    return (not rebuild and _is_up_to_date(made_from, expected)) or _has_lost(made_from, expected)
+
+
+def _has_lost(made_from: Mapping[str, str], expected: Mapping[str, str]) -> bool:
+    """Whether rows were made from points that are gone. A unit of points only grows until it expires or is damaged."""
+    return any(
+        made_from.get(name)
+        and (
+            not expected[name]
+            or made_from.get(f"{name}_{BEGAN}", "") != expected.get(f"{name}_{BEGAN}", "")
+            or (f"{name}_{LOST}" in expected and f"{name}_{LOST}" not in made_from)
+        )
+        for name in _POINTS
     )
 
 
@@ -258,12 +273,19 @@ def _is_up_to_date(actual: Mapping[str, str], expected: Mapping[str, str]) -> bo
     )
 
 
-def _report(day: date, manifest: Manifest | None, *, is_assembled: bool) -> DayReport:
+def _report(
+    day: date, manifest: Manifest | None, inputs: Mapping[str, str], *, is_assembled: bool
+) -> DayReport:
+    is_left = (
+        manifest is not None
+        and not is_assembled
+        and not _is_up_to_date(manifest.inputs, inputs)
+    )
     return DayReport(
         day=day,
         samples=manifest.rows if manifest else 0,
         is_assembled=is_assembled,
         counts=manifest.states if manifest else {},
         coverage=manifest.coverage if manifest else {},
-        partial=manifest.partial if manifest else (),
+        partial=(*(manifest.partial if manifest else ()), *((SETTLED,) if is_left else ())),
     )

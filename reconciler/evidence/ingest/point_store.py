@@ -138,7 +138,7 @@ def _merge(
         existing_rows = lake.read([after] if after else [], table=POINT)
         merged_rows = merged([existing_rows, rows], counts)
         added = merged_rows.num_rows - existing_rows.num_rows
-        inputs = regained(POINT, inputs, merged_rows)
+        inputs = regained(inputs, merged_rows.num_rows)
         is_same = not added and _is_same(merged_rows, existing_rows)
         if is_same and not _has_news(after, inputs):
             raise NoNewRowsError

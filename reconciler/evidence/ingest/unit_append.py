@@ -1,8 +1,4 @@
-"""Rows that are only ever added to a unit of the lake; what is there already is not written again.
-
-Rows are only ever added to points, snapshots and applies; that is why the generation before a damaged one is
-a valid part of it.
-"""
+"""Rows that are only ever added to a unit of the lake; what is there already is not written again."""
 
 from collections.abc import Callable
 
@@ -42,7 +38,7 @@ def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> in
             raise NoNewRowsError
         count = new.num_rows
         rows = pa.concat_tables([existing_rows, new])
-        inputs = regained(unit.table, after.inputs if after else {}, rows)
+        inputs = regained(after.inputs if after else {}, rows.num_rows)
         return UnitContent(rows=rows, inputs=inputs, partial=sentences(inputs))
 
     try:

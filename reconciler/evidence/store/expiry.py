@@ -1,9 +1,9 @@
 """What is removed from a lake, and when: units past their time, superseded generations, files that no manifest names."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import pairwise
 from typing import Final
 
@@ -29,7 +29,6 @@ KEEP_DAYS: Final[dict[str, int]] = {
 }
 """For how many days each table is kept: what is raw, and results, a month; five minutes 13 months; history 25 months."""
 
-KEPT_GENERATIONS: Final = 2
 GRACE_MS: Final = DAY_MS
 """So long a superseded generation, and a file that no manifest names, may still be in use."""
 
@@ -39,18 +38,28 @@ class TableExpiry:
     """What was removed of one table.
 
     Attributes:
-        table: Its name.
+        table: Its name; "" = of all tables.
         units: Days of clusters that were past their time.
         generations: Superseded manifests of others.
         files: Files that no manifest names any more, or ever named.
         size: Bytes of all of it.
     """
 
-    table: str
+    table: str = ""
     units: int = 0
     generations: int = 0
     files: int = 0
     size: int = 0
+
+    def __add__(self, more: "TableExpiry") -> "TableExpiry":
+        """Both, under the name of the first."""
+        return TableExpiry(
+            table=self.table,
+            units=self.units + more.units,
+            generations=self.generations + more.generations,
+            files=self.files + more.files,
+            size=self.size + more.size,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,30 +79,13 @@ class ExpiryReport:
     @property
     def total(self) -> TableExpiry:
         """All of it."""
-        return TableExpiry(
-            table="",
-            units=sum(expiry.units for expiry in self.tables),
-            generations=sum(expiry.generations for expiry in self.tables),
-            files=sum(expiry.files for expiry in self.tables),
-            size=sum(expiry.size for expiry in self.tables),
-        )
-
-
-@dataclass(slots=True, kw_only=True)
-class _ManifestPartition:
-    """The manifests of one table: what goes first, what goes last, what stays."""
-
-    first: list[StoredFile] = field(default_factory=list[StoredFile])
-    last: list[StoredFile] = field(default_factory=list[StoredFile])
-    retained: list[StoredFile] = field(default_factory=list[StoredFile])
-    units: int = 0
-    generations: int = 0
+        return sum(self.tables, TableExpiry())
 
 
 def expired(
     store: FileStore, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
 ) -> ExpiryReport:
-    """Removes units past their time, superseded generations but the newest two, and files that no manifest names.
+    """Removes units past their time, superseded generations, and files that no manifest names.
 
     Generations and files stay for a day after they fell out of use. A run that is killed in between leaves a readable
     lake: old generations go before new ones, manifests before files.
@@ -116,123 +108,89 @@ def expired(
     expiries: list[TableExpiry] = []
     failures: dict[str, LakeError] = {}
     for name in sorted(TABLES):
-        table = _TableExpirer(store, name, now_ms, keep.get(name))
+        expiry = TableExpiry(table=name)
         try:
-            table.expire(dry_run=dry_run)
+            for step in _steps(store, name, now_ms, keep.get(name), dry_run=dry_run):
+                expiry += step
         except LakeError as error:
             failures[name] = error
-        expiries.append(table.done)
-    return ExpiryReport(
-        tables=tuple(
-            expiry for expiry in expiries if expiry.units or expiry.generations or expiry.files
-        ),
-        dry_run=dry_run,
-        failures=failures,
-    )
+        if expiry.units or expiry.generations or expiry.files:
+            expiries.append(expiry)
+    return ExpiryReport(tables=tuple(expiries), dry_run=dry_run, failures=failures)
 
 
-class _TableExpirer:
-    """One table: what is removed of it, and what was when it went wrong."""
+def _steps(
+    store: FileStore, name: str, now_ms: int, keep_days: int | None, *, dry_run: bool
+) -> Iterator[TableExpiry]:
+    """Removes what is past its time of one table: step by step, each given once it is over."""
+    stored_files = store.stored(name)
+    units: defaultdict[str, list[StoredFile]] = defaultdict(list)
+    for file in stored_files:  # sorted by path, so generations ascend
+        if unit_folder := _unit_of(file.path):
+            units[unit_folder].append(file)
+    old_units = [folder for folder in units if _is_past(folder, now_ms, keep_days)]
+    superseded = [
+        file
+        for folder, generations in units.items()
+        if folder not in old_units
+        for file, successor in pairwise(generations)
+        if successor.modified_ms <= now_ms - GRACE_MS
+    ]
+    # The newest generation of a unit goes last: else an old state would be back if the run is killed in between.
+    first = [*superseded, *(file for folder in old_units for file in units[folder][:-1])]
+    last = [units[folder][-1] for folder in old_units]
+    manifests = [file for generations in units.values() for file in generations]
+    referenced_paths = _referenced_paths(store, _without(manifests, [*first, *last]))
+    if not dry_run:
+        store.delete(file.path for file in first)
+    yield TableExpiry(generations=len(superseded), size=_size(first))
+    if not dry_run:
+        store.delete(file.path for file in last)
+    yield TableExpiry(units=len(last), size=_size(last))
+    if not dry_run:
+        now_stored = store.stored(f"{name}/{manifests_.UNITS}")
+        new_manifests = [file for file in _without(now_stored, manifests) if _unit_of(file.path)]
+        referenced_paths |= _referenced_paths(store, new_manifests)
+    files = [
+        file
+        for file in stored_files
+        if not _unit_of(file.path)
+        and file.path not in referenced_paths
+        and file.modified_ms <= now_ms - GRACE_MS
+    ]
+    if not dry_run:
+        store.delete(file.path for file in files)
+    yield TableExpiry(files=len(files), size=_size(files))
 
-    def __init__(self, store: FileStore, name: str, now_ms: int, keep_days: int | None) -> None:
-        self.done = TableExpiry(table=name)
-        self._store, self._now_ms, self._keep_days = store, now_ms, keep_days
 
-    def expire(self, *, dry_run: bool) -> None:
-        """Removes it step by step; each step that is over is in :attr:`done`."""
-        store, name = self._store, self.done.table
-        stored_files = store.stored(name)
-        manifests = [file for file in stored_files if _unit_of(file.path)]
-        partition = _sort(manifests, self._now_ms, self._keep_days)
-        referenced_paths = _referenced_paths(store, partition.retained)
-        if not dry_run:
-            store.delete(file.path for file in partition.first)
-        self._count(partition.first, generations=partition.generations)
-        if not dry_run:
-            store.delete(file.path for file in partition.last)
-        self._count(partition.last, units=partition.units)
-        if not dry_run:
-            known_paths = {file.path for file in manifests}
-            now_there = store.stored(f"{name}/{manifests_.UNITS}")
-            new_manifests = [
-                file for file in now_there if _unit_of(file.path) and file.path not in known_paths
-            ]
-            referenced_paths |= _referenced_paths(store, new_manifests)
-        files = [
-            file
-            for file in stored_files
-            if not _unit_of(file.path)
-            and file.path not in referenced_paths
-            and file.modified_ms <= self._now_ms - GRACE_MS
-        ]
-        if not dry_run:
-            store.delete(file.path for file in files)
-        self._count(files, files=len(files))
+def _size(files: Iterable[StoredFile]) -> int:
+    return sum(file.size for file in files)
 
-    def _count(
-        self, removed: Iterable[StoredFile], *, units: int = 0, generations: int = 0, files: int = 0
-    ) -> None:
-        before = self.done
-        self.done = TableExpiry(
-            table=before.table,
-            units=before.units + units,
-            generations=before.generations + generations,
-            files=before.files + files,
-            size=before.size + sum(file.size for file in removed),
-        )
+
+def _without(files: Iterable[StoredFile], excluded: Iterable[StoredFile]) -> list[StoredFile]:
+    excluded_paths = {file.path for file in excluded}
+    return [file for file in files if file.path not in excluded_paths]
 
 
 def _unit_of(path: str) -> str:
     """The folder of a manifest; "" = it is something else."""
-    parts = path.split("/")
-    is_one = (
-        len(parts) == 5
+    folder, _, _ = path.rpartition("/")
+    parts = folder.split("/")
+    is_manifest = (
+        len(parts) == 4
         and parts[1] == manifests_.UNITS
         and manifests_.number_of(path) is not None
-        and _day(parts[3]) is not None
+        and manifests_.day_in(folder) is not None
     )
-    return "/".join(parts[:4]) if is_one else ""
+    return folder if is_manifest else ""
 
 
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _sort(
-    manifests: Iterable[StoredFile], now_ms: int, keep_days: int | None
-) -> _ManifestPartition:
-    units: defaultdict[str, list[StoredFile]] = defaultdict(list)
-    for file in manifests:  # sorted by path, so generations ascend
-        units[_unit_of(file.path)].append(file)
-    partition = _ManifestPartition()
-    for folder, generations in units.items():
-        day = _day(folder.rpartition("/")[2])
-        if (
-            day is not None
-            and keep_days is not None
-            and _end_ms(day) + keep_days * DAY_MS <= now_ms
-        ):
-            # The newest goes last: else an old state would be back if we died in between.
-            partition.units += 1
-            partition.first += generations[:-1]
-            partition.last.append(generations[-1])
-            continue
-        for file, next_one in pairwise(generations):
-            is_old = next_one.modified_ms <= now_ms - GRACE_MS
-            if is_old and file not in generations[-KEPT_GENERATIONS:]:
-                partition.generations += 1
-                partition.first.append(file)
-            else:
-                partition.retained.append(file)
-        partition.retained.append(generations[-1])
-    return partition
-
-
-def _end_ms(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000 + DAY_MS
+def _is_past(folder: str, now_ms: int, keep_days: int | None) -> bool:
+    """Whether the day of a unit ended more than so many days ago."""
+    day = manifests_.day_in(folder)
+    if day is None or keep_days is None:
+        return False
+    return ((day - date(1970, 1, 1)).days + 1 + keep_days) * DAY_MS <= now_ms
 
 
 def _referenced_paths(store: FileStore, manifests: Sequence[StoredFile]) -> set[str]:

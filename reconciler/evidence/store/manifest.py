@@ -22,6 +22,7 @@ _COVERED: Final = "covered_ppm "
 """Stands before the id of a broker among the counts of a manifest: the share of the day that it answered."""
 
 _NAME: Final = re.compile(r"(\d{10})\.json")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,14 +291,19 @@ def newest(paths: Iterable[str]) -> dict[str, str]:
     return newest_paths
 
 
+def day_in(folder: str) -> date | None:
+    """The day of the folder of a unit's manifests; ``None`` = it is another folder."""
+    match = _DAY.fullmatch(folder.rpartition("/")[2])
+    try:
+        return date.fromisoformat(match[0]) if match else None
+    except ValueError:
+        return None
+
+
 def is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:
     """Whether the folder of a unit's manifests is of a day between two, both included."""
-    day = folder.rpartition("/")[2]
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
-        return False
-    return (from_day is None or day >= from_day.isoformat()) and (
-        to_day is None or day <= to_day.isoformat()
-    )
+    day = day_in(folder)
+    return day is not None and (from_day or day) <= day <= (to_day or day)
 
 
 def cluster_manifests(table: Table, cluster_id: str) -> str:

@@ -65,19 +65,19 @@ def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> No
     assert lake.expire(NOW).tables == ()
 
 
-def test_what_a_manifest_names_stays_and_the_newest_two_generations_with_it(lake: Lake) -> None:
+def test_what_the_newest_manifest_names_stays_and_superseded_generations_go(lake: Lake) -> None:
     unit = rows.unit(USAGE_SAMPLE, 99)
     newest = committed(lake, unit, 5)
     age(lake, OLD)
     done = lake.expire(NOW)
     assert done.total == TableExpiry(
-        table="", units=0, generations=3, files=3, size=done.total.size
+        table="", units=0, generations=4, files=4, size=done.total.size
     )
     assert done.total.size > 1000
     assert [path[-15:] for path, _ in lake.store.paths(unit.manifests)] == [
-        "0000000004.json", "0000000005.json",
-    ]  # fmt: skip
-    assert len(lake.store.paths(unit.folder)) == 2
+        "0000000005.json"
+    ]
+    assert len(lake.store.paths(unit.folder)) == 1
     assert lake.read([newest]).num_rows == 1
 
 

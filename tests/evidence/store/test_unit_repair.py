@@ -7,14 +7,7 @@ import pytest
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
-from reconciler.evidence.store.unit_repair import (
-    BEGAN,
-    BROUGHT,
-    LOST,
-    given_up,
-    regained,
-    sentences,
-)
+from reconciler.evidence.store.unit_repair import LOST, given_up, regained, sentences
 from reconciler.usage.tables import SNAPSHOT
 from tests.evidence.store import rows
 
@@ -59,7 +52,7 @@ def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str
     (found,) = lake.manifests(SNAPSHOT)
     assert (found.generation, found.files, found.inputs["a"]) == (2, (), "b")
     assert found.partial == (
-        "3 rows that the lake had of it up to 2025-03-02 00:00 UTC were damaged, and not as many came again",
+        "3 rows were damaged, and not as many came again",
     )
     assert begun_anew(lake) == []
 
@@ -71,40 +64,17 @@ def test_whole_units_and_those_of_other_days_are_not_touched(lake: Lake) -> None
     assert [one.generation for one in lake.manifests(SNAPSHOT)] == [1, 1]
 
 
-def test_the_generation_before_is_what_is_left(lake: Lake) -> None:
-    spoil(lake, looked(lake, 0, 1, 4, 5), "altered")
-    assert begun_anew(lake) == [(0, 5, 4)]
-    (found,) = lake.manifests(SNAPSHOT)
-    assert lake.read([found]).num_rows == 4
+def test_intact_files_of_a_unit_stay(lake: Lake) -> None:
+    first, second = looked(lake, 0, 2), looked(lake, 0, 3)
+    both = lake.commit_files(second.unit, (*first.files, *second.files), second)
+    spoil(lake, first, "cut")
+    assert begun_anew(lake) == [(0, both.rows, 3)]
+    assert lake.manifests(SNAPSHOT)[0].files == second.files
 
 
-def test_of_generations_before_the_newest_whole_one_is_taken(lake: Lake) -> None:
-    first, second = looked(lake, 0, 1), looked(lake, 0, 4)
-    spoil(lake, looked(lake, 0, 5), "missing")
-    spoil(lake, second, "altered")
-    assert begun_anew(lake) == [(0, 5, 1)]
-    assert lake.manifests(SNAPSHOT)[0].files == first.files
-
-
-def test_each_beginning_has_its_own_name(lake: Lake) -> None:
-    names = set()
-    for _ in range(2):
-        spoil(lake, looked(lake, 0, 2), "missing")
-        begun_anew(lake)
-        names.add(lake.manifests(SNAPSHOT)[0].inputs[BEGAN])
-    assert len(names) == 2
-
-
-def test_what_is_lost_is_told_until_as_many_rows_of_that_time_are_there() -> None:
-    until = rows.at(0, 100)
-    inputs = {LOST: f"[2, {until}]", "a": "b"}
-    early = rows.snapshots(0, [("x", 0, 0, True), ("y", 50, 0, True)])
-    late = rows.snapshots(0, [("x", 0, 0, True), ("y", 100, 0, True), ("z", 200, 0, True)])
-    assert regained(SNAPSHOT, inputs, late) == inputs
-    assert regained(SNAPSHOT, inputs, early) == {"a": "b"}
-    assert regained(SNAPSHOT, {"a": "b"}, early) == {"a": "b"}
+def test_a_loss_is_reported_until_as_many_rows_are_there() -> None:
+    inputs = {LOST: "1200", "a": "b"}
+    assert sentences(inputs) == ("1,200 rows were damaged, and not as many came again",)
+    assert regained(inputs, 1199) == inputs
+    assert regained(inputs, 1200) == regained({"a": "b"}, 0) == {"a": "b"}
     assert sentences({"a": "b"}) == ()
-
-
-def test_the_tables_that_nothing_can_make_again_have_a_time() -> None:
-    assert all(column in table.names for table, column in BROUGHT.items())
