@@ -47,9 +47,7 @@ _GONE: Final = ""
 _POINTS: Final = ("points", "points_before")
 """The inputs that name points: of the day, and of the day before."""
 
-SETTLED: Final = (
-    "left as it was: points that it was made from, its own or those of the day before, have expired or were damaged"
-)
+SETTLED: Final = "left as it was: points that it was made from, its own or those of the day before, have expired or were damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +245,9 @@ def _beginnings(*points: Manifest | None) -> dict[str, str]:
     }
 
 
-def _is_settled(made_from: Mapping[str, str], expected: Mapping[str, str], *, rebuild: bool) -> bool:
+def _is_settled(
+    made_from: Mapping[str, str], expected: Mapping[str, str], *, rebuild: bool
+) -> bool:
     """Whether there is nothing to be done: rows are what they should be, or their points are gone."""
     return (not rebuild and _is_up_to_date(made_from, expected)) or _has_lost(made_from, expected)
 
@@ -277,9 +277,7 @@ def _report(
     day: date, manifest: Manifest | None, inputs: Mapping[str, str], *, is_assembled: bool
 ) -> DayReport:
     is_left = (
-        manifest is not None
-        and not is_assembled
-        and not _is_up_to_date(manifest.inputs, inputs)
+        manifest is not None and not is_assembled and not _is_up_to_date(manifest.inputs, inputs)
     )
     return DayReport(
         day=day,

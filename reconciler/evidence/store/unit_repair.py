@@ -63,9 +63,7 @@ def given_up(
 
 def regained(inputs: Mapping[str, str], rows: int) -> dict[str, str]:
     """What a unit was made from, once it has these rows: nothing is lost any more if as many as before are there again."""
-    return {
-        name: text for name, text in inputs.items() if name != LOST or rows < int(inputs[LOST])
-    }
+    return {name: text for name, text in inputs.items() if name != LOST or rows < int(inputs[LOST])}
 
 
 def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
@@ -92,9 +90,7 @@ def _begun_anew(lake: Lake, manifest: Manifest) -> RepairedUnit:
         inputs=inputs,
         partial=(*(line for line in manifest.partial if line not in earlier), *sentences(inputs)),
     )
-    return RepairedUnit(
-        unit=manifest.unit, lost_rows=manifest.rows, retained_rows=repaired.rows
-    )
+    return RepairedUnit(unit=manifest.unit, lost_rows=manifest.rows, retained_rows=repaired.rows)
 
 
 def _is_intact(lake: Lake, manifest: Manifest) -> list[bool]:

@@ -74,9 +74,7 @@ def test_what_the_newest_manifest_names_stays_and_superseded_generations_go(lake
         table="", units=0, generations=4, files=4, size=done.total.size
     )
     assert done.total.size > 1000
-    assert [path[-15:] for path, _ in lake.store.paths(unit.manifests)] == [
-        "0000000005.json"
-    ]
+    assert [path[-15:] for path, _ in lake.store.paths(unit.manifests)] == ["0000000005.json"]
     assert len(lake.store.paths(unit.folder)) == 1
     assert lake.read([newest]).num_rows == 1
 

@@ -51,9 +51,7 @@ def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str
     assert begun_anew(lake) == [(0, 3, 0)]
     (found,) = lake.manifests(SNAPSHOT)
     assert (found.generation, found.files, found.inputs["a"]) == (2, (), "b")
-    assert found.partial == (
-        "3 rows were damaged, and not as many came again",
-    )
+    assert found.partial == ("3 rows were damaged, and not as many came again",)
     assert begun_anew(lake) == []
 
 
