@@ -9,7 +9,6 @@ MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 458,
-    "reconciler/evidence/ingest/readers/prometheus.py": 409,
     "reconciler/evidence/spark/jobs/recommend.py": 416,
     "reconciler/evidence/spark/usage/recommendation.py": 413,
     "reconciler/evidence/store/publisher.py": 434,
@@ -85,6 +84,15 @@ WRITERS = {
     "reconciler/evidence/spark/runtime/progress.py": "the same",
     "reconciler/evidence/spark/runtime/jvm.py": "what the JVM prints, through output_text",
 }
+HTTP = {
+    "reconciler/base/http/client.py": "the transport on aiohttp",
+    "reconciler/base/http/blocking.py": "the transport on the standard library",
+    "reconciler/base/http/addresses.py": "proxies of the environment",
+    "reconciler/metrics/server.py": "a server",
+    "reconciler/kube/admission/webhook.py": "a server",
+}
+"""Modules that import an HTTP library, and why they may."""
+
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/cli/framework/log_format.py": "a handler whose formatters escape",
@@ -152,3 +160,20 @@ def test_every_json_document_that_leaves_is_ascii() -> None:
         "reconciler/evidence/store/",
     )
     assert [place for place in raw if not place.startswith(allowed)] == []
+
+
+def imported(path: Path) -> set[str]:
+    """Names of the modules that a module imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def test_http_has_one_home() -> None:
+    libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
+    modules = {relative(path) for path in MODULES if imported(path) & libraries}
+    assert modules == set(HTTP)

@@ -5,16 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-JITTER: Final = 0.2
+JITTER: Final = (0.8, 1.2)
 """Kafka's ExponentialBackoff spreads waits by ±20 % (KIP-580)."""
+
+EXACT: Final = (1.0, 1.0)
+"""No spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits that double from ``first`` to ``cap`` seconds, each spread by ±20 %."""
+    """Waits that double from ``first`` to ``cap`` seconds.
+
+    Attributes:
+        first: Seconds after the first failure.
+        cap: Longest wait in seconds, before it is spread.
+        spread: Least and largest share of the wait; a random one between them is taken.
+    """
 
     first: float
     cap: float
+    spread: tuple[float, float] = JITTER
 
     def pause(self, failures: int, uniform: Callable[[], float]) -> float:
         """Seconds to wait after so many failures in a row (from 1).
@@ -26,7 +36,8 @@ class Backoff:
         if failures < 1:
             return 0.0
         nominal = min(self.cap, self.first * 2.0 ** min(failures - 1, 60))
-        return nominal * (1 - JITTER + 2 * JITTER * uniform())
+        least, largest = self.spread
+        return nominal * (least + (largest - least) * uniform())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,10 @@ class Secret:
         """The text itself."""
         return self._text
 
+    def hidden_in(self, text: str) -> str:
+        """A text of a peer, however long, without this secret in it."""
+        return SecretScrubber((self._text,))(text)
+
     def __bool__(self) -> bool:
         return bool(self._text)
 

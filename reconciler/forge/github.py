@@ -7,12 +7,12 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.base.protocols import Clock
+from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
 from reconciler.forge.sticky_comment import Comment
-from reconciler.forge.token import ForgeToken
 
 API: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
@@ -50,7 +50,7 @@ def checked_sha(text: str) -> str:
 
 def github(
     address: str,
-    token: ForgeToken | None,
+    token: Secret | None,
     *,
     clock: Clock,
     version: str,

@@ -5,12 +5,12 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.base.protocols import Clock
+from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
 from reconciler.forge.sticky_comment import Comment
-from reconciler.forge.token import ForgeToken
 
 API: Final = "https://gitlab.com/api/v4"
 NOTE_CHARACTERS: Final = 1_000_000
@@ -18,7 +18,7 @@ NOTE_CHARACTERS: Final = 1_000_000
 
 def gitlab(
     address: str,
-    token: ForgeToken | None,
+    token: Secret | None,
     *,
     clock: Clock,
     version: str,

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from reconciler.base import bounded_json
+from reconciler.base.http.messages import HttpResponse
+from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError
-from reconciler.forge.token import ForgeToken
 from reconciler.render.names import escaped
 
 MAX_WORDS: Final = 300
@@ -29,76 +29,59 @@ _HINTS: Final[Mapping[int, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgeResponse:
-    """One whole answer.
+def is_rate_limit(response: HttpResponse) -> bool:
+    """Whether this is a rate limit. GitHub uses 403 for both kinds of them, and for missing rights."""
+    if response.status == 429:
+        return True
+    if response.status != 403:
+        return False
+    return (
+        "retry-after" in response.headers
+        or response.headers.get("x-ratelimit-remaining") == "0"
+        or "secondary rate limit" in error_text(response).lower()
+    )
 
-    Attributes:
-        status: HTTP status.
-        headers: Names in lower case.
-        body: At most as long as the client allows.
+
+def error_text(response: HttpResponse) -> str:
+    """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
+    try:
+        document = bounded_json.parse(response.body, most_bytes=bounded_json.ANSWER)
+    except bounded_json.InvalidJson:
+        return ""
+    if not isinstance(document, dict):
+        return ""
+    parts = [document.get("message"), document.get("error"), document.get("error_description")]
+    texts = [
+        json.dumps(part) if isinstance(part, dict | list) else str(part) for part in parts if part
+    ]
+    # GitHub says what was wrong with a field only in this list.
+    texts += [
+        str(error.get("message") or error) if isinstance(error, dict) else str(error)
+        for error in document.get("errors") or ()
+    ]
+    line = escaped("; ".join(texts))
+    return line if len(line) <= MAX_WORDS else f"{line[:MAX_WORDS]}..."
+
+
+def limit_wait(response: HttpResponse, now: float) -> float:
+    """Seconds that the host asks to wait; only for rate limits.
+
+    Retry-After beats the reset time: it is there for secondary limits, which reset at another time.
     """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def is_limit(self) -> bool:
-        """Whether this is a rate limit. GitHub uses 403 for both kinds of them, and for missing rights."""
-        if self.status == 429:
-            return True
-        if self.status != 403:
-            return False
-        return (
-            "retry-after" in self.headers
-            or self.headers.get("x-ratelimit-remaining") == "0"
-            or "secondary rate limit" in self.error_text.lower()
-        )
-
-    @property
-    def error_text(self) -> str:
-        """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
-        try:
-            document = bounded_json.parse(self.body, most_bytes=bounded_json.ANSWER)
-        except bounded_json.InvalidJson:
-            return ""
-        if not isinstance(document, dict):
-            return ""
-        parts = [document.get("message"), document.get("error"), document.get("error_description")]
-        texts = [
-            json.dumps(part) if isinstance(part, dict | list) else str(part)
-            for part in parts
-            if part
-        ]
-        # GitHub says what was wrong with a field only in this list.
-        texts += [
-            str(error.get("message") or error) if isinstance(error, dict) else str(error)
-            for error in document.get("errors") or ()
-        ]
-        line = escaped("; ".join(texts))
-        return line if len(line) <= MAX_WORDS else f"{line[:MAX_WORDS]}..."
-
-    def wait(self, now: float) -> float:
-        """Seconds that the host wants us to wait; only for limits.
-
-        Retry-After beats the reset time: it is there for secondary limits, which reset at another time.
-        """
-        after = self.headers.get("retry-after", "")
-        if after.isdigit():
-            return float(after)
-        reset = self.headers.get("x-ratelimit-reset") or self.headers.get("ratelimit-reset") or ""
-        is_primary = (
-            self.headers.get("x-ratelimit-remaining") == "0" or "ratelimit-reset" in self.headers
-        )
-        if reset.isdigit() and is_primary:
-            return max(float(reset) - now, 1.0)
-        return SECONDARY_SECONDS
+    after = response.retry_after(now)
+    if after is not None:
+        return after
+    headers = response.headers
+    reset = headers.get("x-ratelimit-reset") or headers.get("ratelimit-reset") or ""
+    is_primary = headers.get("x-ratelimit-remaining") == "0" or "ratelimit-reset" in headers
+    if reset.isascii() and reset.isdigit() and is_primary:
+        return max(float(reset) - now, 1.0)
+    return SECONDARY_SECONDS
 
 
-def failure(answer: ForgeResponse, request: str, token: ForgeToken | None) -> ForgeError:
+def failure(answer: HttpResponse, request: str, token: Secret | None) -> ForgeError:
     """The error for an answer that is none of the expected ones."""
-    words = answer.error_text if token is None else token.hidden_in(answer.error_text)
+    words = error_text(answer) if token is None else token.hidden_in(error_text(answer))
     redirect = answer.headers.get("location", "") if 300 <= answer.status < 400 else ""
     hint = _HINTS.get(answer.status, "")
     if redirect:
@@ -108,12 +91,12 @@ def failure(answer: ForgeResponse, request: str, token: ForgeToken | None) -> Fo
     return ForgeError(
         f"{request} answered {answer.status}" + (f": {words}" if words else ""),
         status=answer.status,
-        may_work_later=answer.status >= 500 or answer.is_limit,
+        may_work_later=answer.status >= 500 or is_rate_limit(answer),
         hint=hint,
     )
 
 
-def next_page(answer: ForgeResponse, current_url: str) -> str | None:
+def next_page(answer: HttpResponse, current_url: str) -> str | None:
     """The address of the next page, from the Link header; ``None`` after the last.
 
     Raises:

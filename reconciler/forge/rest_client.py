@@ -1,22 +1,22 @@
-"""One bounded JSON client for code hosts: deadlines, sizes, retries, rate limits, pages. No knowledge of any host."""
+"""One bounded JSON client for code hosts: rate limits, pages, downloads. No knowledge of any host."""
 
-import asyncio
-import ipaddress
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeAlias
-from urllib.parse import urlsplit
-
-import aiohttp
+from urllib.parse import urlencode, urlsplit
 
 from reconciler.base import bounded_json
+from reconciler.base.http.addresses import is_plain
+from reconciler.base.http.client import HttpClient
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
-from reconciler.base.redaction import redact_url, redact_urls
+from reconciler.base.redaction import redact_url
+from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.responses import ForgeResponse, failure, next_page
-from reconciler.forge.token import ForgeToken
+from reconciler.forge.responses import failure, is_rate_limit, limit_wait, next_page
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -25,9 +25,6 @@ PAGE: Final = 30
 
 _REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 """Methods that may be sent again although the first try may have been carried out. POST would comment twice."""
-
-_BREATHERS: Final = (1.0, 2.0, 4.0)
-"""Seconds before the second, third and fourth try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +63,11 @@ def checked_address(address: str) -> str:
         )
     if split.username is not None or split.query or split.fragment:
         raise UsageError("the address of an API has no login, query or fragment in it")
-    if split.scheme == "http" and not _is_loopback(split.hostname):
+    if is_plain(address):
         raise UsageError(
             f"{redact_url(address)} would send the token over an open line", hint="use https"
         )
     return address.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class RestClient:
@@ -100,7 +88,7 @@ class RestClient:
         *,
         headers: Mapping[str, str],
         clock: Clock,
-        token: ForgeToken | None,
+        token: Secret | None,
         authorization: tuple[str, str] = ("Authorization", "Bearer "),
         bounds: RestLimits = BOUNDS,
     ) -> None:
@@ -111,17 +99,11 @@ class RestClient:
         self._authorization = authorization
         self._bounds = bounds
         self._waited = 0.0
-        self._session: aiohttp.ClientSession | None = None
+        self._http = HttpClient(
+            seconds=bounds.total_seconds, connect_seconds=bounds.connect_seconds
+        )
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(
-                total=self._bounds.total_seconds, connect=self._bounds.connect_seconds
-            ),
-            trust_env=True,  # runners behind a proxy say so by HTTPS_PROXY
-            auto_decompress=True,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
         return self
 
     async def __aexit__(
@@ -130,9 +112,7 @@ class RestClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:
         """What stands at a path."""
@@ -192,10 +172,9 @@ class RestClient:
         if answer.status == 200:
             return answer.body
         target = answer.headers.get("location", "")
-        split = urlsplit(target)
-        if split.scheme != "https" and not (split.hostname and _is_loopback(split.hostname)):
+        if not urlsplit(target).hostname or is_plain(target):
             raise ForgeError(f"GET {path} leads to an address that is not https")
-        return (await self._answered("GET", target, max_bytes=max_bytes, open_=True)).body
+        return (await self._answered("GET", target, max_bytes=max_bytes, is_foreign=True)).body
 
     def _at(self, path: str) -> str:
         return f"{self._address}/{path.lstrip('/')}"
@@ -209,97 +188,73 @@ class RestClient:
         body: Mapping[str, Json] | None = None,
         max_bytes: int = 0,
         fine: tuple[int, ...] = (200, 201, 204),
-        open_: bool = False,
-    ) -> ForgeResponse:
-        """An answer of one of the ``fine`` kinds, after as many tries as may help."""
-        request = f"{method} {urlsplit(address).path}"
-        breathers = iter(_BREATHERS)
-        while True:
-            try:
-                answer = await self._tried(method, address, query, body, max_bytes, open_=open_)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                pause = next(breathers, None)
-                connected = not isinstance(error, aiohttp.ClientConnectorError)
-                if pause is None or (connected and method not in _REPEATABLE):
-                    raise self._unreachable(
-                        request, error, unsure=connected and method == "POST"
-                    ) from error
-                await self._clock.sleep(pause)
-                continue
-            if answer.status in fine:
-                return answer
-            wrong = failure(answer, request, self._token)
-            if answer.is_limit:
-                await self._wait(answer, wrong)
-                continue
-            pause = next(breathers, None) if answer.status >= 500 else None
-            if pause is None or method not in _REPEATABLE:
-                wrong.unsure = answer.status >= 500 and method == "POST"
-                raise wrong
-            await self._clock.sleep(pause)
+        is_foreign: bool = False,
+    ) -> HttpResponse:
+        """An answer of one of the ``fine`` kinds, after as many tries as may help.
 
-    async def _wait(self, answer: ForgeResponse, wrong: ForgeError) -> None:
-        """Wait as long as the host asks for, if that is not too long.
-
-        Raises:
-            ForgeError: It is.
+        Args:
+            method: In capital letters.
+            address: Where to.
+            query: Parameters.
+            body: What is sent as JSON.
+            max_bytes: Largest answer; 0 = as large as the bounds say.
+            fine: Statuses of success.
+            is_foreign: Whether the address is not the API's, so that it gets neither token nor headers.
         """
-        seconds = answer.wait(self._clock.now())
-        self._waited += seconds
-        if self._waited > self._bounds.wait_seconds:
-            wrong.hint = f"the host wants us to wait {seconds:.0f} s; that is longer than we do"
-            raise wrong
-        await self._clock.sleep(seconds)
-
-    async def _tried(
-        self,
-        method: str,
-        address: str,
-        query: Mapping[str, str] | None,
-        body: Mapping[str, Json] | None,
-        max_bytes: int,
-        *,
-        open_: bool,
-    ) -> ForgeResponse:
-        assert self._session is not None, "used outside its context"  # noqa: S101 - our own slip
-        headers = {} if open_ else dict(self._headers)
-        if self._token is not None and not open_:
+        headers = {} if is_foreign else dict(self._headers)
+        if self._token is not None and not is_foreign:
             name, before = self._authorization
             headers[name] = before + self._token.reveal()
-        content = None
         if body is not None:
-            content = json.dumps(body, ensure_ascii=True).encode()
             headers["Content-Type"] = "application/json"
-        limit = max_bytes or self._bounds.answer_bytes
-        async with self._session.request(
-            method, address, params=query, data=content, headers=headers, allow_redirects=False
-        ) as response:
-            parts, size = [], 0
-            async for part in response.content.iter_chunked(65_536):
-                size += len(part)
-                if size > limit:
-                    raise ForgeError(
-                        f"the answer to {method} {urlsplit(address).path} is larger than {limit:,} bytes"
-                    )
-                parts.append(part)
-            lower = {name.lower(): value for name, value in response.headers.items()}
-            return ForgeResponse(status=response.status, headers=lower, body=b"".join(parts))
+        request = HttpRequest(
+            method=method,
+            url=f"{address}?{urlencode(query)}" if query else address,
+            headers=headers,
+            body=None if body is None else json.dumps(body, ensure_ascii=True).encode(),
+            max_bytes=max_bytes or self._bounds.answer_bytes,
+        )
+        name = f"{method} {urlsplit(address).path}"
+        is_repeatable = method in _REPEATABLE
 
-    def _unreachable(self, request: str, error: BaseException, *, unsure: bool) -> ForgeError:
-        words = redact_urls(str(error)) or type(error).__name__
-        if isinstance(error, TimeoutError | asyncio.TimeoutError):
-            words = f"no answer within {self._bounds.total_seconds:.0f} s"
-        if self._token is not None:
-            words = self._token.hidden_in(words)
+        async def attempt(_: float) -> HttpResponse | Failure:
+            answer = await self._http.send(request)
+            if isinstance(answer, NoResponse):
+                error = self._no_answer(name, answer)
+                error.unsure = answer.may_be_sent and method == "POST"
+                return Failure(
+                    error=error,
+                    is_retriable=answer.is_transient and (is_repeatable or not answer.may_be_sent),
+                )
+            if answer.status in fine:
+                return answer
+            error = failure(answer, name, self._token)
+            if is_rate_limit(answer):
+                return self._limited(answer, error)
+            error.unsure = answer.status >= 500 and method == "POST"
+            return Failure(error=error, is_retriable=answer.is_transient and is_repeatable)
+
+        return await with_retries(attempt, POLICIES[Peer.CODE_HOST], clock=self._clock)
+
+    def _limited(self, answer: HttpResponse, error: ForgeError) -> Failure:
+        """A rate limit: the host did nothing, and says how long to wait. Long waits are not waited for."""
+        seconds = limit_wait(answer, self._clock.now())
+        self._waited += max(seconds, 1.0)
+        is_short = self._waited <= self._bounds.wait_seconds
+        if not is_short:
+            error.hint = f"the host wants us to wait {seconds:.0f} s; that is longer than we do"
+        return Failure(error=error, is_retriable=is_short, wait=seconds, uses_try=False)
+
+    def _no_answer(self, request: str, answer: NoResponse) -> ForgeError:
+        words = answer.text if self._token is None else self._token.hidden_in(answer.text)
         return ForgeError(
             f"{request} at {urlsplit(self._address).netloc} failed: {words}",
-            unsure=unsure,
-            may_work_later=True,
+            may_work_later=answer.is_transient,
             hint="check the address of the API (--api-url), the network and the proxy",
         )
 
 
-def _decoded(answer: ForgeResponse, path: str) -> Json:
+def _decoded(answer: HttpResponse, path: str) -> Json:
     try:
         document: Json = bounded_json.parse(answer.body, most_bytes=bounded_json.DOCUMENT)
     except bounded_json.InvalidJson as error:

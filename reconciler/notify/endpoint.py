@@ -1,42 +1,13 @@
 """Where a message goes, without ever showing more of the address than scheme and host; and what is sent there."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Never, final
 from urllib.parse import urlsplit
 
+from reconciler.base.http.addresses import is_plain
 from reconciler.base.redaction import remember
+from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
-
-_HIDDEN: Final = "<hidden>"
-
-
-@final
-class HiddenText:
-    """A text that ``str``, ``repr``, ``format``, ``pickle`` and tracebacks of values never show."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        remember(text)
-
-    def reveal(self) -> str:
-        """The text itself, for the one place that needs it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return f"Hidden({_HIDDEN})"
-
-    def __str__(self) -> str:
-        return _HIDDEN
-
-    def __format__(self, spec: str) -> str:
-        return format(_HIDDEN, spec)
-
-    def __reduce_ex__(self, protocol: object) -> Never:
-        raise TypeError("a Hidden is never pickled or copied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +21,8 @@ class Endpoint:
     """
 
     name: str
-    url: HiddenText
-    key: HiddenText | None = None
+    url: Secret
+    key: Secret | None = None
 
     @property
     def origin(self) -> str:
@@ -63,8 +34,7 @@ class Endpoint:
     @property
     def is_open(self) -> bool:
         """Whether the message crosses a network that others may read."""
-        split = urlsplit(self.url.reveal())
-        return split.scheme == "http" and not _is_loopback(split.hostname or "")
+        return is_plain(self.url.reveal())
 
 
 def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
@@ -87,18 +57,11 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
         )
     if key is not None and not key.strip():
         raise ConfigError("the key that messages are signed with is empty", key="notify-key")
+    signing_key = None if key is None else key.strip()
+    remember(url, *([signing_key] if signing_key else []))
     return Endpoint(
-        name=name, url=HiddenText(url), key=None if key is None else HiddenText(key.strip())
+        name=name, url=Secret(url), key=None if signing_key is None else Secret(signing_key)
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

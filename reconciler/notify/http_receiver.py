@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from reconciler.base.http.client import HttpClient
 from reconciler.base.protocols import Clock
-from reconciler.notify import cloudevents, delivery, slack, webhook
-from reconciler.notify.delivery import DeliveryTimeouts, Random
+from reconciler.notify import cloudevents, slack, webhook
+from reconciler.notify.delivery import TRY_SECONDS, Random, deliver
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message
 
@@ -34,7 +35,6 @@ class HttpReceiver:
         to: Where it is.
         clock: Time.
         random: Chance, for pauses.
-        patience: How long a message may take.
     """
 
     def __init__(
@@ -44,13 +44,11 @@ class HttpReceiver:
         *,
         clock: Clock,
         random: Random,
-        patience: DeliveryTimeouts | None = None,
     ) -> None:
         self._shape = shape
         self._to = to
         self._clock = clock
         self._random = random
-        self._patience = DeliveryTimeouts() if patience is None else patience
 
     @property
     def name(self) -> str:
@@ -58,14 +56,11 @@ class HttpReceiver:
         return self._to.name
 
     async def take(self, message: Message) -> None:
-        """Post it; raises as :func:`sending.deliver` does."""
+        """Post it.
+
+        Raises:
+            NotifyError: The receiver refused it, or did not take it in time.
+        """
         request = SHAPES[self._shape](message, self._to, at=self._clock.now())
-        async with delivery.session() as session:
-            await delivery.deliver(
-                session,
-                self._to,
-                request,
-                clock=self._clock,
-                random=self._random,
-                patience=self._patience,
-            )
+        async with HttpClient(seconds=TRY_SECONDS) as client:
+            await deliver(client, self._to, request, clock=self._clock, random=self._random)

@@ -4,13 +4,13 @@ import hashlib
 import hmac
 from typing import Final
 
-from reconciler.notify.endpoint import HiddenText
+from reconciler.base.secret import Secret
 
 HEADER: Final = "X-Kquota-Signature"
 """``t=<seconds since the epoch>,v1=<hex of HMAC-SHA256 over "<t>." and the body>``."""
 
 
-def signature(body: bytes, key: HiddenText, *, at: float) -> str:
+def signature(body: bytes, key: Secret, *, at: float) -> str:
     """The value of ``HEADER``.
 
     The time is inside, so that a receiver can refuse what is old: a message that was overheard is no use later.

@@ -9,7 +9,7 @@ import pytest
 from reconciler.forge.github import GitHub, github
 from reconciler.forge.gitlab import GitLab, gitlab
 from reconciler.forge.rest_client import BOUNDS
-from reconciler.forge.token import ForgeToken
+from reconciler.forge.token import forge_token
 from tests.cli.brokers import SandboxThread
 from tests.fakes.clock import FakeClock
 from tests.forge.github_api import GitHubApi
@@ -45,7 +45,7 @@ def at_github(api, clock) -> Callable[..., Any]:
     ) -> Any:
         async def inside() -> Any:
             async with github(
-                api.url, ForgeToken(who), clock=clock, version="test", bounds=bounds
+                api.url, forge_token(who), clock=clock, version="test", bounds=bounds
             ) as rest:
                 return await work(GitHub(rest, api.repository, **more))
 
@@ -69,7 +69,9 @@ def at_gitlab(gitlab_api, clock) -> Callable[..., Any]:
 
     def run(work: Callable[[GitLab], Awaitable[Any]], *, who: str = "glpat-bot") -> Any:
         async def inside() -> Any:
-            async with gitlab(gitlab_api.url, ForgeToken(who), clock=clock, version="test") as rest:
+            async with gitlab(
+                gitlab_api.url, forge_token(who), clock=clock, version="test"
+            ) as rest:
                 return await work(GitLab(rest, gitlab_api.project))
 
         return asyncio.run(inside())

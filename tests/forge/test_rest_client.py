@@ -8,10 +8,11 @@ import traceback
 import aiohttp.web
 import pytest
 
+from reconciler.base.http.messages import HttpResponse
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.responses import ForgeResponse
+from reconciler.forge.responses import error_text
 from reconciler.forge.rest_client import RestClient, RestLimits, checked_address
-from reconciler.forge.token import ForgeToken
+from reconciler.forge.token import forge_token
 
 PLANTED = "ghp_planted-secret"
 
@@ -32,7 +33,7 @@ def asked(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
                 url,
                 headers={"User-Agent": "t"},
                 clock=clock,
-                token=ForgeToken(PLANTED),
+                token=forge_token(PLANTED),
                 bounds=bounds or RestLimits(),
             ) as rest:
                 return await work(rest, url)
@@ -151,7 +152,7 @@ def test_a_host_that_does_not_answer_is_given_up(clock):
 def test_nobody_there_is_told_with_the_host(clock):
     async def work(rest, url):
         async with RestClient(
-            "http://127.0.0.1:9", headers={}, clock=clock, token=ForgeToken(PLANTED)
+            "http://127.0.0.1:9", headers={}, clock=clock, token=forge_token(PLANTED)
         ) as nobody:
             await nobody.send("POST", "x", {})
 
@@ -247,14 +248,14 @@ def test_an_address_of_this_machine_or_with_tls_is_fine():
 
 
 def test_the_token_is_in_no_word_of_ours(clock):
-    token = ForgeToken(f" {PLANTED}\n")
+    token = forge_token(f" {PLANTED}\n")
     shown = f"{token} {token!r} {token:>10} {[token]}"
     assert PLANTED not in shown
     with pytest.raises(TypeError):
         pickle.dumps(token)
     for text in ("", "  ", "a b", "a\nb", "ä"):
         with pytest.raises(UsageError) as told:
-            ForgeToken(text)
+            forge_token(text)
         assert not text.strip() or text not in str(told.value)
     handler, _ = answers((422, {}, json.dumps({"message": f"what is {PLANTED}?"})))
     with pytest.raises(ForgeError) as told:
@@ -263,10 +264,35 @@ def test_the_token_is_in_no_word_of_ours(clock):
 
 
 def test_words_of_a_host_are_one_line_and_short():
-    said = ForgeResponse(
-        status=500, headers={}, body=json.dumps({"message": "a\n::error::b" + "x" * 999}).encode()
+    text = error_text(
+        HttpResponse(status=500, body=json.dumps({"message": "a\n::error::b" + "x" * 999}).encode())
     )
-    assert "\n" not in said.error_text
-    assert len(said.error_text) < 310
+    assert "\n" not in text
+    assert len(text) < 310
     for body in (b"[]", b"\xff", b"[" * 100_000, b'{"message": {"base": ["bad"]}}'):
-        assert isinstance(ForgeResponse(status=500, headers={}, body=body).error_text, str)
+        assert isinstance(error_text(HttpResponse(status=500, body=body)), str)
+
+
+def test_a_netrc_entry_for_the_host_goes_nowhere(clock, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password netrc-planted\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    headers = []
+
+    async def handler(request):
+        headers.append(request.headers["Authorization"])
+        return aiohttp.web.json_response({})
+
+    asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert headers == [f"Bearer {PLANTED}"]
+
+
+def test_a_limit_without_a_wait_is_not_asked_again_at_once(clock):
+    handler, _ = answers(*[(429, {"Retry-After": "0"}, "{}")] * 5, OK)
+    assert asked(handler, lambda rest, _: rest.get("x"), clock) == {"ok": True}
+    assert clock.slept == [1.0] * 5
+    handler, came = answers((429, {"Retry-After": "0"}, "{}"))
+    with pytest.raises(ForgeError, match="answered 429"):
+        asked(handler, lambda rest, _: rest.get("x"), clock)
+    assert len(came) == 181

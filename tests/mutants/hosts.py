@@ -27,7 +27,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="the store of artifacts gets the token",
         file="reconciler/forge/rest_client.py",
-        old="        if self._token is not None and not open_:",
+        old="        if self._token is not None and not is_foreign:",
         new="        if self._token is not None:",
         tests=("tests/forge/test_rest_client.py",),
     ),
@@ -41,8 +41,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a token goes over an open line",
         file="reconciler/forge/rest_client.py",
-        old='    if split.scheme == "http" and not _is_loopback(split.hostname):',
-        new='    if split.scheme == "http" and not split.hostname:',
+        old="    if is_plain(address):",
+        new="    if not split.hostname:",
         tests=("tests/forge/test_rest_client.py",),
     ),
     Fault(

@@ -3,30 +3,34 @@
 import asyncio
 import logging
 import pickle
+from dataclasses import replace
 
 import pytest
 
+from reconciler.base.http.client import HttpClient
+from reconciler.base.http.retry import POLICIES, Peer
 from reconciler.errors import ConfigError, NotifyError
-from reconciler.notify import delivery, endpoint, webhook
-from reconciler.notify.delivery import DeliveryTimeouts
+from reconciler.notify import endpoint, webhook
+from reconciler.notify.delivery import deliver
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message
 
 SECRETS = ("T0SECRET", "B0SECRET", KEY)
 
 
-def delivered(*answers: Answer, patience: DeliveryTimeouts | None = None):
-    """`(tries or error, what was got, waits)` of one message."""
+RETRY = POLICIES[Peer.RECEIVER]
+
+
+def delivered(*answers: Answer):
+    """`(error or none, what was got, waits)` of one message."""
 
     async def story():
         clock = FakeClock(NOW)
-        async with Receiver(*answers) as receiver, delivery.session() as session:
+        async with Receiver(*answers) as receiver, HttpClient(seconds=5) as client:
             to = endpoint("webhook=env:HOOK", receiver.url, key=KEY)
             request = webhook.request(message(ALICE), to, at=NOW)
             try:
-                result = await delivery.deliver(
-                    session, to, request, clock=clock, random=lambda: 0.0, patience=patience or DeliveryTimeouts()
-                )  # fmt: skip
+                result = await deliver(client, to, request, clock=clock, random=lambda: 0.0)
             except NotifyError as error:
                 result = error
             return result, receiver.got, clock.slept
@@ -35,15 +39,15 @@ def delivered(*answers: Answer, patience: DeliveryTimeouts | None = None):
 
 
 def test_what_is_taken_at_once_is_sent_once():
-    tries, got, slept = delivered()
-    assert (tries, slept) == (1, [])
+    error, got, slept = delivered()
+    assert (error, slept, len(got)) == (None, [], 1)
     assert got[0].path == PATH
     assert is_signed(got[0])
 
 
 def test_a_receiver_in_trouble_is_tried_again_with_the_same_bytes():
-    tries, got, slept = delivered(Answer(status=500), Answer(status=503), Answer())
-    assert tries == 3
+    error, got, slept = delivered(Answer(status=500), Answer(status=503), Answer())
+    assert (error, len(got)) == (None, 3)
     assert slept == [0.5, 1.0]
     assert len({(one.body, one.headers["X-Kquota-Delivery"]) for one in got}) == 1
 
@@ -76,7 +80,7 @@ def test_waiting_has_an_end():
     assert "asks to wait 3600 s" in str(error)
     error, got, slept = delivered(Answer(status=500))
     assert (error.attempts, len(got)) == (5, 5)
-    assert sum(slept) < DeliveryTimeouts().total_seconds
+    assert sum(slept) < RETRY.total_seconds
 
 
 def test_a_receiver_that_hangs_costs_one_deadline_a_try():
@@ -90,13 +94,14 @@ def test_a_receiver_that_hangs_costs_one_deadline_a_try():
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         to = endpoint("hook", f"http://127.0.0.1:{port}{PATH}")
-        async with delivery.session() as session:
+        policy = replace(RETRY, tries=2, total_seconds=0.6)
+        async with HttpClient(seconds=5) as client:
             with pytest.raises(
-                NotifyError, match=r"could not be reached \(no answer in time\) after 2 tries"
+                NotifyError, match=r"could not be reached \(no answer within 0\.1 s\) after 2 tries"
             ):
-                await delivery.deliver(
-                    session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                    random=lambda: 0.0, patience=DeliveryTimeouts(tries=2, try_seconds=0.05),
+                await deliver(
+                    client, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
+                    random=lambda: 0.0, policy=policy,
                 )  # fmt: skip
         over.set()
         server.close()
@@ -108,10 +113,10 @@ def test_a_receiver_that_hangs_costs_one_deadline_a_try():
 def refused(url: str) -> NotifyError:
     async def story():
         to = endpoint("hook", url)
-        async with delivery.session() as session:
-            await delivery.deliver(
-                session, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
-                random=lambda: 0.0, patience=DeliveryTimeouts(tries=1),
+        async with HttpClient(seconds=5) as client:
+            await deliver(
+                client, to, webhook.request(message(ALICE), to, at=NOW), clock=FakeClock(),
+                random=lambda: 0.0, policy=replace(RETRY, tries=1),
             )  # fmt: skip
 
     with pytest.raises(NotifyError) as caught:
@@ -170,11 +175,3 @@ def test_what_is_no_address_is_refused_without_being_shown(url):
 )  # fmt: skip
 def test_plain_http_beyond_this_machine_is_open(url, is_open):
     assert endpoint("hook", url).is_open is is_open
-
-
-def test_the_environment_names_the_proxy(monkeypatch):
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", "inside.example.com")
-    assert delivery._proxy(endpoint("hook", "https://example.com/")) == "http://proxy:3128"
-    assert delivery._proxy(endpoint("hook", "https://inside.example.com/")) is None
-    assert delivery._proxy(endpoint("hook", "http://example.com/")) is None

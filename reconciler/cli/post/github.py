@@ -15,7 +15,7 @@ from reconciler.cli.post.options import PullRequestOptions
 from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
-from reconciler.forge.token import ForgeToken
+from reconciler.forge.token import forge_token
 from reconciler.render.comment import MOST_ROWS
 from reconciler.render.json_documents.codec import dump
 from reconciler.render.sarif import RULES, SarifResult, plan_findings, sarif_document
@@ -112,7 +112,7 @@ async def post_to_github(
         return {}
     if not place.repo:
         raise UsageError("no repository was named", hint="--repo owner/name")
-    token = ForgeToken(token_of(TOKEN))
+    token = forge_token(token_of(TOKEN))
     clock = SystemClock()
     async with host.github(
         letter.options.api_url, token, clock=clock, version=__version__
@@ -191,7 +191,7 @@ async def fetched(
     """
     from reconciler.forge.reviewed_plan import reviewed_plan
 
-    token = ForgeToken(token_of(TOKEN))
+    token = forge_token(token_of(TOKEN))
     async with host.github(api_url, token, clock=SystemClock(), version=__version__) as client:
         host_repository = host.GitHub(client, repository)
         number, head = await host_repository.pull_merged_as(commit)

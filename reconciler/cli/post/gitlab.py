@@ -12,7 +12,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.post.comment import PostContent, token_of
 from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
-from reconciler.forge.token import ForgeToken
+from reconciler.forge.token import forge_token
 from reconciler.render.comment import MOST_ROWS
 from reconciler.render.json_documents.plan import counts
 from reconciler.render.names import escaped
@@ -76,7 +76,7 @@ async def post_to_gitlab(
     wants_note = merge_request is not None and letter.options.method != "never"
     if letter.incident is None and not wants_note:
         return
-    token = ForgeToken(token_of(TOKEN))
+    token = forge_token(token_of(TOKEN))
     async with host.gitlab(
         letter.options.api_url, token, clock=SystemClock(), version=__version__
     ) as client:

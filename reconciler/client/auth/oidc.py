@@ -1,34 +1,32 @@
 """Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
 
 A token endpoint's answer must not enter an exception: decoding errors keep their input, and `from None` only
-hides the chain from printing.
-
-The standard library's HTTP runs in a thread, and each exchange has one deadline for all of it. Errors carry the status, the endpoint's ``error`` and
-``error_description`` cut short and with every secret hidden, never the body.
+hides the chain from printing. Errors carry the status, the endpoint's ``error`` and ``error_description`` cut short
+and with every secret hidden, never the body. Retries are those of :mod:`reconciler.base.http.retry`.
 """
 
 import asyncio
 import base64
 import math
-import random
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.base.backoff import Backoff
-from reconciler.base.http_deadline import HttpDeadline, PlainHandler, TlsHandler
+from reconciler.base.http import blocking
+from reconciler.base.http.addresses import is_loopback
+from reconciler.base.http.messages import HttpRequest, NoResponse
+from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import redact_url
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client.auth.token import BearerToken
 from reconciler.errors import AuthenticationError, ConfigError
 
-RETRY: Final = Backoff(first=0.1, cap=10.0)
+RETRY: Final = POLICIES[Peer.TOKEN_ENDPOINT]
 REUSE_SHARE: Final = 0.8
 """A token is used for this share of its life, as ``sasl.login.refresh.window.factor`` says by default."""
 
@@ -37,10 +35,6 @@ LONGEST_LIFE: Final = 86_400.0
 
 _MAX_ANSWER: Final = bounded_json.ANSWER
 _MAX_DIGITS: Final = 18
-_FINAL: Final = frozenset(
-    {400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415}
-)
-"""Answers that a second try would not change (HttpJwtRetriever of Kafka 4.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +61,8 @@ class OidcSettings:
     extensions: Mapping[str, str] = field(default_factory=dict[str, str])
     urlencode: bool = False
     connect_seconds: float = 10.0
-    retry: Backoff = RETRY
-    tries_for: float = 10.0
+    retry: Backoff = RETRY.backoff
+    tries_for: float = RETRY.total_seconds
     tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
@@ -76,20 +70,12 @@ class OidcSettings:
         parts = urllib.parse.urlsplit(self.url)
         if parts.scheme not in {"https", "http"} or not parts.hostname:
             raise ConfigError(f"{key}: is not an https URL", key=key)
-        if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
             raise ConfigError(
                 f"{key}: must be https, because the client secret is sent to it", key=key
             )
         if parts.username or parts.password:
             raise ConfigError(f"{key}: must not hold credentials", key=key)
-
-
-class _TokenRequestFailed(Exception):
-    """One try failed; ``final`` says that another would too."""
-
-    def __init__(self, message: str, *, final: bool) -> None:
-        super().__init__(message)
-        self.final = final
 
 
 class OidcTokens:
@@ -128,77 +114,46 @@ class OidcTokens:
         return token is not None
 
     async def _fetch(self) -> BearerToken:
-        started = self._clock.monotonic()
-        failures = 0
-        while True:
-            try:
-                return await asyncio.to_thread(_ask, self._settings, self._clock.now())
-            except _TokenRequestFailed as error:
-                failures += 1
-                pause = self._settings.retry.pause(failures, random.random)
-                spent = self._clock.monotonic() - started
-                if error.final or spent + pause > self._settings.tries_for:
-                    raise AuthenticationError(
-                        f"no token from {redact_url(self._settings.url)}: {error}",
-                        attempt=failures,
-                        hint="check sasl.oauthbearer.* and whether the endpoint is up",
-                    ) from None
-                await self._clock.sleep(pause)
+        settings = self._settings
+        policy = RetryPolicy(backoff=settings.retry, total_seconds=settings.tries_for)
+        return await with_retries(
+            self._ask, policy, clock=self._clock, final_error=self._final_error
+        )
 
+    def _final_error(self, exhausted: Exhausted) -> AuthenticationError:
+        return AuthenticationError(
+            f"no token from {redact_url(self._settings.url)}: {exhausted.failure.error.message}",
+            attempt=exhausted.tries,
+            hint="check sasl.oauthbearer.* and whether the endpoint is up",
+        )
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the client secret to an address that is not configured."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        """Follow none."""
-
-
-def _ask(settings: OidcSettings, now: float) -> BearerToken:
-    """One request, in a thread."""
-    request = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
-        settings.url,
-        data=_form(settings),
-        headers={
-            "Accept": "application/json",
-            "Authorization": f"Basic {_basic(settings)}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        },
-    )
-    with HttpDeadline(settings.connect_seconds) as deadline:
-        try:
-            return _token(_answer(request, settings, deadline), settings, now)
-        except _TokenRequestFailed:
-            if deadline.passed:
-                raise _TokenRequestFailed(
-                    f"no whole answer within {settings.connect_seconds:g} s", final=False
-                ) from None
-            raise
-
-
-def _answer(
-    request: urllib.request.Request, settings: OidcSettings, deadline: HttpDeadline
-) -> bytes:
-    opener = urllib.request.build_opener(
-        _NoRedirects, PlainHandler(deadline), TlsHandler(deadline, settings.tls)
-    )
-    try:
-        with opener.open(request, timeout=settings.connect_seconds) as answer:
-            body: bytes = answer.read(_MAX_ANSWER + 1)
-            return body
-    except urllib.error.HTTPError as error:
-        with error:
-            words = _endpoint_error(error.read(_MAX_ANSWER), settings)
-        raise _TokenRequestFailed(
-            f"HTTP {error.code}{words}", final=error.code in _FINAL or 300 <= error.code < 400
-        ) from None
-    except OSError as error:
-        inner = error.reason if isinstance(error, urllib.error.URLError) else error
-        certain = isinstance(inner, ssl.SSLCertVerificationError)
-        raise _TokenRequestFailed(
-            scrubbed(str(inner), settings.client_secret), final=certain
-        ) from None
-    except Exception as error:  # noqa: BLE001 - http.client raises its own tree
-        raise _TokenRequestFailed(type(error).__name__, final=False) from None
+    async def _ask(self, _: float) -> BearerToken | Failure:
+        settings, now = self._settings, self._clock.now()
+        request = HttpRequest(
+            method="POST",
+            url=settings.url,
+            headers={
+                "Accept": "application/json",
+                "Authorization": f"Basic {_basic(settings)}",
+                "Content-Type": "application/x-www-form-urlencoded",
+            },
+            body=_form(settings),
+            max_bytes=_MAX_ANSWER,
+        )
+        response = await asyncio.to_thread(
+            blocking.send, request, seconds=settings.connect_seconds, tls=settings.tls
+        )
+        if isinstance(response, NoResponse):
+            words = scrubbed(response.text, settings.client_secret)
+            return Failure(error=AuthenticationError(words), is_retriable=response.is_transient)
+        if not response.is_success:
+            words = f"HTTP {response.status}{_endpoint_error(response.body, settings)}"
+            return Failure(
+                error=AuthenticationError(words),
+                is_retriable=response.is_transient,
+                wait=response.retry_after(now),
+            )
+        return _token(response.body, settings, now)
 
 
 def _form(settings: OidcSettings) -> bytes:
@@ -223,20 +178,21 @@ def _endpoint_error(body: bytes, settings: OidcSettings) -> str:
     return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
 
 
-def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken:
-    if len(body) > _MAX_ANSWER:
-        raise _TokenRequestFailed("the answer is larger than 1 MiB", final=True)
+def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Failure:
     answer = _parsed(body)
-    if "access_token" not in answer:
-        raise _TokenRequestFailed("the answer is no JSON with an access_token", final=True)
-    value, life = answer["access_token"], answer.get("expires_in")
+    value = answer.get("access_token")
     if not isinstance(value, str):
-        raise _TokenRequestFailed("the answer's access_token is no text", final=True)
-    expires = _expiry(value, life, now)
+        fault = (
+            "the answer's access_token is no text"
+            if "access_token" in answer
+            else "the answer is no JSON with an access_token"
+        )
+        return Failure(error=AuthenticationError(fault), is_retriable=False)
     try:
+        expires = _expiry(value, answer.get("expires_in"), now)
         return BearerToken(value=Secret(value), expires_at=expires, extensions=settings.extensions)
     except ConfigError as error:
-        raise _TokenRequestFailed(error.message, final=True) from None
+        return Failure(error=error, is_retriable=False)
 
 
 def _parsed(body: bytes) -> dict[str, object]:
@@ -255,7 +211,7 @@ def _expiry(value: str, life: object, now: float) -> float | None:
     """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown; a day from now at most.
 
     Raises:
-        _Refused: ``expires_in`` is there and no number of seconds.
+        ConfigError: ``expires_in`` is there and no number of seconds.
     """
     if life is None:
         end = _claimed_end(value)
@@ -263,7 +219,7 @@ def _expiry(value: str, life: object, now: float) -> float | None:
     if isinstance(life, str) and life.isascii() and life.isdigit() and len(life) <= _MAX_DIGITS:
         life = int(life)
     if not isinstance(life, int | float) or isinstance(life, bool) or not life >= 0:
-        raise _TokenRequestFailed("the answer's expires_in is no number of seconds", final=True)
+        raise ConfigError("the answer's expires_in is no number of seconds")
     return now + min(life, LONGEST_LIFE)
 
 

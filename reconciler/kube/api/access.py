@@ -7,13 +7,12 @@ status write through them costs four times the CPU of a plain request. In a pod 
 
 import os
 import ssl
-import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
+from reconciler.base.http.addresses import proxy_for
 from reconciler.base.redaction import remember
 from reconciler.errors import ConfigError
 
@@ -95,7 +94,7 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[ApiAccess]]) -> ApiAcces
         host=host,
         tls=_tls(authority=str(authority)),
         server_name=None,
-        proxy=_proxy_of_environment(host),
+        proxy=proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
         again=again,
@@ -201,7 +200,7 @@ def _access(
         if host.startswith("https:")
         else None,
         server_name=configuration.tls_server_name,
-        proxy=configuration.proxy or _proxy_of_environment(host),
+        proxy=configuration.proxy or proxy_for(host) or None,
         authorization=authorization,
         namespace=namespace,
         again=again,
@@ -230,11 +229,3 @@ def _tls(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _proxy_of_environment(host: str) -> str | None:
-    """``HTTPS_PROXY`` and ``NO_PROXY``, as kubectl reads them."""
-    name = urlsplit(host).hostname or ""
-    if urllib.request.proxy_bypass(name):
-        return None
-    return urllib.request.getproxies().get(urlsplit(host).scheme)

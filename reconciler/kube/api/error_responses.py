@@ -18,8 +18,6 @@ from reconciler.errors import (
 )
 
 LONGEST_MESSAGE: Final = 2000
-LONGEST_WAIT: Final = 10.0
-"""Seconds; a server that asks for more is asked again after so long."""
 
 _KINDS: Final[Mapping[int, type[KubernetesError]]] = {
     403: Forbidden,
@@ -59,10 +57,3 @@ def _status_object(body: bytes) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) and document.get("kind") == "Status" else {}
-
-
-def wait_asked(header: str | None, otherwise: float) -> float:
-    """Seconds to wait before another try: ``Retry-After`` where it is a number, never more than the limit."""
-    text = (header or "").strip()
-    seconds = float(text) if text.isascii() and text.isdigit() else otherwise
-    return min(seconds, LONGEST_WAIT)

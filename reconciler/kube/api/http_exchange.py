@@ -1,28 +1,32 @@
-"""One request to the API server, tried as often as does no harm. HTTP only; meaning is `refusals`, methods are `api`.
+"""One request to the API server, tried as often as does no harm. Errors are of `error_responses`, methods of `client`.
 
-Every try has a time limit and is reported to a hook. Redirects are not followed: they would carry the token elsewhere.
+Every try has a time limit and is reported to a hook.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import urlencode
 
-import aiohttp
-from yarl import URL
-
+from reconciler.base.http.client import HttpClient, Route
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
-from reconciler.base.redaction import redact_urls
 from reconciler.errors import AnswerTooLarge, KubernetesUnavailable
 from reconciler.kube.api.access import ApiAccess
-from reconciler.kube.api.error_responses import refusal, wait_asked
+from reconciler.kube.api.error_responses import refusal
 from reconciler.kube.api.resource_paths import ApiResource
 
 OnRequest: TypeAlias = Callable[[str, str, str], None]
 """``on_request(verb, resource, code)`` after every try; code is the HTTP status, ``timeout`` or ``unreachable``."""
 
 LARGEST_ANSWER: Final = 128 * 1024 * 1024
-_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0)
+LONGEST_WAIT: Final = 10.0
+"""Seconds; a server that asks for more is asked again after so long."""
+
+_RETRY: Final = POLICIES[Peer.KUBERNETES]
+_TIMEOUTS: Final = frozenset({NoResponseKind.TIMEOUT, NoResponseKind.CONNECT_TIMEOUT})
 
 
 class _VerbRule(NamedTuple):
@@ -92,12 +96,6 @@ class ApiRequest:
         return " ".join(part for part in (self.verb, self.label, location) if part)
 
 
-class _ApiResponse(NamedTuple):
-    status: int
-    body: bytes
-    retry_after: str | None
-
-
 def silent(verb: str, resource: str, code: str) -> None:
     """An :data:`OnRequest` that does nothing."""
 
@@ -110,68 +108,64 @@ class HttpExchange:
         self._clock = clock
         self._on_request = on_request
         # No limit of connections: callers bound their own concurrency, and a Lease must not queue behind statuses.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=75),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
+        self._http = HttpClient(
+            seconds=None,
             headers={"Accept": "application/json", "User-Agent": "kquota"},
+            connections=0,
         )
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        await self._http.close()
 
     async def answer(self, request: ApiRequest, patience: RequestTimeouts) -> bytes:
         """The body of a success.
 
         Raises:
-            KubernetesError: As ``refusals`` reads the last try.
-            KubernetesAway: The last try had no answer.
+            KubernetesError: As ``error_responses`` reads the last try.
+            KubernetesUnavailable: The last try had no answer.
         """
         renewed = False
-        attempt = 0
-        while True:
-            attempt += 1
-            backoff = _BACKOFFS[min(attempt, len(_BACKOFFS)) - 1]
-            try:
-                answer = await self._try(request, patience.seconds)
-            except KubernetesUnavailable:
-                if not request.repeatable or attempt >= patience.tries:
-                    raise
-                await self._clock.sleep(backoff)
-                continue
-            if answer.status < 300:
-                return answer.body
-            if answer.status == 401 and self.access.again is not None and not renewed:
+
+        async def attempt(_: float) -> bytes | Failure:
+            nonlocal renewed
+            answer = await self._try(request, patience.seconds)
+            unknown = isinstance(answer, HttpResponse) and answer.status == 401
+            if unknown and self.access.again is not None and not renewed:
                 renewed = True
                 self.access = await self.access.again()
-                continue
+                answer = await self._try(request, patience.seconds)
+            if isinstance(answer, NoResponse):
+                return _failure(request, answer)
+            if answer.is_success:
+                return answer.body
             error = refusal(str(request), answer.status, answer.body)
             # 429 is said before anything was done, so even what is not repeatable may be repeated.
-            again = error.retriable and isinstance(error, KubernetesUnavailable)
-            if not (again and (request.repeatable or answer.status == 429)):
-                raise error
-            if attempt >= patience.tries:
-                raise error
-            await self._clock.sleep(wait_asked(answer.retry_after, backoff))
+            harmless = request.repeatable or answer.status == 429
+            return Failure(
+                error=error,
+                is_retriable=isinstance(error, KubernetesUnavailable) and harmless,
+                wait=min(answer.retry_after(self._clock.now()) or 0.0, LONGEST_WAIT),
+            )
 
-    async def _try(self, request: ApiRequest, seconds: float) -> _ApiResponse:
+        policy = replace(_RETRY, tries=patience.tries)
+        return await with_retries(attempt, policy, clock=self._clock)
+
+    async def _try(self, request: ApiRequest, seconds: float) -> HttpResponse | NoResponse:
         code = "unreachable"
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._send_once(request)
-            code = str(answer.status)
+                answer = await self._send(request)
+            code = _code(answer)
         except TimeoutError:
             code = "timeout"
-            raise KubernetesUnavailable(f"{request}: no answer within {seconds:g} s") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise KubernetesUnavailable(f"{request}: no answer: {_error_text(error)}") from None
+            return NoResponse(kind=NoResponseKind.TIMEOUT, text=f"no answer within {seconds:g} s")
         else:
             return answer
         finally:
             self._on_request(request.verb, request.label, code)
 
-    async def _send_once(self, request: ApiRequest) -> _ApiResponse:
+    async def _send(self, request: ApiRequest) -> HttpResponse | NoResponse:
         access, way = self.access, _WAYS[request.verb]
         path = request.resource.path(
             namespace=request.namespace or "", name=request.name, subresource=request.subresource
@@ -180,36 +174,31 @@ class HttpExchange:
         authorization = await access.authorization()
         if authorization:
             headers["Authorization"] = authorization
-        async with self._session.request(
-            way.method,
-            URL(access.host + path, encoded=True).with_query(dict(request.query)),
-            data=request.body,
-            headers=headers,
-            ssl=access.tls if access.tls is not None else True,
-            server_hostname=access.server_name,
-            proxy=access.proxy,
-            allow_redirects=False,
-        ) as response:
-            body = await _bounded(response, request)
-            return _ApiResponse(response.status, body, response.headers.get("Retry-After"))
+        query = f"?{urlencode(dict(request.query))}" if request.query else ""
+        return await self._http.send(
+            HttpRequest(
+                method=way.method,
+                url=f"{access.host}{path}{query}",
+                headers=headers,
+                body=request.body,
+                max_bytes=request.largest,
+                is_encoded=True,
+            ),
+            route=Route(
+                tls=access.tls, server_name=access.server_name or "", proxy=access.proxy or ""
+            ),
+        )
 
 
-async def _bounded(response: aiohttp.ClientResponse, request: ApiRequest) -> bytes:
-    """The whole body, unpacked, if it is not larger than was allowed."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > request.largest:
-            raise AnswerTooLarge(f"{request}: the answer is larger than {request.largest} bytes")
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+def _code(answer: HttpResponse | NoResponse) -> str:
+    if isinstance(answer, HttpResponse):
+        return str(answer.status)
+    return "timeout" if answer.kind in _TIMEOUTS else "unreachable"
 
 
-def _error_text(error: Exception) -> str:
-    """What went wrong, without URL and headers, in one line."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the certificate is not accepted: {error.certificate_error}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(redact_urls(str(error)).split())[:300] or type(error).__name__
+def _failure(request: ApiRequest, answer: NoResponse) -> Failure:
+    if answer.kind is NoResponseKind.TOO_LARGE:
+        return Failure(error=AnswerTooLarge(f"{request}: {answer.text}"), is_retriable=False)
+    words = answer.text if answer.kind in _TIMEOUTS else f"no answer: {answer.text}"
+    error = KubernetesUnavailable(f"{request}: {words}")
+    return Failure(error=error, is_retriable=request.repeatable)

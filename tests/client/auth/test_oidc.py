@@ -206,7 +206,7 @@ async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endp
         (200, b'{"token": "x"}', "no JSON with an access_token"),
         (200, b'{"access_token": 5}', "is no text"),
         (200, token("bad token"), "RFC 6750"),
-        (200, b"x" * (1024 * 1024 + 1), "larger than 1 MiB"),
+        (200, b"x" * (1024 * 1024 + 1), "larger than 1,048,576 bytes"),
         (200, b'{"access_token": "x", "expires_in": NaN}', "no JSON with an access_token"),
         (200, b'{"access_token": "x", "expires_in": Infinity}', "no JSON with an access_token"),
         (200, token(expires_in=-1), "no number of seconds"),

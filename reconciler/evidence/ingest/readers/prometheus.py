@@ -1,19 +1,18 @@
-"""A client of the Prometheus HTTP API: what there is, and raw samples. Deadlines, sizes, retries; the server's own words."""
+"""A client of the Prometheus HTTP API: what there is, and raw samples. What is too much, what is too slow; the server's own words."""
 
-import email.utils
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
-
-import aiohttp
+from urllib.parse import urlencode, urlsplit
 
 from reconciler.base import bounded_json
+from reconciler.base.http.addresses import is_plain, proxy_for
+from reconciler.base.http.client import HttpClient, Route
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
-from reconciler.evidence.ingest.readers.environment_proxy import proxy_for
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
@@ -22,7 +21,6 @@ from reconciler.evidence.ingest.readers.series import (
     SeriesOutcome,
 )
 
-_LATER: Final = frozenset({429, 500, 502, 503, 504})
 _SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",
                        "too large", "max number", "time range", "maximum")  # fmt: skip
 _SLOW_STATUSES: Final = frozenset({408, 504})
@@ -36,7 +34,6 @@ _HINTS: Final[dict[int, str]] = {
     403: "these credentials may not query: check --http-config and the tenant's header",
     404: "is telemetry.prometheus the address of the API, with its path, such as http://mimir/prometheus?",
 }
-_BREATHERS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 _MOST_WORDS: Final = 300
 
 
@@ -74,13 +71,6 @@ class PrometheusLimits:
 BOUNDS: Final = PrometheusLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PrometheusResponse:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class PrometheusClient:
     """A server between ``__aenter__`` and ``__aexit__``. Thanos, Mimir, Cortex and VictoriaMetrics speak the same.
 
@@ -107,22 +97,19 @@ class PrometheusClient:
         self.shown = urlsplit(self._address).netloc
         self._clock = clock
         self._bounds = bounds
-        is_loopback = _loopback(urlsplit(self._address).hostname or "")
-        self._proxy = self._config.proxy or ("" if is_loopback else proxy_for(self._address))
-        login = urlsplit(self._proxy).password
+        proxy = self._config.proxy or proxy_for(self._address)
+        login = urlsplit(proxy).password
         if login:
             self._config = replace(self._config, secrets=(*self._config.secrets, login))
         self._late = 0
-        self._session: aiohttp.ClientSession | None = None
+        self._http = HttpClient(
+            seconds=bounds.total_seconds,
+            connect_seconds=bounds.connect_seconds,
+            headers=self._config.headers,
+            route=Route(tls=self._config.tls, server_name=self._config.server_name, proxy=proxy),
+        )
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(
-                total=self._bounds.total_seconds, connect=self._bounds.connect_seconds
-            ),
-            headers=dict(self._config.headers),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
         return self
 
     async def __aexit__(
@@ -131,9 +118,7 @@ class PrometheusClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._http.close()
 
     async def names(self, matches: Sequence[str], from_ms: int, to_ms: int) -> tuple[str, ...]:
         """Names of the metrics that have series in this time, sorted.
@@ -204,66 +189,77 @@ class PrometheusClient:
             for name, value in parameters.items()
             for element in ((value,) if isinstance(value, str) else value)
         ]
-        breathers = iter(_BREATHERS)
-        while True:
-            wrong, pause = await self._tried(path, pairs, method)
-            if isinstance(wrong, dict):
+        request = self._request(path, pairs, method)
+
+        async def attempt(_: float) -> dict[str, Any] | Failure:
+            response = await self._http.send(request)
+            if isinstance(response, NoResponse):
+                return self._failure(self._unsent(path, response))
+            if response.is_success:
+                decoded = self._decoded(path, response)
+                if isinstance(decoded, TelemetryError):
+                    return self._failure(decoded)
                 self._late = 0
-                return wrong
-            if not isinstance(wrong, TelemetryUnavailable):
-                raise wrong
-            if isinstance(wrong, _AttemptTimeout):
-                self._late += 1
-                if self._late >= _SLOW_TRIES:
-                    raise ResponseTooSlow(wrong.message, status=wrong.status, hint=wrong.hint)
-            breather = next(breathers, None)
-            if breather is None or pause > self._bounds.wait_seconds:
-                raise wrong
-            self.counts.add(SeriesOutcome.RETRIES)
-            await self._clock.sleep(max(breather, pause))
+                return decoded
+            wait = response.retry_after(self._clock.now()) or 0.0
+            return self._failure(self._response_error(path, response), wait)
 
-    async def _tried(
-        self, path: str, pairs: list[tuple[str, str]], method: str
-    ) -> tuple[dict[str, Any] | TelemetryError, float]:
-        """An answer or why there is none, and how long the server wants us to wait."""
+        return await with_retries(
+            attempt,
+            POLICIES[Peer.PROMETHEUS],
+            clock=self._clock,
+            before_retry=lambda _: self.counts.add(SeriesOutcome.RETRIES),
+        )
+
+    def _failure(self, error: TelemetryError, wait: float = 0.0) -> Failure:
+        """Whether a try may be repeated. One that took too long again and again is too much at once."""
+        if isinstance(error, _AttemptTimeout):
+            self._late += 1
+            if self._late >= _SLOW_TRIES:
+                error = ResponseTooSlow(error.message, status=error.status, hint=error.hint)
+                return Failure(error=error, is_retriable=False)
+        is_retriable = isinstance(error, TelemetryUnavailable) and wait <= self._bounds.wait_seconds
+        return Failure(error=error, is_retriable=is_retriable, wait=wait)
+
+    def _request(self, path: str, pairs: list[tuple[str, str]], method: str) -> HttpRequest:
+        address, form = f"{self._address}/api/v1/{path}", urlencode(pairs)
+        if method == "GET":
+            return HttpRequest(
+                method=method, url=f"{address}?{form}", max_bytes=self._bounds.answer_bytes
+            )
+        return HttpRequest(
+            method=method,
+            url=address,
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+            body=form.encode(),
+            max_bytes=self._bounds.answer_bytes,
+        )
+
+    def _decoded(self, path: str, response: HttpResponse) -> dict[str, Any] | TelemetryError:
         try:
-            reply = await self._send(path, pairs, method)
-        except ResponseTooLarge as large:
-            return large, 0.0
-        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
-            return self._unsent(path, error), 0.0
-        if 200 <= reply.status < 300:
-            try:
-                if bounded_json.items(reply.body) > self._bounds.answer_items:
-                    return ResponseTooLarge(
-                        f"{path}: the answer has more than {self._bounds.answer_items:,} items",
-                        location=self.shown,
-                    ), 0.0
-                decoded = bounded_json.parse(reply.body, most_bytes=bounded_json.DOCUMENT)
-            except bounded_json.InvalidJson:
-                # A proxy that loses its upstream ends the body and calls it whole.
-                return self._away(
-                    path, "answered with a body that is no JSON or ends too early"
-                ), 0.0
-            return self._accepted(path, decoded), 0.0
-        return self._response_error(path, reply), _retry_after(reply, self._clock.now())
+            if bounded_json.items(response.body) > self._bounds.answer_items:
+                return ResponseTooLarge(
+                    f"{path}: the answer has more than {self._bounds.answer_items:,} items",
+                    location=self.shown,
+                )
+            decoded = bounded_json.parse(response.body, most_bytes=bounded_json.DOCUMENT)
+        except bounded_json.InvalidJson:
+            # A proxy that loses its upstream ends the body as if it were complete.
+            return self._away(path, "answered with a body that is no JSON or ends too early")
+        return self._accepted(path, decoded)
 
-    def _unsent(self, path: str, error: Exception) -> TelemetryError:
-        """Why there is no reply at all."""
-        words = "failed: " + self._config.hidden_in(str(error) or type(error).__name__)
-        match error:
-            case aiohttp.ClientSSLError() | aiohttp.InvalidURL():
-                return self._wrong(path, words, hint="see tls_config of --http-config")
-            case aiohttp.ConnectionTimeoutError():
-                problem = f"was not connected to within {self._bounds.connect_seconds:.0f} s"
-                return self._away(path, problem)
-            case TimeoutError():
-                problem = f"did not answer within {self._bounds.total_seconds:.0f} s"
-                return self._away(path, problem, late=True)
-            case aiohttp.ClientError() | OSError() | EOFError():
-                return self._away(path, words)
-            case _:  # what aiohttp finds wrong with a request before it leaves
-                return self._wrong(path, words, hint="see --http-config")
+    def _unsent(self, path: str, answer: NoResponse) -> TelemetryError:
+        """Why there is no answer at all."""
+        words = self._config.hidden_in(answer.text)
+        match answer.kind:
+            case NoResponseKind.TOO_LARGE:
+                return ResponseTooLarge(f"{path}: {words}", location=self.shown)
+            case NoResponseKind.TLS | NoResponseKind.REQUEST:
+                return self._wrong(path, f"failed: {words}", hint="see --http-config")
+            case NoResponseKind.TIMEOUT:
+                return self._away(path, f"failed: {words}", late=True)
+            case _:
+                return self._away(path, f"failed: {words}")
 
     def _accepted(self, path: str, decoded: object) -> dict[str, Any] | TelemetryError:
         if not isinstance(decoded, dict) or decoded.get("status") != "success":
@@ -277,7 +273,7 @@ class PrometheusClient:
         self.counts.add(SeriesOutcome.WARNINGS, 1 if partial is True else 0)
         return decoded
 
-    def _response_error(self, path: str, reply: _PrometheusResponse) -> TelemetryError:
+    def _response_error(self, path: str, reply: HttpResponse) -> TelemetryError:
         words = _server_words(reply.body)
         problem = f"answered {reply.status}" + (
             f": {self._config.hidden_in(words)}" if words else ""
@@ -296,35 +292,12 @@ class PrometheusClient:
                 hint="narrower telemetry.matchers, or a higher --query.max-samples on the server",
             )  # fmt: skip
         slow = reply.status in _SLOW_STATUSES or (
-            reply.status in {*_LATER, 422}
+            (reply.is_transient or reply.status == 422)
             and any(phrase in words.lower() for phrase in _SLOW_WORDS)
         )
-        if slow or reply.status in _LATER:
+        if slow or reply.is_transient:
             return self._away(path, problem, status=reply.status, late=slow)
         return self._wrong(path, problem, status=reply.status, hint=_HINTS.get(reply.status, ""))
-
-    async def _send(
-        self, path: str, pairs: list[tuple[str, str]], method: str
-    ) -> _PrometheusResponse:
-        assert self._session is not None, "used outside its context"  # noqa: S101 - our own slip
-        address = f"{self._address}/api/v1/{path}"
-        async with self._session.request(
-            method, address, params=pairs if method == "GET" else None,
-            data=pairs if method == "POST" else None, allow_redirects=False,
-            ssl=self._config.tls if self._config.tls is not None else True,
-            server_hostname=self._config.server_name or None, proxy=self._proxy or None,
-        ) as response:  # fmt: skip
-            parts, size = [], 0
-            async for part in response.content.iter_chunked(262_144):
-                size += len(part)
-                if size > self._bounds.answer_bytes:
-                    raise ResponseTooLarge(
-                        f"{path}: the answer is larger than {self._bounds.answer_bytes:,} bytes",
-                        location=self.shown,
-                    )
-                parts.append(part)
-            lower = {name.lower(): value for name, value in response.headers.items()}
-            return _PrometheusResponse(status=response.status, headers=lower, body=b"".join(parts))
 
     def _wrong(self, path: str, problem: str, *, status: int = 0, hint: str = "") -> TelemetryError:
         return TelemetryError(f"{path} {problem}", location=self.shown, status=status, hint=hint)
@@ -356,19 +329,12 @@ def _checked(address: str, config: HttpConfig) -> str:
         )
     if split.query or split.fragment:
         raise TelemetryError("telemetry.prometheus has a query or fragment in it")
-    stays = _loopback(host) and not config.proxy
-    if config.authorized and split.scheme == "http" and not stays:
+    is_open = is_plain(address) or (split.scheme == "http" and bool(config.proxy))
+    if config.authorized and is_open:
         raise TelemetryError(
             f"{split.netloc} would get the credentials over an open line", hint="use https"
         )
     return address.rstrip("/").removesuffix("/api/v1")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _seconds(at_ms: int) -> str:
@@ -395,15 +361,3 @@ def _server_words(body: bytes) -> str:
         parsed_body = parsed_body.get("error") or parsed_body.get("message") or ""
     words = " ".join(str(parsed_body).split())
     return "".join(character for character in words if character.isprintable())[:_MOST_WORDS]
-
-
-def _retry_after(reply: _PrometheusResponse, now: float) -> float:
-    text = reply.headers.get("retry-after", "")
-    if text.isdecimal():
-        return float(text[:9])
-    if not text:
-        return 0.0
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, OverflowError):
-        return 0.0

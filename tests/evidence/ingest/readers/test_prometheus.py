@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
-from reconciler.evidence.ingest.readers.environment_proxy import proxy_for
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
@@ -154,7 +153,7 @@ def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
 def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     server = filled()
     server.faults = [Fault(hang=True)] * 6
-    with pytest.raises(TelemetryUnavailable, match="did not answer within"):
+    with pytest.raises(TelemetryUnavailable, match="no answer within"):
         raw(server, bounds=PrometheusLimits(total_seconds=0.05))
     assert len(server.asked) == 3
 
@@ -332,27 +331,6 @@ def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     # With a header of our own aiohttp would refuse to send both.
     raw(with_one, config=HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True))
     assert with_one.headers[0]["Authorization"] == "Bearer x"
-
-
-@pytest.mark.parametrize(
-    ("address", "proxy"),
-    [
-        ("http://prometheus:9090", "http://plain:3128"),
-        ("https://prometheus", "http://u:p@safe:3128"),
-        ("https://inside.example", ""),
-    ],
-)
-def test_a_proxy_of_the_environment_is_used(
-    monkeypatch: pytest.MonkeyPatch, address: str, proxy: str
-) -> None:
-    for name, value in (
-        ("http_proxy", "http://plain:3128"),
-        ("https_proxy", "http://u:p@safe:3128"),
-        ("no_proxy", "example,inside.example"),
-    ):
-        monkeypatch.setenv(name, value)
-        monkeypatch.delenv(name.upper(), raising=False)
-    assert proxy_for(address) == proxy
 
 
 def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_without(

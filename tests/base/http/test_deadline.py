@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.base.backoff import Backoff
-from reconciler.base.http_deadline import HttpDeadline
+from reconciler.base.http.deadline import HttpDeadline
 from reconciler.base.secret import Secret
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.errors import AuthenticationError
@@ -81,7 +81,7 @@ async def test_an_endpoint_that_drips_is_given_up_at_the_deadline(
 ) -> None:
     with (
         dripping(begin, byte) as port,
-        pytest.raises(AuthenticationError, match=r"no whole answer within 0\.5 s"),
+        pytest.raises(AuthenticationError, match=r"no answer within 0\.5 s"),
     ):
         await source(f"http://127.0.0.1:{port}/token")()
 
@@ -94,7 +94,7 @@ async def test_an_endpoint_that_drips_over_tls_is_given_up_at_the_deadline(tmp_p
     context.load_cert_chain(server.certificate, server.key)
     with (
         dripping(HEAD + b"Content-Length: 1000\r\n\r\n", b"x", context) as port,
-        pytest.raises(AuthenticationError, match=r"no whole answer within 0\.5 s"),
+        pytest.raises(AuthenticationError, match=r"no answer within 0\.5 s"),
     ):
         await source(f"https://localhost:{port}/token", authority.client_context())()
 

@@ -5,14 +5,10 @@ down: the thread that reads sees the end of the stream, and the caller gets a de
 """
 
 import contextlib
-import http.client
 import socket
-import ssl
 import threading
-import urllib.request
-from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 
 class HttpDeadline:
@@ -59,47 +55,3 @@ class HttpDeadline:
                 with contextlib.suppress(OSError):  # it is closed already
                     # Not ``SSLSocket.shutdown``, which would take the TLS state away from the thread that reads.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-
-class _PlainConnection(http.client.HTTPConnection):
-    def __init__(self, host: str, *, deadline: HttpDeadline, **options: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(host, **options)
-        self._deadline = deadline
-
-    def connect(self) -> None:
-        super().connect()
-        self._deadline.watch(self.sock)
-
-
-class _TlsConnection(http.client.HTTPSConnection):
-    def __init__(self, host: str, *, deadline: HttpDeadline, **options: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(host, **options)
-        self._deadline = deadline
-
-    def connect(self) -> None:
-        super().connect()
-        self._deadline.watch(self.sock)
-
-
-class PlainHandler(urllib.request.HTTPHandler):
-    """Opens ``http://`` under a deadline."""
-
-    def __init__(self, deadline: HttpDeadline) -> None:
-        super().__init__()
-        self._open = partial(_PlainConnection, deadline=deadline)
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """Connects and sends."""
-        return self.do_open(self._open, req)
-
-
-class TlsHandler(urllib.request.HTTPSHandler):
-    """Opens ``https://`` under a deadline."""
-
-    def __init__(self, deadline: HttpDeadline, tls: ssl.SSLContext | None) -> None:
-        super().__init__(context=tls)
-        self._open = partial(_TlsConnection, deadline=deadline, context=tls)
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """Connects and sends."""
-        return self.do_open(self._open, req)

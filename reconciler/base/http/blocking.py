@@ -1,0 +1,119 @@
+"""The transport on the standard library, for the client library, which has no dependencies. Call it in a thread.
+
+`urllib` counts its timeouts anew with every byte; here one deadline ends the whole exchange.
+"""
+
+import errno
+import http.client
+import os
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from functools import partial
+from typing import Any
+
+from reconciler.base.http.deadline import HttpDeadline
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+
+
+def send(
+    request: HttpRequest, *, seconds: float, tls: ssl.SSLContext | None = None
+) -> HttpResponse | NoResponse:
+    """Send a request once, through the proxy that the environment names.
+
+    Args:
+        request: What is sent, to a URL whose scheme was checked.
+        seconds: From connecting to the last byte.
+        tls: ``None`` = the authorities of the machine.
+    """
+    with HttpDeadline(seconds) as deadline:
+        response = _exchange(request, seconds, deadline, tls)
+        if deadline.passed:  # the end of the stream is not the end of the answer
+            return NoResponse(kind=NoResponseKind.TIMEOUT, text=f"no answer within {seconds:.3g} s")
+        return response
+
+
+def _exchange(
+    request: HttpRequest, seconds: float, deadline: HttpDeadline, tls: ssl.SSLContext | None
+) -> HttpResponse | NoResponse:
+    opener = urllib.request.build_opener(
+        _NoRedirects, _PlainHandler(deadline), _TlsHandler(deadline, tls)
+    )
+    outgoing = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
+        request.url, data=request.body, headers=dict(request.headers), method=request.method
+    )
+    try:
+        try:
+            answer = opener.open(outgoing, timeout=seconds)
+        except urllib.error.HTTPError as error:
+            answer = error
+        with answer:
+            body = answer.read(request.max_bytes + 1)
+            if len(body) > request.max_bytes:
+                return NoResponse(
+                    kind=NoResponseKind.TOO_LARGE,
+                    text=f"the answer is larger than {request.max_bytes:,} bytes",
+                )
+            if getattr(answer, "length", 0):
+                return NoResponse(kind=NoResponseKind.BROKEN, text="the answer ends too early")
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return HttpResponse(status=answer.status, headers=headers, body=body)
+    except OSError as error:
+        return _no_response(error.reason if isinstance(error, urllib.error.URLError) else error)
+    except (http.client.HTTPException, ValueError) as error:
+        return NoResponse(kind=NoResponseKind.BROKEN, text=type(error).__name__)
+
+
+def _no_response(error: BaseException | str) -> NoResponse:
+    match error:
+        case ssl.SSLCertVerificationError():
+            kind = NoResponseKind.TLS
+            return NoResponse(kind=kind, text=f"the certificate is not accepted: {error}")
+        case socket.gaierror():
+            return NoResponse(kind=NoResponseKind.NAME, text="its name does not resolve")
+        case ConnectionRefusedError():
+            return NoResponse(kind=NoResponseKind.CONNECT, text=os.strerror(errno.ECONNREFUSED))
+        case _:
+            return NoResponse(kind=NoResponseKind.BROKEN, text=str(error))
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry secrets to an address that is not configured."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+
+
+class _WatchedConnection(http.client.HTTPConnection):
+    """A connection whose socket is shut down at a deadline."""
+
+    def __init__(self, host: str, *, deadline: HttpDeadline, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(host, **options)
+        self._deadline = deadline
+
+    def connect(self) -> None:
+        super().connect()
+        self._deadline.watch(self.sock)
+
+
+class _WatchedTlsConnection(_WatchedConnection, http.client.HTTPSConnection):
+    """The same over TLS: the deadline watches the socket once the handshake is done."""
+
+
+class _PlainHandler(urllib.request.HTTPHandler):
+    def __init__(self, deadline: HttpDeadline) -> None:
+        super().__init__()
+        self._open = partial(_WatchedConnection, deadline=deadline)
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._open, req)
+
+
+class _TlsHandler(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: HttpDeadline, tls: ssl.SSLContext | None) -> None:
+        super().__init__(context=tls)
+        self._open = partial(_WatchedTlsConnection, deadline=deadline, context=tls)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._open, req)

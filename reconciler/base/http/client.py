@@ -1,0 +1,165 @@
+"""The transport on aiohttp. Needs an extra, so only adapters that need it too import this module.
+
+Each try is one request: retries are `retry`, the meaning of a response is the adapter's.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+from yarl import URL
+
+from reconciler.base.http.addresses import proxy_for
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from reconciler.base.redaction import redact_urls
+
+_CHUNK: Final = 256 * 1024
+_MAX_TEXT: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How a server is reached.
+
+    Attributes:
+        tls: ``None`` = the authorities of the machine.
+        server_name: The name in the server's certificate; "" = the host of the URL.
+        proxy: ``None`` = what the environment says for the URL, "" = none. It may hold a login.
+    """
+
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    server_name: str = ""
+    proxy: str | None = field(default=None, repr=False)
+
+
+class HttpClient:
+    """Connections, opened by the first request, closed by :meth:`close` or the context.
+
+    Args:
+        seconds: For one try, from connecting to the last byte; ``None`` = the caller bounds each try.
+        connect_seconds: For a connection alone.
+        headers: Sent with every request.
+        route: How servers are reached.
+        connections: Most connections at a time; 0 = any number.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float | None,
+        connect_seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        route: Route = Route(),
+        connections: int = 100,
+    ) -> None:
+        self._seconds = seconds
+        self._connect_seconds = connect_seconds
+        self._headers = dict(headers or {})
+        self._route = route
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(
+        self, request: HttpRequest, *, seconds: float | None = None, route: Route | None = None
+    ) -> HttpResponse | NoResponse:
+        """Send a request once.
+
+        Args:
+            request: What is sent.
+            seconds: For this try, where it differs from the client's.
+            route: For this try, where it differs from the client's.
+        """
+        limit = self._seconds if seconds is None else max(seconds, 0.001)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._exchange(request, self._route if route is None else route)
+        except aiohttp.ConnectionTimeoutError:
+            return NoResponse(
+                kind=NoResponseKind.CONNECT_TIMEOUT,
+                text=f"no connection within {self._connect_seconds or 0:g} s",
+            )
+        except TimeoutError:
+            return NoResponse(
+                kind=NoResponseKind.TIMEOUT, text=f"no answer within {limit or 0:.3g} s"
+            )
+        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
+            return _no_response(error)
+
+    async def _exchange(self, request: HttpRequest, route: Route) -> HttpResponse | NoResponse:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=75),
+                timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_seconds),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,  # it would also read ~/.netrc, and send its logins
+            )
+        proxy = proxy_for(request.url) if route.proxy is None else route.proxy
+        async with self._session.request(
+            request.method,
+            URL(request.url, encoded=request.is_encoded),
+            headers={**self._headers, **request.headers},
+            data=request.body,
+            ssl=route.tls if route.tls is not None else True,
+            server_hostname=route.server_name or None,
+            proxy=proxy or None,
+            allow_redirects=False,
+        ) as response:
+            body = bytearray()
+            async for part in response.content.iter_chunked(_CHUNK):
+                body += part
+                if len(body) > request.max_bytes:
+                    if request.is_cut:
+                        del body[request.max_bytes :]
+                        break
+                    return NoResponse(
+                        kind=NoResponseKind.TOO_LARGE,
+                        text=f"the answer is larger than {request.max_bytes:,} bytes",
+                    )
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return HttpResponse(status=response.status, headers=headers, body=bytes(body))
+
+
+def _no_response(error: Exception) -> NoResponse:
+    """What an exception of aiohttp means. Several of them quote the whole URL."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            kind = NoResponseKind.TLS
+            text = f"the certificate is not accepted: {error.certificate_error}"
+        case aiohttp.ClientConnectorDNSError():
+            kind, text = NoResponseKind.NAME, "its name does not resolve"
+        case aiohttp.ClientSSLError():
+            kind, text = NoResponseKind.TLS, str(error)
+        case aiohttp.ClientConnectorError():
+            number = error.os_error.errno  # asyncio's own words name the address instead
+            kind, text = NoResponseKind.CONNECT, os.strerror(number) if number else "no connection"
+        case aiohttp.InvalidURL():
+            kind, text = NoResponseKind.REQUEST, "the URL is not valid"
+        case aiohttp.ClientError() | OSError() | EOFError():
+            kind = NoResponseKind.BROKEN
+            text = (isinstance(error, OSError) and error.strerror) or str(error)
+        case _:  # what aiohttp finds wrong with a request before it leaves
+            kind, text = NoResponseKind.REQUEST, str(error)
+    line = " ".join(redact_urls(text).split())[:_MAX_TEXT]
+    return NoResponse(kind=kind, text=line or type(error).__name__)

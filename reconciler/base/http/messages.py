@@ -1,0 +1,122 @@
+"""A request, its response, and the reason of no response. Values only; nothing is sent here."""
+
+import email.utils
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from enum import StrEnum
+from typing import Final
+
+MAX_DIGITS: Final = 9
+"""A ``Retry-After`` with more digits is more than thirty years."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """A request, ready to be sent any number of times.
+
+    Attributes:
+        method: In capital letters.
+        url: Where to; it may hold secrets.
+        headers: They may hold secrets.
+        body: What is sent.
+        max_bytes: Largest body of a response, decompressed.
+        is_cut: Whether a larger body is cut at ``max_bytes``; else it is :attr:`NoResponseKind.TOO_LARGE`.
+        is_encoded: Whether the path is percent-encoded already and must not be normalised.
+    """
+
+    method: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: bytes | None = field(default=None, repr=False)
+    max_bytes: int
+    is_cut: bool = False
+    is_encoded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpResponse:
+    """A complete response.
+
+    Attributes:
+        status: HTTP status.
+        headers: Names in lower case.
+        body: Decompressed.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later: 408, 425, 429 and every 5xx."""
+        return self.status in {408, 425, 429} or self.status >= 500
+
+    def retry_after(self, now: float) -> float | None:
+        """Seconds that the server asks to wait (RFC 9110 section 10.2.3); ``None`` where it asks for none.
+
+        Args:
+            now: Seconds since the epoch; a date is counted from it.
+        """
+        text = self.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdigit():
+            return float(text) if len(text) <= MAX_DIGITS else None
+        try:
+            date = email.utils.parsedate_to_datetime(text)
+            return max(date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now, 0.0)
+        except (ValueError, OverflowError):
+            return None
+
+
+class NoResponseKind(StrEnum):
+    """Why there is no response."""
+
+    NAME = "name"
+    CONNECT = "connect"
+    CONNECT_TIMEOUT = "connect timeout"
+    TLS = "tls"
+    REQUEST = "request"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too large"
+    BROKEN = "broken"
+
+
+_NOT_SENT: Final = frozenset(
+    {
+        NoResponseKind.NAME,
+        NoResponseKind.CONNECT,
+        NoResponseKind.CONNECT_TIMEOUT,
+        NoResponseKind.TLS,
+        NoResponseKind.REQUEST,
+    }
+)
+_FINAL: Final = frozenset({NoResponseKind.TLS, NoResponseKind.REQUEST, NoResponseKind.TOO_LARGE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoResponse:
+    """There is no response that can be used.
+
+    Attributes:
+        kind: Why.
+        text: The reason on one line, without URLs; it may quote the peer, so secrets are still to be hidden.
+    """
+
+    kind: NoResponseKind
+    text: str
+
+    @property
+    def may_be_sent(self) -> bool:
+        """Whether the server may have carried out the request."""
+        return self.kind not in _NOT_SENT
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.kind not in _FINAL

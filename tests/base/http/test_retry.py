@@ -1,0 +1,123 @@
+"""The retry loop: how many tries, which pauses, when it ends; for every policy of the table."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.base.backoff import EXACT, Backoff
+from reconciler.base.http.retry import (
+    POLICIES,
+    Exhausted,
+    Failure,
+    Peer,
+    RetryPolicy,
+    with_retries,
+)
+from reconciler.errors import KquotaError
+from tests.fakes.clock import FakeClock
+
+PLAIN = RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4)
+
+
+class Tries:
+    """Gives one result after the other, the last for ever."""
+
+    def __init__(self, results: Sequence[str | Failure]) -> None:
+        self.results = results
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> str | Failure:
+        self.seconds.append(seconds)
+        return self.results[min(len(self.seconds), len(self.results)) - 1]
+
+    @property
+    def count(self) -> int:
+        return len(self.seconds)
+
+
+def failed(*, again: bool = True, wait: float | None = None, uses_try: bool = True) -> Failure:
+    return Failure(error=KquotaError("no"), is_retriable=again, wait=wait, uses_try=uses_try)
+
+
+def run(policy: RetryPolicy, *results: str | Failure) -> tuple[str, Tries, FakeClock]:
+    tries, clock = Tries(results), FakeClock()
+    try:
+        result = asyncio.run(with_retries(tries, policy, clock=clock, uniform=lambda: 0.5))
+    except KquotaError as error:
+        result = error.message
+    return result, tries, clock
+
+
+def test_a_success_is_the_end() -> None:
+    result, tries, clock = run(PLAIN, failed(), failed(), "yes")
+    assert (result, tries.count, clock.slept) == ("yes", 3, [1.0, 2.0])
+
+
+def test_tries_are_counted() -> None:
+    result, tries, clock = run(PLAIN, failed())
+    assert (result, tries.count, clock.slept) == ("no", 4, [1.0, 2.0, 4.0])
+
+
+def test_a_failure_that_is_final_is_not_tried_again() -> None:
+    assert run(PLAIN, failed(again=False))[1].count == 1
+
+
+def test_the_longer_of_back_off_and_retry_after_is_waited() -> None:
+    assert run(PLAIN, failed(wait=7.0), failed(wait=0.0), "yes")[2].slept == [7.0, 2.0]
+
+
+def test_a_rate_limit_uses_no_try() -> None:
+    result, tries, _ = run(PLAIN, *[failed(wait=1.0, uses_try=False)] * 9, "yes")
+    assert (result, tries.count) == ("yes", 10)
+
+
+def test_no_pause_begins_that_would_end_too_late() -> None:
+    policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
+    result, tries, clock = run(policy, failed())
+    assert (result, clock.slept, tries.seconds) == ("no", [1.0, 2.0], [5.0, 4.0, 2.0])
+
+
+def test_the_error_can_say_how_often_and_why_it_ended() -> None:
+    def final(exhausted: Exhausted) -> KquotaError:
+        return KquotaError(f"{exhausted.tries} {exhausted.pause}")
+
+    policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
+    with pytest.raises(KquotaError, match=r"^1 60\.0$"):
+        asyncio.run(
+            with_retries(Tries([failed(wait=60.0)]), policy, clock=FakeClock(), final_error=final)
+        )
+
+
+def test_each_retry_is_reported_before_its_pause() -> None:
+    reported: list[Failure] = []
+    asyncio.run(
+        with_retries(
+            Tries([failed(), "yes"]), PLAIN, clock=FakeClock(), before_retry=reported.append
+        )
+    )
+    assert len(reported) == 1
+
+
+@pytest.mark.parametrize("peer", Peer)
+@given(
+    results=st.lists(
+        st.builds(
+            failed,
+            again=st.booleans(),
+            wait=st.none() | st.floats(0, 100),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_every_policy_ends_and_keeps_its_bounds(peer: Peer, results: list[Failure]) -> None:
+    policy = POLICIES[peer]
+    _, tries, clock = run(policy, *results, failed())
+    assert tries.count <= policy.tries
+    assert sum(clock.slept) <= policy.total_seconds
+    assert len(clock.slept) == tries.count - 1
+    for failure, pause in zip([*results, *[failed()] * 20], clock.slept, strict=False):
+        assert pause >= (failure.wait or 0.0)

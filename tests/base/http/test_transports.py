@@ -1,0 +1,219 @@
+"""Both transports, held to one contract: the client on aiohttp, and the blocking one on the standard library."""
+
+import asyncio
+import gzip
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from aiohttp import web
+
+from reconciler.base.http import blocking
+from reconciler.base.http.client import HttpClient, Route
+from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+from tests.servers.certs import Authority
+
+Answer: TypeAlias = HttpResponse | NoResponse
+Send: TypeAlias = Callable[[HttpRequest, float, "ssl.SSLContext | None"], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def by_client(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
+    async with HttpClient(seconds=seconds, route=Route(tls=tls)) as client:
+        return await client.send(request)
+
+
+async def by_library(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
+    return await asyncio.to_thread(blocking.send, request, seconds=seconds, tls=tls)
+
+
+@pytest.fixture(params=[by_client, by_library], ids=["client", "blocking"])
+def send(request: pytest.FixtureRequest) -> Send:
+    return request.param
+
+
+def exchanged(
+    send: Send,
+    handler: Handler,
+    *,
+    max_bytes: int = 1000,
+    seconds: float = 10.0,
+    certificate: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext | None = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    async def story() -> Answer:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handler)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate).start()
+        scheme = "http" if certificate is None else "https"
+        request = HttpRequest(
+            method="POST",
+            url=f"{scheme}://localhost:{runner.addresses[0][1]}/a?b=c",
+            headers=headers or {},
+            body=b"body",
+            max_bytes=max_bytes,
+        )
+        try:
+            return await send(request, seconds, tls)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(story())
+
+
+def fixed(**options: object) -> Handler:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return web.Response(**options)  # type: ignore[arg-type]
+
+    return handler
+
+
+def test_a_request_arrives_and_its_response_returns(send: Send) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        text = f"{request.method} {request.path_qs} {await request.text()} {request.headers['X-A']}"
+        return web.Response(status=201, text=text, headers={"X-Mixed": "Yes"})
+
+    answer = exchanged(send, handler, headers={"X-A": "1"})
+    assert isinstance(answer, HttpResponse)
+    assert (answer.status, answer.body) == (201, b"POST /a?b=c body 1")
+    assert answer.headers["x-mixed"] == "Yes"
+
+
+@pytest.mark.parametrize("status", [302, 307, 404, 503])
+def test_every_status_is_a_response_and_no_redirect_is_followed(send: Send, status: int) -> None:
+    headers = {"Location": "http://127.0.0.1:1/elsewhere", "Retry-After": "7"}
+    answer = exchanged(send, fixed(status=status, text="words", headers=headers))
+    assert isinstance(answer, HttpResponse)
+    assert (answer.status, answer.body, answer.retry_after(0.0)) == (status, b"words", 7.0)
+
+
+def test_a_body_has_a_largest_size(send: Send) -> None:
+    assert isinstance(exchanged(send, fixed(body=b"x" * 1000)), HttpResponse)
+    answer = exchanged(send, fixed(body=b"x" * 1001))
+    assert answer == NoResponse(
+        kind=NoResponseKind.TOO_LARGE, text="the answer is larger than 1,000 bytes"
+    )
+
+
+def test_a_server_that_hangs_costs_the_time_of_a_try(send: Send) -> None:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    answer = exchanged(send, handler, seconds=0.05)
+    assert answer == NoResponse(kind=NoResponseKind.TIMEOUT, text="no answer within 0.05 s")
+
+
+def test_an_answer_that_ends_too_early_is_none(send: Send) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    answer = exchanged(send, handler)
+    assert isinstance(answer, NoResponse)
+    assert (answer.kind, answer.is_transient, answer.may_be_sent) == (
+        NoResponseKind.BROKEN, True, True,
+    )  # fmt: skip
+
+
+def test_a_port_without_a_server_is_no_response_in_words(send: Send) -> None:
+    request = HttpRequest(method="GET", url="http://127.0.0.1:1/planted", max_bytes=1)
+    answer = asyncio.run(send(request, 5.0, None))
+    assert answer == NoResponse(kind=NoResponseKind.CONNECT, text="Connection refused")
+
+
+def test_a_name_that_does_not_resolve_is_said_without_the_url(send: Send) -> None:
+    request = HttpRequest(method="GET", url="http://planted.invalid/planted", max_bytes=1)
+    answer = asyncio.run(send(request, 5.0, None))
+    assert answer == NoResponse(kind=NoResponseKind.NAME, text="its name does not resolve")
+
+
+def test_a_certificate_of_a_strange_authority_is_final(send: Send, tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path / "ca")
+    server = authority.server("localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server.certificate, server.key)
+    answer = exchanged(send, fixed(), certificate=context)
+    assert isinstance(answer, NoResponse)
+    assert (answer.kind, answer.is_transient) == (NoResponseKind.TLS, False)
+    ours = exchanged(send, fixed(), certificate=context, tls=authority.client_context())
+    assert isinstance(ours, HttpResponse)
+
+
+def test_a_netrc_entry_for_the_host_is_not_read(
+    send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine localhost login me password planted\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=request.headers.get("Authorization", "none"))
+
+    answer = exchanged(send, handler)
+    assert isinstance(answer, HttpResponse)
+    assert answer.body == b"none"
+
+
+# ---- the client on aiohttp alone -------------------------------------------------------------
+
+
+def test_a_compressed_body_is_bounded_by_what_it_unpacks_to() -> None:
+    bomb = gzip.compress(b"0" * 10_000_000)
+    assert len(bomb) < 20_000
+    answer = exchanged(
+        by_client, fixed(body=bomb, headers={"Content-Encoding": "gzip"}), max_bytes=20_000
+    )
+    assert isinstance(answer, NoResponse)
+    assert answer.kind is NoResponseKind.TOO_LARGE
+
+
+def test_a_body_can_be_cut_instead() -> None:
+    async def send_cut(request: HttpRequest, seconds: float, _: ssl.SSLContext | None) -> Answer:
+        async with HttpClient(seconds=seconds) as client:
+            cut = HttpRequest(
+                method=request.method, url=request.url, max_bytes=request.max_bytes, is_cut=True
+            )
+            return await client.send(cut)
+
+    answer = exchanged(send_cut, fixed(body=b"x" * 5000), max_bytes=10)
+    assert isinstance(answer, HttpResponse)
+    assert answer.body == b"x" * 10
+
+
+def test_what_no_request_can_carry_never_leaves() -> None:
+    answer = exchanged(by_client, fixed(), headers={"X-A": "a\nb"})
+    assert isinstance(answer, NoResponse)
+    assert (answer.kind, answer.may_be_sent, answer.is_transient) == (
+        NoResponseKind.REQUEST, False, False,
+    )  # fmt: skip
+
+
+def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=f"{request.path} {'Proxy-Authorization' in request.headers}")
+
+    async def through(request: HttpRequest, seconds: float, _: ssl.SSLContext | None) -> Answer:
+        proxy = request.url.replace("//", "//me:planted@").partition("/a?")[0]
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        outside = HttpRequest(method="GET", url="http://elsewhere.invalid/x", max_bytes=100)
+        return await by_client(outside, seconds, None)
+
+    answer = exchanged(through, handler)
+    assert isinstance(answer, HttpResponse)
+    assert answer.body == b"/x True"
