@@ -18,7 +18,6 @@ LONGER_MODULES = {
     "reconciler/kube/run/cluster_reconciler.py": 421,
     "reconciler/kube/run/operator.py": 404,
     "reconciler/reconcile/workflow.py": 414,
-    "reconciler/render/rows.py": 401,
     "reconciler/usage/impact/query.py": 422,
     "reconciler/wire/session.py": 407,
 }

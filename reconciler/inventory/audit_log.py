@@ -14,12 +14,8 @@ from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.base.output_text import json_text
+from reconciler.codecs.audit_log import apply_entry, open_among, pair_name
 from reconciler.errors import InventoryError
-from reconciler.render.json_documents.audit_intents import (
-    apply_entry,
-    open_among,
-    pair_name,
-)
 
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message, document
 from reconciler.notify.signature import HEADER, signature
-from reconciler.render.json_documents.codec import Json, dump
+from reconciler.render.json_values import Json, dump
 from reconciler.render.units import instant
 
 TYPE: Final = "io.kafka-quotas.drift.{event}.v1"

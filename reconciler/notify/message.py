@@ -12,7 +12,7 @@ from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.json_documents.codec import Json, entity_json, value_json
+from reconciler.render.json_values import Json, entity_json, value_json
 from reconciler.render.names import entity_text
 from reconciler.render.units import instant
 

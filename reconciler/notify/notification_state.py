@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from reconciler.codecs.reader import load
 from reconciler.notify.message import ClusterDrift, DriftEvent, Message
-from reconciler.render.json_documents.codec import Json, dump, load
+from reconciler.render.json_values import Json, dump
 
 KIND: Final = "kquota-told"
 FORMAT: Final = 1

@@ -3,7 +3,7 @@
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message, document
 from reconciler.notify.signature import HEADER, signature
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_values import dump
 
 
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:

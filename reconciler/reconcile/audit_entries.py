@@ -6,6 +6,7 @@ change; after a crash, the next run that decides about the intent writes it (``A
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from reconciler.codecs.audit_log import INTENDED, NOT_LANDED, pair_name
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.ownership import (
     Intent,
@@ -23,12 +24,7 @@ from reconciler.quota.results.report import (
     PairVisibility,
     RunOrigin,
 )
-from reconciler.render.json_documents.audit_intents import (
-    INTENDED,
-    NOT_LANDED,
-    pair_name,
-)
-from reconciler.render.json_documents.codec import entity_json, value_json
+from reconciler.render.json_values import entity_json, value_json
 from reconciler.render.names import waits_text
 from reconciler.render.units import instant
 

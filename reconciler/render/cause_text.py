@@ -6,6 +6,7 @@ from typing import Final
 
 from reconciler.quota.planner.plan import Finding, Plan
 from reconciler.quota.policy import Action, Cause
+from reconciler.quota.results.report import Preview
 
 REASONS: Final[Mapping[Cause, str]] = {
     Cause.IN_SYNC: "declared, recorded and live agree",
@@ -99,3 +100,24 @@ def sections(plan: Plan) -> Mapping[str, tuple[Finding, ...]]:
     for finding in plan.findings:
         findings_by_kind[section_of(finding)].append(finding)
     return {name: tuple(findings) for name, findings in findings_by_kind.items()}
+
+
+def counts(preview: Preview) -> Mapping[str, int]:
+    """How many of everything."""
+    plan = preview.plan
+    actions = [change.action for change in plan.changes]
+    return {
+        "create": actions.count("create"),
+        "update": actions.count("update"),
+        "remove": actions.count("remove"),
+        "entities": len({change.entity for change in plan.changes}),
+        "declared": plan.desired_pairs,
+        "inSync": plan.in_sync,
+        "owned": plan.owned_pairs,
+        "takeover": sum(change.cause is Cause.TAKEOVER for change in plan.changes),
+        "exclusive": len(plan.exclusive),
+        "conflicts": len(plan.conflicts),
+        "violations": len(preview.violations),
+        "refused": len(preview.verdict.rejections),
+        **{name: len(findings) for name, findings in sections(plan).items()},
+    }

@@ -6,16 +6,14 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import LEVEL_NAMES
-from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import EffectiveLimit, Principal, Resolution
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.json_documents.codec import Json, entity_json, value_json
-from reconciler.render.json_documents.plan import finding_row
+from reconciler.render.json_values import Json, entity_json, value_json
 from reconciler.render.names import entity_text, escaped, parts_text, quoted
 from reconciler.render.table import Cell, Style, folded, table
-from reconciler.render.units import PER_BROKER, UNSET, age, count, instant, limit, number, quantity
+from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
 
 PLAIN = Style()
 
@@ -264,48 +262,6 @@ def _expired_lines(
 
 def _more(omitted: int) -> list[str]:
     return [f"and {omitted:,} more (--verbose shows all)"] if omitted else []
-
-
-def drift_document(
-    findings: Sequence[Finding],
-    expired_overrides: Sequence[ExpiredOverride] = (),
-    *,
-    cluster_id: str,
-    now: float,
-    aliases: Iterable[IpAlias] = (),
-) -> dict[str, Json]:
-    """The same as JSON, with the other spellings of addresses that are ours."""
-    return {
-        "kind": "kquota-drift",
-        "format": 1,
-        "clusterId": cluster_id,
-        "checkedAt": instant(now),
-        "drift": [finding_row(finding) for finding in findings],
-        "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
-        "twins": [
-            {
-                "entity": entity_json(alias.entity),
-                "live": entity_json(alias.live),
-                "removal": alias.removal,
-            }
-            for alias in aliases
-        ],
-    }
-
-
-def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
-    override = expired.override
-    return {
-        "entity": entity_json(override.entity),
-        "text": entity_text(override.entity),
-        "key": str(override.key),
-        "expected": value_json(expired.expected),
-        "live": value_json(expired.live),
-        "until": instant(override.until),
-        "who": override.author,
-        "reason": override.reason,
-        "document": expired.document,
-    }
 
 
 # ---- doctor ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Drift as the text of an issue: read from the JSON of ``kquota drift``, shown in a table that fits.
+"""Drift as the text of an issue: a table that fits.
 
 Ages would change with every look; an issue says when something was first seen and when it was looked at, so that its
 text changes only with the facts.
@@ -8,17 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.json_documents.codec import DocumentReader, load
-from reconciler.render.json_documents.preview_reader import read_finding
 from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.units import PER_BROKER, count, instant, limit
-
-KIND: Final = "kquota-drift"
-FORMAT: Final = 1
 
 _ADVICE: Final = (
     "To write the declared values again: `kquota apply --correct-drift`. To keep what is live: declare it."
@@ -65,56 +58,6 @@ class DriftReport:
             for override in self.expired_overrides
         ]
         return "\n".join([*drift, *expired])
-
-
-def read_drift(text: str, *, location: str) -> DriftReport:
-    """The report of one cluster.
-
-    Raises:
-        ConfigError: It is cut off, edited, of several clusters, or no report of drift.
-    """
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    fields = dict(top.pairs())
-    for name in ("clusterId", "checkedAt", "drift"):
-        if name not in fields:
-            top.fail(f"an object with the field {name!r}")
-    findings = tuple(_finding(row) for row in fields["drift"].items())
-    return DriftReport(
-        cluster_id=fields["clusterId"].text(),
-        checked_at=fields["checkedAt"].text(),
-        findings=tuple(finding for finding in findings if not finding.ignored),
-        expired_overrides=tuple(
-            _expired_override(row) for row in fields["expiredOverrides"].items()
-        )
-        if "expiredOverrides" in fields
-        else (),
-    )
-
-
-def _expired_override(reader: DocumentReader) -> ExpiredOverride:
-    row = reader.fields(
-        "entity", "text", "key", "expected", "live", "until", "who", "reason", "document"
-    )
-    live = row["live"].quota_value()
-    return ExpiredOverride(
-        override=Override(
-            entity=row["entity"].entity(),
-            key=Key(row["key"].choice({key.value: key for key in Key})),
-            value=live,
-            until=row["until"].instant(),
-            author=row["who"].text(),
-            reason=row["reason"].text(),
-        ),
-        expected=row["expected"].quota_value(),
-        live=live,
-        document=row["document"].text(),
-    )
-
-
-def _finding(reader: DocumentReader) -> Finding:
-    """One row; what an ignore rule acts on is in the report, and is no incident."""
-    ignored = dict(reader.pairs()).get("section")
-    return read_finding(reader, "ignored" if ignored and ignored.value == "ignored" else "drift")
 
 
 def issue_title(label: str, report: DriftReport) -> str:

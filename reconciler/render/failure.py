@@ -6,11 +6,7 @@ Without this a comment about an earlier commit would stay and look as if it spok
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.render.json_documents.codec import load
 from reconciler.render.names import html, prose
-
-KIND: Final = "kquota-failure"
-FORMAT: Final = 1
 
 MAX_LINES: Final = 200
 MAX_LINE: Final = 2000
@@ -19,10 +15,11 @@ MAX_FORK_LINES: Final = 20
 MAX_FORK_LINE: Final = 300
 """Of the words of a fork only so much is shown: enough for an error with its place."""
 
-_TOLD: Final = {
+SENTENCES: Final = {
     "plan": "Planning failed. What was shown here before no longer counts.",
     "apply": "Nothing was applied, or it is not known what was.",
 }
+"""What is said of a failure, by command."""
 
 _MEANS: Final = {
     1: "",
@@ -49,21 +46,6 @@ class CommandFailure:
     fork: str = ""
 
 
-def read_failure(text: str, *, location: str) -> CommandFailure:
-    """A failure as the actions wrote it down.
-
-    Raises:
-        ConfigError: It is cut off, or something else.
-    """
-    top = load(text, kind=KIND, format_version=FORMAT, location=location)
-    fields = top.fields("kind", "format", "command", "exitCode", "messages")
-    return CommandFailure(
-        command=fields["command"].choice(_TOLD),
-        exit_code=fields["exitCode"].integer(),
-        messages=tuple(message_reader.text() for message_reader in fields["messages"].items()),
-    )
-
-
 def failed_plan(exit_code: int, message: str) -> CommandFailure:
     """A plan that failed, from what it said on standard error; long lines and long texts are cut."""
     lines = tuple(line[:MAX_LINE] for line in message.splitlines()[:MAX_LINES])
@@ -88,7 +70,7 @@ def failure_markdown(
         marker: Hidden line that it begins with.
         details: A Markdown link to the run, or "".
     """
-    sentence = f"**{_TOLD[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
+    sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
     banner = (
         f"**Not verified: a run of the fork {prose(failure.fork)} wrote the text below.**"
         " It may say anything; only its run and its files are evidence."

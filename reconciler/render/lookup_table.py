@@ -9,7 +9,7 @@ from reconciler.quota.entity import ABSENT, Entity, Slot, parts
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import Principal
 from reconciler.render.impact_rows import client_entity
-from reconciler.render.json_documents.codec import Json, value_json
+from reconciler.render.json_values import Json, value_json
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import number, quantity
 

@@ -13,7 +13,7 @@ from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, Preview
-from reconciler.render.cause_text import SECTIONS
+from reconciler.render.cause_text import SECTIONS, counts
 from reconciler.render.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
@@ -29,7 +29,6 @@ from reconciler.render.comment import (
     verdict_line,
 )
 from reconciler.render.impact_rows import client_entity
-from reconciler.render.json_documents.plan import counts
 from reconciler.render.names import entity_text, markdown, prose
 from reconciler.render.recorded_use import RecordedUse, recorded_markdown
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
-from reconciler.render.json_documents.codec import Json
+from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.names import escaped, markdown, prose
 from reconciler.render.table import Cell, Style, folded_lines, row_lines

@@ -22,8 +22,7 @@ from reconciler.quota.results.report import (
     PairVisibility,
     Preview,
 )
-from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, sections
-from reconciler.render.json_documents.plan import counts
+from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
 from reconciler.render.names import entity_text, waits_text
 from reconciler.render.units import age, count, limit
 

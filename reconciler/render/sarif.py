@@ -9,7 +9,7 @@ from urllib.parse import quote
 from reconciler.errors import Problem
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview
-from reconciler.render.json_documents.codec import Json
+from reconciler.render.json_values import Json
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.units import limit

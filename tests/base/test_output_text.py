@@ -20,6 +20,7 @@ from reconciler.cli.framework.exit_codes import report_error
 from reconciler.cli.framework.log_format import JsonLogFormatter, TextLogFormatter
 from reconciler.cli.framework.service_log import OneLineFormatter
 from reconciler.cli.framework.tracebacks import traceback_text
+from reconciler.codecs.state import state_document
 from reconciler.errors import KquotaError, Problem
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.status.conditions import bounded
@@ -30,8 +31,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render import names
 from reconciler.render.cluster_state import state_text
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.render.sarif import findings_of, sarif_document
 
 HOSTILE = (

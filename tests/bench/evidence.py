@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.base.clock import SystemClock
+from reconciler.codecs.state import state_document
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS
 from tests.bench.harness import wall_of
 from tests.cli.projects import project, quota

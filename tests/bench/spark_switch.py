@@ -102,10 +102,10 @@ def switch(sizes: list[int], rounds: int) -> None:
 
 
 def _after() -> dict[str, object]:
+    from reconciler.codecs.state import state_document
     from reconciler.quota.entity import DEFAULT, entity
     from reconciler.quota.keys import Key
     from reconciler.quota.state import QuotaState
-    from reconciler.render.json_documents.state import state_document
 
     state = QuotaState().with_values([(entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 5e6)])
     return state_document(state, cluster_id=CLUSTER, taken_at="2026-11-15T00:00:00Z")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reconciler.render.json_documents.state import read_state
+from reconciler.codecs.state import read_state
 
 ODD = {
     (("user", "<default>"),): {"producer_byte_rate": 1024.0},

@@ -12,6 +12,7 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.output.fleet_reports import FleetOutput, show_fleet
 from reconciler.cli.spark.jobs.fleet_inputs import fleet
 from reconciler.cli.spark.options import ClusterSelection
+from reconciler.codecs.state import state_document
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.evidence.spark.fleet import plan_totals
 from reconciler.evidence.spark.jobs.plan import violations
@@ -19,8 +20,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.reports.fleet import ClusterTotals, ConflictRow, FleetReport
 
 TREE = Path(__file__).parents[2]

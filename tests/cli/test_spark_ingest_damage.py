@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from reconciler.codecs.state import state_document
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.tables import POINT, QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE
 from tests.cli import recorded_project
 from tests.cli.recorded_project import BEGIN, SERIES

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reconciler.base.clock import SystemClock
-from reconciler.render.json_documents.plan import document_digest
+from reconciler.codecs.plan import document_digest
 from tests.cli.listeners import Listener
 from tests.cli.projects import project, quota
 from tests.cli.test_revisions import commit, git

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
@@ -17,8 +18,7 @@ from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_values import dump
 from tests.render.pages import looked
 from tests.servers import rego
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.base.clock import SystemClock
-from reconciler.render.json_documents.preview_reader import read_preview
+from reconciler.codecs.plan import read_preview
 from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
 from tests.evidence.store.evidence import busy, published

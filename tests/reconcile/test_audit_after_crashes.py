@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import InventoryError
 from reconciler.inventory.audit_log import (
     MemoryAuditLog,
@@ -16,8 +17,7 @@ from reconciler.inventory.audit_log import (
 )
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders
-from reconciler.render.json_documents.codec import dump, entity_json
-from reconciler.render.json_documents.outcome import outcome_document, read_undo
+from reconciler.render.json_values import dump, entity_json
 from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
 
 KILLED = RunOrigin(author="killed", commit="abc")

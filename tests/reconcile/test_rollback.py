@@ -1,10 +1,10 @@
 """Rolling back: the before-values come back and stay until the document changes, or a day has passed."""
 
+from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.quota.policy import Cause, Policy
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile import rollback_orders
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.outcome import outcome_document, read_undo
+from reconciler.render.json_values import dump
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents, state
 
 OLD = documents({ALICE: {RATE: 100.0}})

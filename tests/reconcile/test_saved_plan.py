@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from reconciler.codecs.plan import plan_document, read_plan
 from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
@@ -16,9 +17,7 @@ from reconciler.reconcile import (
     observe,
     trusted,
 )
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.plan import plan_document
-from reconciler.render.json_documents.plan_reader import read_plan
+from reconciler.render.json_values import dump
 from tests.reconcile.worlds import (
     ALICE,
     ALICE_SHOP,

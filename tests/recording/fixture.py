@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.codecs.state import state_document
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from tests.recording.broker_run import Phase, Recorded, subject
 from tests.recording.runs import Group, Level
 from tests.recording.truth import Way

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.render.json_documents.state import read_state
+from reconciler.codecs.state import read_state
 from tests.recording import broker_run, fixture, shapes
 from tests.recording.broker_run import Phase, Record, Recorded
 from tests.recording.runs import RUNS, Run

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from reconciler.codecs.drift import drift_document
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Owner
@@ -18,14 +19,13 @@ from reconciler.render.cluster_state import (
     CheckStatus,
     checks_document,
     checks_text,
-    drift_document,
     drift_text,
     principal_text,
     resolutions_document,
     resolutions_text,
     state_text,
 )
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_values import dump
 from tests.render.previews import CONSUME, NOW, RATE, golden
 
 EVIL = entity(user="a\n\x1b[31m|")

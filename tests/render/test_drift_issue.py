@@ -6,19 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.codecs.drift import drift_document, read_drift
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.expired_overrides import ExpiredOverride
-from reconciler.render.cluster_state import drift_document
-from reconciler.render.drift_issue import (
-    issue_markdown,
-    issue_title,
-    read_drift,
-    recovered_markdown,
-)
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.drift_issue import issue_markdown, issue_title, recovered_markdown
+from reconciler.render.json_values import dump
 from tests.render.previews import EVIL, NOW, sample
 
 FOUND = sample().plan.findings_for(Cause.DRIFT)

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+from reconciler.codecs.failure import read_failure
 from reconciler.errors import ConfigError
-from reconciler.render.failure import failed_plan, failure_markdown, from_fork, read_failure
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.failure import failed_plan, failure_markdown, from_fork
+from reconciler.render.json_values import dump
 
 MARKER = "<!-- kquota:plan:x -->"
 

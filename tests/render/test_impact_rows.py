@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.codecs.plan import plan_document
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.impact import BucketSharing, Impact, assess
@@ -20,7 +21,6 @@ from reconciler.render.impact_rows import (
     client_entity,
     never_rows,
 )
-from reconciler.render.json_documents.plan import plan_document
 from reconciler.render.rows import change_rows, hiding_notes
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample

@@ -17,7 +17,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import _bucket  # the words that the page uses, too
-from reconciler.render.json_documents.codec import value_json
+from reconciler.render.json_values import value_json
 from tests.quota import strategies
 from tests.render.pages import hostile_look, large_look, look, looked, page, recorded
 from tests.servers import axe

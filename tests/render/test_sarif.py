@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import Problem
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_values import dump
 from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, SarifResult, findings_of, plan_findings, sarif_document
 from tests.render.previews import sample

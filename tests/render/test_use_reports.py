@@ -20,7 +20,7 @@ from reconciler.evidence.render.report_text import (
     report_markdown,
     report_text,
 )
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_values import dump
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict

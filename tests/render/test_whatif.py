@@ -7,19 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs.plan import plan_document, read_plan, read_preview, read_simulation
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.simulation import read_whatif, whatif_document
 from reconciler.errors import ConfigError
 from reconciler.evidence.render.simulation_text import recorded_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.plan import Plan
-from reconciler.render.json_documents.codec import DocumentReader, dump
-from reconciler.render.json_documents.plan import plan_document
-from reconciler.render.json_documents.plan_reader import read_plan
-from reconciler.render.json_documents.preview_reader import (
-    read_preview,
-    read_simulation,
-)
-from reconciler.render.json_documents.simulation import read_whatif, whatif_document
+from reconciler.render.json_values import dump
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.recorded_use import recorded_markdown
 from reconciler.render.sarif import plan_findings

@@ -137,7 +137,7 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     if not paths or not paths[0].endswith(".json"):
         return None, paths
     from reconciler.base.text_files import read_text
-    from reconciler.render.json_documents.plan_reader import read_plan
+    from reconciler.codecs.plan import read_plan
 
     return read_plan(read_text(Path(paths[0])), location=paths[0]), paths[1:]
 

@@ -11,10 +11,10 @@ from reconciler.app.state_files import own_path
 from reconciler.base.text_files import write_text
 from reconciler.cli.context.cluster_targets import ClusterTarget
 from reconciler.cli.framework.console import Console
+from reconciler.codecs.outcome import outcome_document
 from reconciler.errors import KquotaError
 from reconciler.quota.results.report import Outcome
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.outcome import outcome_document
+from reconciler.render.json_values import dump
 from reconciler.render.units import instant
 
 FOLDER: Final = ".kquota/outcomes"

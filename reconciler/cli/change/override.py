@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reconciler.quota.ownership import Override, Pair
     from reconciler.quota.results.report import Outcome
     from reconciler.reconcile import NewOverride, Observation
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
 
 HELP: Final = """Set a temporary limit; list or end temporary limits.
 
@@ -288,7 +288,7 @@ def list_overrides(
     from reconciler.cli.output.override_rows import row, table_of
 
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         rows: list[Json] = [row(override_, now) for override_ in overrides.values()]
         console.fact(

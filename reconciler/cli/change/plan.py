@@ -145,7 +145,7 @@ def plan(
         show_plans(console, plans if output == "text" else full, output, verbose=verbose)
     if out is not None and plans:
         from reconciler.base.text_files import write_text
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         write_text(out, dump(full[0].document), private=True)
         console.note(f"the plan is saved in {out}, digest {plans[0].preview.plan.digest}")

@@ -21,7 +21,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.context.cluster_targets import ClusterTarget
-    from reconciler.render.json_documents.outcome import RollbackSource
+    from reconciler.codecs.outcome import RollbackSource
 
 HELP: Final = """Restore the limits from before an apply, from its outcome file.
 
@@ -64,8 +64,8 @@ def rollback(
         shift,
     )
     from reconciler.cli.context.record_stores import current_principal
+    from reconciler.codecs.outcome import read_undo
     from reconciler.reconcile import NewOverride, Observation, rollback_orders
-    from reconciler.render.json_documents.outcome import read_undo
 
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.before:

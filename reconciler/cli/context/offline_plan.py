@@ -12,6 +12,7 @@ from reconciler.cli.context.plan_preparation import PlanTask, narrowed
 from reconciler.cli.context.record_stores import read_only_inventory
 from reconciler.cli.context.runtime import by_rules
 from reconciler.cli.framework.console import Console
+from reconciler.codecs.state import read_state
 from reconciler.errors import ConfigError, UsageError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
@@ -21,7 +22,6 @@ from reconciler.quota.state import QuotaState
 from reconciler.reconcile import Observation, PreparedPlan, ReconcilePorts, ValidationMode, preview
 from reconciler.reconcile.observation import check_cluster
 from reconciler.reconcile.validation import validate
-from reconciler.render.json_documents.state import read_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

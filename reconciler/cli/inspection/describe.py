@@ -70,8 +70,8 @@ def describe(
         console.fact(state_text(state, style=style_of(console)))
         return ExitCode.DONE
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
-        from reconciler.render.json_documents.state import state_document
+        from reconciler.codecs.state import state_document
+        from reconciler.render.json_values import dump
 
         console.fact(dump(state_document(state, cluster_id=cluster_id, taken_at="")))
     else:

@@ -15,7 +15,7 @@ from reconciler.cli.options.shared import (
 
 if TYPE_CHECKING:
     from reconciler.cli.inspection.cluster_checks import Checkup
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
 
 HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, records and clock.
 
@@ -38,7 +38,7 @@ def doctor(console: Console, *, where: ClusterOptions, output: str) -> ExitCode:
     from reconciler.cli.context.cluster_targets import targets
     from reconciler.cli.inspection import cluster_checks
     from reconciler.render.cluster_state import checks_document
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
 
     checkups = [(target, run(cluster_checks.run_all(console, target))) for target in targets(where)]
     if output == "text":

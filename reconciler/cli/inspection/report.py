@@ -212,7 +212,7 @@ def _prepare(console: Console, task: "PlanTask", snapshot: Path | None) -> "Prep
 
 
 def _history(path: Path, cluster_id: str) -> "ChangeHistory":
+    from reconciler.codecs.audit_log import history_of
     from reconciler.inventory.audit_log import read_entries
-    from reconciler.render.html.history import history_of
 
     return history_of(read_entries(path), cluster_id=cluster_id, location=str(path))

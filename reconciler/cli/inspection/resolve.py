@@ -79,7 +79,7 @@ def resolve(
         console.warning(warning)
     if output == "json":
         from reconciler.render.cluster_state import resolutions_document
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         document = resolutions_document(resolved, cluster_id=cluster_id)
         console.fact(dump(document | {"quotaCallback": callback}))

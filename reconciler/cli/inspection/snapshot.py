@@ -34,8 +34,8 @@ def snapshot(
     from reconciler.base.text_files import write_text
     from reconciler.cli.context.cluster_targets import target
     from reconciler.cli.context.connected_client import connected, expected_cluster
-    from reconciler.render.json_documents.codec import dump
-    from reconciler.render.json_documents.state import state_document
+    from reconciler.codecs.state import state_document
+    from reconciler.render.json_values import dump
     from reconciler.render.units import instant
 
     cluster_target = target(where)

@@ -65,7 +65,7 @@ def validate(
         all_findings.update(_findings(target, loaded))
     findings = sorted(all_findings)
     if output == "sarif":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
         from reconciler.render.sarif import sarif_document
 
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
@@ -150,7 +150,7 @@ def _text(console: Console, findings: "Sequence[SarifResult]", files: int, docum
 
 
 def _json(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
 
     console.fact(
         dump(

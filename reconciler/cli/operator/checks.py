@@ -16,7 +16,7 @@ from reconciler.kube.run import preflight
 from reconciler.render.cluster_state import Check, CheckStatus, checks_document
 
 if TYPE_CHECKING:
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
 
 KUBERNETES: Final = "Kubernetes"
 
@@ -31,7 +31,7 @@ def check_all(
     """
     checkups = run(_check_resources(settings, timeout))
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         parts: list[Json] = [
             {"about": subject} | checks_document(checkup.checks, cluster_id=checkup.cluster_id)

@@ -193,7 +193,7 @@ def _print_overrides(
 ) -> None:
     from reconciler.base.clock import SystemClock
     from reconciler.cli.output.override_rows import row
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
     from reconciler.render.names import entity_text
 
     if output == "json":

@@ -13,7 +13,7 @@ from reconciler.cli.options.value_types import DurationParameter
 
 if TYPE_CHECKING:
     from reconciler.kube.api.reconcile_request import RequestStatus
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
 
 HELP: Final = """Ask the operator to reconcile a ClientQuota (or, with --cluster, a whole QuotaCluster) now.
 
@@ -115,7 +115,7 @@ def _show(console: Console, subject: str, status: "RequestStatus", output: str) 
     from reconciler.render.names import escaped
 
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         conditions: list[Json] = [
             {

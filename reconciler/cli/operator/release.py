@@ -14,7 +14,7 @@ from reconciler.kube.records.release import ReleaseResult, release
 from reconciler.kube.run.shutdown import stop_deployment
 
 if TYPE_CHECKING:
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def _print_result(console: Console, options: ReleaseOptions, released: ReleaseRe
     for document, reason in sorted(released.failed.items()):
         console.error(f"{document}: {reason}")
     if options.output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         failed: dict[str, Json] = dict(released.failed)
         unkept: dict[str, Json] = dict(released.unkept)

@@ -74,7 +74,7 @@ def _render(console: Console, report: "FleetReport", showing: FleetOutput) -> st
         fleet_markdown,
         fleet_text,
     )
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
 
     if showing.output == "json":
         return dump(fleet_document(report))

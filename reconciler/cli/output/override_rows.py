@@ -6,7 +6,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.output.plans import style_of
 from reconciler.quota.ownership import Override
 from reconciler.render import units
-from reconciler.render.json_documents.codec import Json, entity_json, value_json
+from reconciler.render.json_values import Json, entity_json, value_json
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.table import table
 from reconciler.render.units import instant

@@ -19,7 +19,7 @@ from reconciler.cli.options.shared import ClusterOptions
 if TYPE_CHECKING:
     from reconciler.quota.results.report import Outcome, Preview
     from reconciler.reconcile import PreparedPlan
-    from reconciler.render.json_documents.codec import Json
+    from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
     from reconciler.render.table import Style
     from reconciler.usage.impact.result_rows import Simulation
@@ -58,11 +58,11 @@ class PlanWithEvidence:
     @property
     def document(self) -> "dict[str, Json]":
         """The plan document."""
-        from reconciler.render.json_documents.plan import plan_document
+        from reconciler.codecs.plan import plan_document
 
         if self.simulation is None:
             return plan_document(self.preview)
-        from reconciler.render.json_documents.simulation import whatif_document
+        from reconciler.codecs.simulation import whatif_document
 
         return plan_document(self.preview, whatif_document(self.simulation))
 
@@ -81,11 +81,11 @@ def show_plans(
 ) -> None:
     """Every plan of a run; one document for programs, one after the other for people."""
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         console.fact(dump(_plan_documents(plans)))
     elif output == "sarif":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
         from reconciler.render.sarif import plan_findings, sarif_document
 
         findings = [
@@ -165,7 +165,7 @@ def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
     """What became of an apply, for programs; ``None`` where there was nothing to do."""
     if outcome is None:
         return {"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
-    from reconciler.render.json_documents.outcome import outcome_document
+    from reconciler.codecs.outcome import outcome_document
 
     return outcome_document(outcome)
 
@@ -174,7 +174,7 @@ def show_outcomes(
     console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome | None]]"
 ) -> None:
     """What became of several clusters, as one document for programs."""
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
 
     documents: list[Json] = [
         {"cluster": target.display_name, "outcome": document_of(outcome)}
@@ -188,7 +188,7 @@ def show_outcome(
 ) -> None:
     """What became of an apply; ``None`` where there was nothing to do."""
     if output == "json":
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         console.fact(dump(document_of(outcome)))
     elif outcome is not None:

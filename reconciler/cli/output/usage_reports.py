@@ -106,7 +106,7 @@ def render(report: "UsageReport", output: str, console: Console) -> str:
     """The report in a format."""
     if output == "json":
         from reconciler.evidence.render.report_json import report_document
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         return dump(report_document(report))
     if output == "html":

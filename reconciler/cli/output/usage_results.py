@@ -15,7 +15,7 @@ def show(console: Console, report: UsageReport, output: str) -> None:
     """
     if output == "json":
         from reconciler.evidence.render.report_json import report_document
-        from reconciler.render.json_documents.codec import dump
+        from reconciler.render.json_values import dump
 
         console.fact(dump(report_document(report)).rstrip("\n"))
         return

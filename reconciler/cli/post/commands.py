@@ -186,7 +186,7 @@ def reviewed(
     needs("http", "kquota post")
     from reconciler.base.text_files import write_text
     from reconciler.cli.post import comment, github
-    from reconciler.render.json_documents.preview_reader import read_preview
+    from reconciler.codecs.plan import read_preview
 
     text, pull = comment.run_request(
         github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)

@@ -9,19 +9,18 @@ from reconciler.base import bounded_json
 from reconciler.base.text_files import MAX_BYTES, read_text
 from reconciler.cli.output.plans import recorded_of
 from reconciler.cli.post.options import PostOptions
+from reconciler.codecs import drift as drift_codec
+from reconciler.codecs import failure as failure_codec
+from reconciler.codecs import outcome as outcome_codec
+from reconciler.codecs import plan as plan_codec
+from reconciler.codecs.outcome import read_outcome
+from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
 from reconciler.render import drift_issue, failure
+from reconciler.render.cause_text import counts
 from reconciler.render.comment import CommentContext
-from reconciler.render.json_documents import outcome as json_outcome
-from reconciler.render.json_documents import plan
-from reconciler.render.json_documents.outcome_reader import read_outcome
-from reconciler.render.json_documents.plan import counts
-from reconciler.render.json_documents.preview_reader import (
-    read_preview,
-    read_simulation,
-)
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
@@ -105,10 +104,10 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
             failed = failure.from_fork(failed, untrusted)
         return _failure_letter(options, failed, marker)
     makers: Mapping[str, tuple[Kind, Callable[[PostOptions, str, str, Marker], PostContent]]] = {
-        plan.KIND: ("plan", _plan),
-        json_outcome.KIND: ("outcome", _outcome),
-        drift_issue.KIND: ("drift", _drift),
-        failure.KIND: ("plan", _failure),
+        plan_codec.KIND: ("plan", _plan),
+        outcome_codec.KIND: ("outcome", _outcome),
+        drift_codec.KIND: ("drift", _drift),
+        failure_codec.KIND: ("plan", _failure),
     }
     document_kind = _kind_of(text, location)
     if document_kind not in makers:
@@ -152,14 +151,14 @@ def _foreign(
         ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
     """
     kind = _kind_of(text, location)
-    if kind == plan.KIND:
+    if kind == plan_codec.KIND:
         content = _plan(options, text, location, marker)
         assert content.preview is not None  # noqa: S101 - it is a plan
         # A page that a fork built may hold any script, so the comment does not link to it.
         bare = replace(options, artifact_url="")
         return _plan_letter(bare, _distrusted(content.preview, fork), marker, content.recorded)
-    if kind == failure.KIND:
-        failed = failure.read_failure(text, location=location)
+    if kind == failure_codec.KIND:
+        failed = failure_codec.read_failure(text, location=location)
         if failed.command == "plan":
             return _failure_letter(options, failure.from_fork(failed, fork), marker)
     raise ConfigError(
@@ -247,7 +246,7 @@ def _outcome(options: PostOptions, text: str, location: str, marker: Marker) -> 
 
 
 def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
-    report = drift_issue.read_drift(text, location=location)
+    report = drift_codec.read_drift(text, location=location)
     details = _link(options.details_url)
     head = with_state(marker, report.facts)
 
@@ -275,7 +274,7 @@ def _drift(options: PostOptions, text: str, location: str, marker: Marker) -> Po
 
 
 def _failure(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
-    run_failure = failure.read_failure(text, location=location)
+    run_failure = failure_codec.read_failure(text, location=location)
     if run_failure.command == "apply":
         marker = Marker(kind="outcome", label=options.label)
     return _failure_letter(options, run_failure, marker)

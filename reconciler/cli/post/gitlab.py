@@ -13,8 +13,8 @@ from reconciler.cli.post.comment import PostContent, token_of
 from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
 from reconciler.forge.token import forge_token
+from reconciler.render.cause_text import counts
 from reconciler.render.comment import MOST_ROWS
-from reconciler.render.json_documents.plan import counts
 from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, plan_findings
 

@@ -257,8 +257,8 @@ def _text(
 
 def _json(console: Console, plans: "Sequence[tuple[ClusterTarget, PreparedPlan]]") -> None:
     """One document for one cluster; several stand under their clusters' names."""
-    from reconciler.render.cluster_state import drift_document
-    from reconciler.render.json_documents.codec import Json, dump
+    from reconciler.codecs.drift import drift_document
+    from reconciler.render.json_values import Json, dump
 
     documents = [
         drift_document(

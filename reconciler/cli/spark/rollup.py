@@ -53,7 +53,7 @@ def rollup(
 def document_text(report: "RollupReport") -> str:
     """What was made, as a document."""
     from reconciler.evidence.spark.runtime.job_runner import document
-    from reconciler.render.json_documents.codec import dump
+    from reconciler.render.json_values import dump
 
     return dump({"kind": KIND, "format": FORMAT, **document(report)})
 

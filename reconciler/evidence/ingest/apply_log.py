@@ -5,13 +5,13 @@ from datetime import date, datetime
 
 import pyarrow as pa
 
+from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.unit_append import added
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import day_of
-from reconciler.render.json_documents.codec import DocumentReader
 from reconciler.usage.tables import APPLY_LOG, entity_text
 
 _Row = Mapping[str, object]

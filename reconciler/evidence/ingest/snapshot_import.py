@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.codecs.state import read_state
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.evidence.ingest.unit_append import added
@@ -19,7 +20,6 @@ from reconciler.evidence.store.quota_snapshots import begin_ms, day_of, state_of
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, set_values
-from reconciler.render.json_documents.state import read_state
 from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table, entity_text, named_text
 

@@ -11,7 +11,7 @@ from reconciler.evidence.output.ingest_summary import (
     ClusterIngestSummary,
     IngestSummary,
 )
-from reconciler.render.json_documents.codec import Json, dump
+from reconciler.render.json_values import Json, dump
 from reconciler.render.names import escaped
 from reconciler.render.units import count, instant
 

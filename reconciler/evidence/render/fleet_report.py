@@ -10,7 +10,7 @@ from reconciler.evidence.render.report_text import (
     sheets_markdown,
     sheets_text,
 )
-from reconciler.render.json_documents.codec import Json
+from reconciler.render.json_values import Json
 from reconciler.render.table import Style
 from reconciler.usage.reports.fleet import FleetReport
 

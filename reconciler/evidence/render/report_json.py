@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from reconciler.evidence.render.report_text import headline
-from reconciler.render.json_documents.codec import Json, value_json
+from reconciler.render.json_values import Json, value_json
 from reconciler.usage.reports.usage import UsageReport
 from reconciler.usage.tags import Bucket
 

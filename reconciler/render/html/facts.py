@@ -19,11 +19,10 @@ from reconciler.quota.planner.plan import Finding, apply_to
 from reconciler.quota.precedence import EffectiveLimit
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
-from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, sections
+from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
 from reconciler.render.html.history import ChangeHistory
 from reconciler.render.impact_rows import SHARING
-from reconciler.render.json_documents.codec import Json
-from reconciler.render.json_documents.plan import counts
+from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.names import entity_text, parts_text
 from reconciler.render.recorded_use import RecordedUse, recorded_facts

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.codecs.drift import drift_document
+from reconciler.codecs.outcome import outcome_document
+from reconciler.codecs.plan import plan_document
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.state import QuotaState
-from reconciler.render.cluster_state import drift_document
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.outcome import outcome_document
-from reconciler.render.json_documents.plan import plan_document
+from reconciler.render.json_values import dump
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.gitlab_api import GitLabApi
 from tests.forge.test_github_runner import read_outputs

@@ -11,13 +11,13 @@ import pytest
 
 from reconciler.cli import main
 from reconciler.cli.spark.commands import COMMANDS
+from reconciler.codecs.state import state_document
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.cli import projects, recorded_project
 from tests.cli.recorded_project import BEGIN, SERIES, SETTINGS

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.codecs.state import state_document
 from reconciler.evidence.store import published_evidence
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of

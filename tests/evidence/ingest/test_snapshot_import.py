@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 
+from reconciler.codecs.state import state_document
 from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest import apply_log, snapshot_import
 from reconciler.evidence.ingest.assembly.day_tables import start_of
@@ -15,8 +16,7 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
 from tests.evidence.store import rows

@@ -9,7 +9,7 @@ from reconciler.evidence.render.fleet_report import (
     fleet_text,
 )
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.render.json_documents.codec import dump
+from reconciler.render.json_values import dump
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
     ConflictRow,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import reconciler.spark
+from reconciler.codecs.state import state_document
 from reconciler.evidence.spark.usage import candidate_plans
 from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
 )
 from reconciler.evidence.store.quota_snapshots import day_of
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import state_document
+from reconciler.render.json_values import dump
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from tests.evidence.spark import lakes, replays

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from reconciler.codecs.plan import read_plan
+from reconciler.codecs.state import read_state
 from reconciler.errors import UsageError
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
@@ -18,8 +20,6 @@ from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.planner.plan import Plan, apply_to
 from reconciler.quota.state import QuotaState
-from reconciler.render.json_documents.plan_reader import read_plan
-from reconciler.render.json_documents.state import read_state
 from reconciler.usage.impact.query import ImpactQuery
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.impact.tier_policy import WhatIfPolicy

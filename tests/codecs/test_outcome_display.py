@@ -4,11 +4,10 @@ import json
 
 import pytest
 
+from reconciler.codecs.outcome import outcome_document, read_outcome
 from reconciler.errors import ConfigError
 from reconciler.quota.results.report import Outcome
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.outcome import outcome_document
-from reconciler.render.json_documents.outcome_reader import read_outcome
+from reconciler.render.json_values import dump
 from reconciler.render.markdown import outcome_markdown
 from tests.render.previews import result
 

@@ -6,6 +6,7 @@ name ``<default>``, values that no manifest may hold.
 
 from typing import Final
 
+from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import (
@@ -16,13 +17,7 @@ from reconciler.quota.state import (
     limits_of,
     set_values,
 )
-from reconciler.render.json_documents.codec import (
-    DocumentReader,
-    Json,
-    entity_json,
-    load,
-    value_json,
-)
+from reconciler.render.json_values import Json, entity_json, value_json
 from reconciler.render.names import entity_text, parts_text
 
 KIND: Final = "kquota-state"
@@ -98,12 +93,7 @@ def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
 
 
 def _values(reader: DocumentReader) -> tuple[Limits, ForeignValues]:
-    values: dict[str, float] = {}
-    for name, item in reader.pairs():
-        value = item.quota_value()
-        if value is None:
-            item.fail("a quota value")
-        values[name] = value
+    values = {name: item.set_value() for name, item in reader.pairs()}
     known_values = {Key(name): value for name, value in values.items() if name in set(COLUMNS)}
     return limits_of(known_values), tuple(
         sorted((n, v) for n, v in values.items() if n not in known_values)
@@ -112,13 +102,5 @@ def _values(reader: DocumentReader) -> tuple[Limits, ForeignValues]:
 
 def _foreign(reader: DocumentReader) -> ForeignEntity:
     entry = reader.fields("entity", "values", optional=("text",))
-    entity_parts: list[tuple[str, str | None]] = []
-    for part in entry["entity"].items():
-        match part.value:
-            case [str(kind), str() | None as name]:
-                entity_parts.append((kind, name))
-            case _:
-                part.fail('a pair such as ["client-id-prefix", "a"]')
-    known_values, foreign = _values(entry["values"])
-    merged = dict(foreign) | {key.value: value for key, value in set_values(known_values)}
-    return tuple(entity_parts), tuple(sorted(merged.items()))
+    values = {name: item.set_value() for name, item in entry["values"].pairs()}
+    return entry["entity"].parts(), tuple(sorted(values.items()))

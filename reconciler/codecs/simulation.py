@@ -3,12 +3,13 @@
 Keys of rows are the columns of ``impact_row``, so names carry the units.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final
 
+from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import KquotaError, QuotaValueError
-from reconciler.render.json_documents.codec import DocumentReader, Json
+from reconciler.render.json_values import Json
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import (
@@ -26,10 +27,6 @@ from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
 
 FORMAT: Final = 1
 
-T = TypeVar("T")
-Word = TypeVar("Word", bound=StrEnum)
-
-_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
 _TEXTS: Final = ("cluster_id", "broker_id", "source_entity", "why")
 _WHOLES: Final = ("covered_ms", "censored_ms")
 _FIGURES: Final = (
@@ -110,42 +107,34 @@ def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
     Raises:
         ConfigError: It was edited, or made by another version.
     """
-    top = reader.fields(
-        "format", "enough", "evidence", "rows", "leftOut", "leftBlind", "verdicts", "breaches", "notes"
-    )  # fmt: skip
-    if top["format"].integer() != FORMAT:
-        top["format"].fail(f"{FORMAT}, the format of this version")
-    left_out, left_blind = _count(top["leftOut"]), _count(top["leftBlind"])
+    if reader["format"].integer() != FORMAT:
+        reader["format"].fail(f"{FORMAT}, the format of this version")
+    left_out, left_blind = _count(reader["leftOut"]), _count(reader["leftBlind"])
     if left_blind > left_out:
-        top["leftBlind"].fail("at most leftOut")
-    rows, verdicts = _list(top["rows"], _read_row), _read_verdicts(top["verdicts"])
+        reader["leftBlind"].fail("at most leftOut")
+    rows, verdicts = reader["rows"].rows(_read_row), _read_verdicts(reader["verdicts"])
     if sum(verdicts.values()) != len(rows) + left_out:
-        top["verdicts"].fail("as many as there are rows, shown or left out")
+        reader["verdicts"].fail("as many as there are rows, shown or left out")
     try:
         simulation = Simulation(
-            evidence=_list(top["evidence"], _read_evidence),
+            evidence=reader["evidence"].rows(_read_evidence),
             rows=rows,
             left_out=left_out,
             left_blind=left_blind,
             verdicts=verdicts,
-            breaches=_list(top["breaches"], _read_breach),
-            notes=_list(top["notes"], DocumentReader.text),
+            breaches=reader["breaches"].rows(_read_breach),
+            notes=reader["notes"].rows(DocumentReader.text),
         )
     except QuotaValueError:
-        top["verdicts"].fail("those of the rows, shown or left out")
-    if top["enough"].truth() is not simulation.enough:
-        top["enough"].fail(f"{simulation.enough}, as the rows say".lower())
+        reader["verdicts"].fail("those of the rows, shown or left out")
     clusters = {cluster_evidence.cluster_id for cluster_evidence in simulation.evidence} | {
         row.cluster_id for row in simulation.rows
     }
     clusters |= {breach.row.cluster_id for breach in simulation.breaches}
     if not clusters <= {cluster_id}:
         reader.fail("about the cluster of the plan")
+    reader.expect(whatif_document(simulation))
     return simulation
-
-
-def _list(reader: DocumentReader, make: Callable[[DocumentReader], T]) -> tuple[T, ...]:
-    return tuple(make(row) for row in reader.items())
 
 
 def _count(reader: DocumentReader) -> int:
@@ -155,13 +144,9 @@ def _count(reader: DocumentReader) -> int:
     return number
 
 
-def _read_enum(reader: DocumentReader, words: type[Word]) -> Word:
-    return words(reader.choice({member.value: member for member in words}))
-
-
-def _read_bucket(row: Mapping[str, DocumentReader], *, any_name: bool) -> Bucket:
+def _read_bucket(row: DocumentReader, *, any_name: bool) -> Bucket:
     bucket = Bucket(
-        kind=_read_enum(row["group_kind"], GroupKind),
+        kind=row["group_kind"].word(GroupKind),
         user=row["user"].text(),
         client_id=row["client_id"].text(),
         ip=row["ip"].text(),
@@ -181,25 +166,24 @@ def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
     return amounts
 
 
-def _read_row(reader: DocumentReader) -> ImpactRow:
-    row = reader.fields(*_BUCKET, "any_name", *_TEXTS, *_WHOLES, *_FIGURES, *_WORDS)
+def _read_row(row: DocumentReader) -> ImpactRow:
     any_name = row["any_name"].truth()
-    kind = _read_enum(row["quota_type"], QuotaType)
+    kind = row["quota_type"].word(QuotaType)
     source = row["source_entity"].text()
     if source and not _is_entity(source):
         row["source_entity"].fail("an entity as canonical JSON")
     reason = row["why"].text()
     if reason not in REASONS:
         row["why"].fail("one of the reasons that a preview has")
-    figures = {name: None if row[name].value is None else _count(row[name]) for name in _FIGURES}
+    figures = {name: row[name].optional(_count) for name in _FIGURES}
     impact_row = ImpactRow(
         quota_type=kind,
         bucket=_read_bucket(row, any_name=any_name),
         any_name=any_name,
-        answer=_read_enum(row["answer"], Identifiability),
-        verdict=_read_enum(row["verdict"], ImpactVerdict),
-        bound=_read_enum(row["bound"], FigureBound),
-        model=_read_enum(row["model"], ThrottleModel),
+        answer=row["answer"].word(Identifiability),
+        verdict=row["verdict"].word(ImpactVerdict),
+        bound=row["bound"].word(FigureBound),
+        model=row["model"].word(ThrottleModel),
         cluster_id=row["cluster_id"].text(),
         broker_id=row["broker_id"].text(),
         source_entity=source,
@@ -222,8 +206,7 @@ def _is_entity(text: str) -> bool:
         return False
 
 
-def _read_breach(reader: DocumentReader) -> TierBreach:
-    row = reader.fields("tier", "what", "found_ms", "allowed_ms", "row")
+def _read_breach(row: DocumentReader) -> TierBreach:
     breach = ToleranceBreach(
         what=row["what"].choice({"newly throttled per day": 0, "worst delay": 0}),
         found_ms=_count(row["found_ms"]),
@@ -234,8 +217,7 @@ def _read_breach(reader: DocumentReader) -> TierBreach:
     return TierBreach(row=_read_row(row["row"]), tier=row["tier"].text(), breach=breach)
 
 
-def _read_evidence(reader: DocumentReader) -> EvidenceNote:
-    row = reader.fields(*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES, "partial", "counts")
+def _read_evidence(row: DocumentReader) -> EvidenceNote:
     evidence = EvidenceNote(
         cluster_id=row["cluster_id"].text(),
         source=row["source"].text(),
@@ -246,7 +228,7 @@ def _read_evidence(reader: DocumentReader) -> EvidenceNote:
         made_ms=_moment(row["made_ms"]),
         step_ms=_count(row["step_ms"]),
         coverage_ppm=_count(row["coverage_ppm"]),
-        partial=_list(row["partial"], DocumentReader.text),
+        partial=row["partial"].rows(DocumentReader.text),
         counts={name: _count(count_reader) for name, count_reader in row["counts"].pairs()},
     )
     if evidence.from_ms > evidence.to_ms:

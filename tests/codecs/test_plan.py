@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.render.cause_text import SECTIONS
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.plan import counts, plan_document
+from reconciler.codecs.plan import plan_document
+from reconciler.render.cause_text import SECTIONS, counts
+from reconciler.render.json_values import dump
 from tests.render.previews import empty, golden, sample
 
 

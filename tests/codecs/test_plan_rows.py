@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs.plan import plan_document, read_plan
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import OwnershipRecords
@@ -16,9 +17,7 @@ from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Rules
 from reconciler.quota.state import QuotaState
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.plan import plan_document
-from reconciler.render.json_documents.plan_reader import read_plan
+from reconciler.render.json_values import dump
 from tests.render.previews import CONSUME, RATE, SHARE, declare, empty, sample
 
 TEXT = dump(plan_document(sample()))
@@ -80,7 +79,10 @@ def edited(change) -> str:
         (lambda d: d["changes"].pop(), "edited"),
         (lambda d: d.update(digest="sha256:0"), "edited"),
         (lambda d: d["changes"][0].update(after=d["changes"][0]["before"]), r"changes\[0\]\.after"),
-        (lambda d: d["changes"][0].update(actions=["remove"]), r"changes\[0\]\.actions should be"),
+        (
+            lambda d: d["changes"][0].update(actions=["remove"]),
+            r"changes\[0\]\.actions\[0\] should be",
+        ),
         (lambda d: d["changes"][0].update(key="x"), r"changes\[0\]\.key should be one of"),
         (lambda d: d["changes"][0].update(extra=1), "unknown field 'extra'"),
         (

@@ -2,11 +2,11 @@
 
 import pytest
 
+from reconciler.codecs.state import read_state, state_document
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.state import QuotaState
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.state import read_state, state_document
+from reconciler.render.json_values import dump
 
 STATE = QuotaState(
     limits={

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import ConfigError
-from reconciler.render.json_documents.codec import dump
-from reconciler.render.json_documents.outcome import outcome_document, read_undo
+from reconciler.render.json_values import dump
 from tests.render.previews import golden, result
 
 TEXT = dump(outcome_document(result()))

@@ -1,66 +1,30 @@
-"""JSON documents that we write and read back: one spelling, strict reading, errors that name the place.
+"""Reading a JSON document of ours: strict, with errors that name the place.
 
-Every document is an object with ``kind`` and ``format`` (a number that grows when an old reader could
-misread a new document). Output is sorted, ASCII and ends with a line feed, so that equal facts give equal
-bytes. Reading refuses what a person or a broken transfer may have done: duplicate keys, unknown fields,
-wrong types, cut-off text, another kind, a newer format.
+Every document is an object with ``kind`` and ``format`` (a number that grows when an old reader could misread a new
+document). Reading refuses what a person or a broken transfer may have done: duplicate keys, unknown fields, wrong
+types, cut-off text, another kind, a newer format.
+
+A codec reads only what decides, builds the value, and compares the document with what its writer makes of that value
+(:meth:`DocumentReader.expect`). So the writer alone says which fields there are and how derived ones follow.
 """
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Final, NoReturn, TypeAlias
+from enum import StrEnum
+from typing import Final, NoReturn, TypeVar
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
-from reconciler.base.output_text import json_text
 from reconciler.errors import ConfigError, QuotaValueError
-from reconciler.quota.entity import Entity, from_parts, parts
-from reconciler.render.units import json_number
+from reconciler.quota.entity import Entity, from_parts
+from reconciler.render.json_values import SPECIAL, Json
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-
-_SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
-"""Values that a cluster may hold and JSON cannot say; written as these strings."""
-
+T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
 
 _ENCODE: Final = compact(sort_keys=True)
-_SMALL: Final = json.JSONEncoder(
-    separators=(", ", ": "), sort_keys=True, ensure_ascii=True, allow_nan=False
-).encode
-
-
-def dump(document: Mapping[str, Json]) -> str:
-    """The document as text: one field per line, long arrays with one item per line, sorted, ASCII.
-
-    So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder.
-    """
-    fields: list[str] = []
-    for name in sorted(document):
-        value = document[name]
-        if isinstance(value, list) and value:
-            text = "[\n    " + ",\n    ".join(map(_ENCODE, value)) + "\n  ]"
-        else:
-            text = _SMALL(value)
-        fields.append(f"  {_ENCODE(name)}: {text}")
-    return json_text("{\n" + ",\n".join(fields) + "\n}\n")
-
-
-def value_json(value: float | None) -> float | int | str | None:
-    """A quota value, exactly; ``None`` is "not set"."""
-    if value is None:
-        return None
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if value == 0 and math.copysign(1, value) < 0:
-        return "-0.0"
-    return json_number(value)
-
-
-def entity_json(subject: Entity) -> list[list[str | None]]:
-    """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
-    return [[kind, name] for kind, name in parts(subject)]
 
 
 class DocumentReader:
@@ -127,6 +91,49 @@ class DocumentReader:
             )
         return {name: self._at(f".{name}", item) for name, item in self.value.items()}
 
+    def __getitem__(self, name: str) -> "DocumentReader":
+        """One field of an object."""
+        if not isinstance(self.value, dict):
+            self.fail("an object")
+        if name not in self.value:
+            self.fail(f"an object with the field {name!r}")
+        return self._at(f".{name}", self.value[name])
+
+    def __contains__(self, name: str) -> bool:
+        """Whether this is an object with such a field."""
+        return isinstance(self.value, dict) and name in self.value
+
+    def optional(self, read: "Callable[[DocumentReader], T]") -> T | None:
+        """What ``read`` makes of it; ``None`` for a null."""
+        return None if self.value is None else read(self)
+
+    def rows(self, read: "Callable[[DocumentReader], T]") -> tuple[T, ...]:
+        """What ``read`` makes of each item of an array."""
+        return tuple(read(item) for item in self.items())
+
+    def expect(self, document: Json) -> None:
+        """Nothing, if exactly this stands here.
+
+        Raises:
+            ConfigError: Something else does; the place is that of the first difference.
+        """
+        with suppress(ValueError):  # an infinite number, such as 1e999
+            if _ENCODE(self.value) == _ENCODE(document):
+                return
+        if isinstance(document, Mapping):
+            fields = self.fields(*document)
+            for name, item in document.items():
+                fields[name].expect(item)
+        elif isinstance(document, list):
+            items = list(self.items())
+            if len(items) != len(document):
+                self.fail(f"an array of {len(document)}, as the rest of the document says")
+            for reader, element in zip(items, document, strict=True):
+                reader.expect(element)
+        elif isinstance(self.value, bool) or isinstance(document, bool) or self.value != document:
+            # 5.0 is as good as 5, and true is not as good as 1.
+            self.fail(f"{json.dumps(document)}, as the rest of the document says")
+
     def items(self) -> Iterator["DocumentReader"]:
         """The items of an array."""
         if not isinstance(self.value, list):
@@ -169,12 +176,17 @@ class DocumentReader:
             self.fail("a smaller number")
 
     def quota_value(self) -> float | None:
-        """What :func:`value_json` wrote."""
+        """What :func:`~reconciler.render.json_values.value_json` wrote."""
         if self.value is None:
             return None
         if isinstance(self.value, str):
-            return _SPECIAL[self.value] if self.value in _SPECIAL else self.fail("a quota value")
+            return SPECIAL[self.value] if self.value in SPECIAL else self.fail("a quota value")
         return self.number()
+
+    def set_value(self) -> float:
+        """The same, where it is set."""
+        value = self.quota_value()
+        return self.fail("a quota value") if value is None else value
 
     def instant(self) -> float:
         """What :func:`~reconciler.render.units.instant` wrote, in seconds since the epoch; it keeps whole seconds."""
@@ -186,26 +198,35 @@ class DocumentReader:
         return when.timestamp() if when.tzinfo is not None else self.fail(expected)
 
     def entity(self) -> Entity:
-        """What :func:`entity_json` wrote."""
-        entity_parts: list[tuple[str, str | None]] = []
-        for part in self.items():
-            match part.value:
-                case [str(kind), str() | None as name]:
-                    entity_parts.append((kind, name))
-                case _:
-                    part.fail('a pair such as ["user", "alice"]')
+        """What :func:`~reconciler.render.json_values.entity_json` wrote."""
         try:
-            return from_parts(entity_parts)
+            return from_parts(self.parts())
         except QuotaValueError as error:
             self.fail(f"an entity: {error}")
+
+    def parts(self) -> tuple[tuple[str, str | None], ...]:
+        """Types and names of an entity, of whatever types."""
+        return self.rows(_part)
 
     def choice(self, names: Mapping[str, object]) -> str:
         """One of some words."""
         word = self.text()
         return word if word in names else self.fail(f"one of {', '.join(sorted(names))}")
 
+    def word(self, words: type[Word]) -> Word:
+        """A member of an enumeration."""
+        return words(self.choice({member.value: member for member in words}))
+
     def _at(self, step: str, value: object) -> "DocumentReader":
         return DocumentReader(value, step=step, parent=self)
+
+
+def _part(reader: DocumentReader) -> tuple[str, str | None]:
+    match reader.value:
+        case [str(kind), str() | None as name]:
+            return kind, name
+        case _:
+            return reader.fail('a pair such as ["user", "alice"]')
 
 
 def load(text: str, *, kind: str, format_version: int, location: str) -> DocumentReader:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from reconciler.codecs import audit_log
+from reconciler.codecs.audit_log import history_of
 from reconciler.errors import ConfigError
-from reconciler.render.html import history
-from reconciler.render.html.history import history_of
 
 
 def entry(**changes: object) -> dict[str, object]:
@@ -34,7 +34,7 @@ def test_the_newest_come_first_and_other_clusters_are_left_out():
 
 
 def test_of_a_long_log_the_newest_are_kept(monkeypatch):
-    monkeypatch.setattr(history, "KEPT", 2)
+    monkeypatch.setattr(audit_log, "KEPT", 2)
     found = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
     assert [one.author for one in found.entries] == ["4", "3"]
     assert found.left_out == 3
@@ -93,7 +93,7 @@ def test_an_outcome_of_another_cluster_closes_no_intent(cluster_id):
 
 
 def test_an_intent_with_its_outcome_takes_one_of_the_rows_of_a_page(monkeypatch):
-    monkeypatch.setattr(history, "KEPT", 2)
+    monkeypatch.setattr(audit_log, "KEPT", 2)
     log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
     found = history_of(log, cluster_id="lkc-1", location="x")
     assert [(past.author, past.outcome) for past in found.entries] == [

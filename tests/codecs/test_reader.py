@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.render.json_documents.codec import (
-    DocumentReader,
-    dump,
-    entity_json,
-    load,
-    value_json,
-)
+from reconciler.render.json_values import dump, entity_json, value_json
 
 
 def top(text: str) -> DocumentReader:

@@ -1,0 +1,97 @@
+"""An audit log read back: which intents are open, and what was changed. It may have been edited, or written by another tool."""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.codecs.reader import DocumentReader
+from reconciler.quota.keys import Key
+from reconciler.render.html.history import KEPT, ChangeHistory, PastChange
+
+INTENDED: Final = "INTENDED"
+"""Outcome of a change that is about to be sent: it may have been written."""
+
+NOT_LANDED: Final = "NOT LANDED"
+"""Outcome of a change whose run was ended: a later look found that it had not been written."""
+
+
+def pair_name(entity: object, key: object) -> str:
+    """What stands for a pair among open intents."""
+    return json.dumps([entity, key])
+
+
+def open_among(
+    entries: Iterable[Mapping[str, object]], *, cluster_id: str
+) -> dict[str, Mapping[str, object]]:
+    """The entries ``INTENDED`` of a cluster that no later entry closes, by pair; the newest of each pair."""
+    open_intents: dict[str, Mapping[str, object]] = {}
+    for entry in entries:
+        if entry.get("clusterId") == cluster_id:
+            apply_entry(open_intents, entry)
+    return open_intents
+
+
+def apply_entry(open_intents: dict[str, Mapping[str, object]], entry: Mapping[str, object]) -> None:
+    """Open an intent, or close the one that an outcome belongs to."""
+    pair = pair_name(entry.get("entity"), entry.get("key"))
+    if entry.get("outcome") == INTENDED:
+        open_intents[pair] = entry
+    elif "intendedAt" in entry and (
+        entry.get("outcome") != "UNKNOWN" or entry.get("seen") == "visible"
+    ):
+        _ = open_intents.pop(pair, None)
+
+
+def history_of(
+    entries: Iterable[Mapping[str, object]], *, cluster_id: str, location: str
+) -> ChangeHistory:
+    """The entries of one cluster; an intent only if it has no outcome.
+
+    Args:
+        entries: As ``inventory.audit.read_entries`` gives them, oldest first.
+        cluster_id: Whose are wanted; "" = those of every cluster, where the cluster is not known.
+        location: Name of the file, for errors.
+
+    Raises:
+        ConfigError: An entry has not the shape of one; the message has its number.
+    """
+    changes: deque[PastChange] = deque(maxlen=KEPT)
+    total = 0
+    numbered = list(enumerate(entries, start=1))
+    intents: dict[str, dict[str, Mapping[str, object]]] = {}
+    for _, entry in numbered:
+        of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
+        apply_entry(of_cluster, entry)
+        if (
+            "intendedAt" in entry
+        ):  # UNKNOWN, too: it says itself that the change may have been written
+            _ = of_cluster.pop(pair_name(entry.get("entity"), entry.get("key")), None)
+    still_open = {id(entry) for of_cluster in intents.values() for entry in of_cluster.values()}
+    for at, entry in numbered:
+        if entry.get("outcome") == INTENDED and id(entry) not in still_open:
+            continue
+        reader = DocumentReader(dict(entry), step=f"entry {at}", location=location)
+        fields = reader.fields(
+            "time", "who", "commit", "clusterId", "entity", "key", "before", "after", "cause", "document", "outcome",
+            optional=tuple(entry),
+        )  # fmt: skip
+        if cluster_id and fields["clusterId"].text() != cluster_id:
+            continue
+        total += 1
+        changes.append(
+            PastChange(
+                time=fields["time"].text(),
+                author=fields["who"].text(),
+                commit=fields["commit"].text(),
+                entity=fields["entity"].entity(),
+                key=fields["key"].word(Key),
+                before=fields["before"].quota_value(),
+                after=fields["after"].quota_value(),
+                cause=fields["cause"].text(),
+                document=fields["document"].text(),
+                outcome=fields["outcome"].text(),
+                note=fields["words"].text() if "words" in fields else "",
+            )
+        )
+    return ChangeHistory(entries=tuple(reversed(changes)), left_out=total - len(changes))

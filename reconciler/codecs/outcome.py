@@ -1,0 +1,195 @@
+"""An outcome as a versioned JSON document (``OUTCOME.json``): written, read to be shown, and read for a rollback."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.codecs.reader import DocumentReader, load
+from reconciler.quota.cluster import Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
+from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
+from reconciler.render.json_values import Json, entity_json, value_json
+from reconciler.render.names import entity_text
+from reconciler.render.units import instant
+
+KIND: Final = "kquota-outcome"
+FORMAT: Final = 1
+
+_WORDS: Final = dict.fromkeys(("APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"))
+_MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
+
+
+def outcome_document(outcome: Outcome) -> dict[str, Json]:
+    """The document of an outcome."""
+    visibility = outcome.visibility
+    return {
+        "kind": KIND,
+        "format": FORMAT,
+        "clusterId": outcome.cluster_id,
+        "digest": outcome.digest,
+        "startedAt": instant(outcome.started_at),
+        "endedAt": instant(outcome.ended_at),
+        "origin": {
+            "who": outcome.origin.author,
+            "commit": outcome.origin.commit,
+            "cluster": outcome.origin.cluster,
+            "toolVersion": outcome.origin.tool_version,
+        },
+        "complete": outcome.complete,
+        "interrupted": outcome.interrupted,
+        "recorded": outcome.recorded,
+        "failure": outcome.failure,
+        "recordChanges": outcome.bookkeeping,
+        "adopted": outcome.adopted,
+        "counts": {word: outcome.count(word) for word in _WORDS},
+        "brokers": None
+        if visibility is None
+        else {
+            "visible": list(visibility.visible),
+            "lagging": list(visibility.lagging),
+            "unreachable": {str(node): reason for node, reason in visibility.unreachable.items()},
+        },
+        "pairs": [_pair(pair) for pair in outcome.pairs],
+    }
+
+
+def _pair(pair: PairOutcome) -> dict[str, Json]:
+    change = pair.change
+    row: dict[str, Json] = {
+        "entity": entity_json(change.entity),
+        "text": entity_text(change.entity),
+        "key": str(change.key),
+        "cause": str(change.cause),
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+        "outcome": pair.status_text,
+        "seen": pair.visibility.value,
+        "found": value_json(pair.observed_value),
+    }
+    match pair.result:
+        case Rejected(code=code, name=name, message=message):
+            row["error"] = {"code": code, "name": name, "message": message}
+        case Held(waits_for=waits_for):
+            row["waitsFor"] = [entity_json(blocker) for blocker in waits_for]
+        case Unknown(reason=reason):
+            row["why"] = reason
+        case _:
+            pass
+    return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackSource:
+    """What a rollback needs of an outcome.
+
+    Attributes:
+        cluster: Name of the cluster in the project file; "" = not on record.
+        cluster_id: Which cluster it was.
+        digest: Of the plan that was applied.
+        before: Pairs that may have been changed, with the values from before, in plan order.
+    """
+
+    cluster: str
+    cluster_id: str
+    digest: str
+    before: tuple[tuple[Entity, Key, float | None], ...]
+
+
+def read_undo(text: str, *, location: str) -> RollbackSource:
+    """The pairs of an outcome that were changed, or may have been, with their values from before.
+
+    Raises:
+        ConfigError: It is cut off, edited, of another kind or format.
+    """
+    outcome = read_outcome(text, location=location)
+    return RollbackSource(
+        cluster=outcome.origin.cluster,
+        cluster_id=outcome.cluster_id,
+        digest=outcome.digest,
+        before=tuple(
+            (pair.change.entity, pair.change.key, pair.change.before)
+            for pair in outcome.pairs
+            if pair.status_text in _MAY_HAVE_CHANGED
+        ),
+    )
+
+
+def read_outcome(text: str, *, location: str) -> Outcome:
+    """What became of each change, and what stopped the rest; causes and places of changes are not in it.
+
+    Raises:
+        ConfigError: It is cut off, edited, of another kind or format.
+    """
+    top = load(text, kind=KIND, format_version=FORMAT, location=location)
+    origin = top["origin"]
+    outcome = Outcome(
+        cluster_id=top["clusterId"].text(),
+        digest=top["digest"].text(),
+        pairs=top["pairs"].rows(_read_pair),
+        visibility=top["brokers"].optional(_read_visibility),
+        bookkeeping=top["recordChanges"].integer(),
+        adopted=top["adopted"].integer(),
+        recorded=top["recorded"].truth(),
+        interrupted=top["interrupted"].truth(),
+        failure=top["failure"].text(),
+        started_at=top["startedAt"].instant(),
+        ended_at=top["endedAt"].instant(),
+        origin=RunOrigin(
+            author=origin["who"].text(),
+            commit=origin["commit"].text(),
+            cluster=origin["cluster"].text(),
+            tool_version=origin["toolVersion"].text(),
+        ),
+    )
+    top.expect(outcome_document(outcome))
+    return outcome
+
+
+def _read_visibility(row: DocumentReader) -> Visibility:
+    return Visibility(
+        visible=row["visible"].rows(DocumentReader.integer),
+        lagging=row["lagging"].rows(DocumentReader.integer),
+        unreachable={
+            int(node)
+            if node.removeprefix("-").isdecimal()
+            else reason.fail("of a broker id"): reason.text()
+            for node, reason in row["unreachable"].pairs()
+        },
+    )
+
+
+def _read_pair(row: DocumentReader) -> PairOutcome:
+    return PairOutcome(
+        change=QuotaChange(
+            entity=row["entity"].entity(),
+            key=row["key"].word(Key),
+            before=row["before"].quota_value(),
+            after=row["after"].quota_value(),
+            cause=row["cause"].word(Cause),
+        ),
+        result=_read_result(row),
+        visibility=row["seen"].word(PairVisibility),
+        observed_value=row["found"].quota_value(),
+    )
+
+
+def _read_result(row: DocumentReader) -> Result | None:
+    match row["outcome"].choice(_WORDS):
+        case "APPLIED":
+            return Applied()
+        case "REJECTED":
+            error = row["error"]
+            return Rejected(
+                code=error["code"].integer(),
+                name=error["name"].text(),
+                message=error["message"].text(),
+            )
+        case "HELD":
+            return Held(waits_for=row["waitsFor"].rows(DocumentReader.entity))
+        case "UNKNOWN":
+            return Unknown(reason=row["why"].text())
+        case _:
+            return None

@@ -1,0 +1,371 @@
+"""A plan as a versioned JSON document: for people's tools, for policies, and to be applied after review.
+
+Three facts are kept apart, as in Terraform's plan format: ``applyable`` (apply would do something and nothing forbids
+it), ``complete`` (every document was read) and ``errored`` (a conflict, or the broker would refuse a change).
+
+:func:`read_plan` reads what applying needs, and ``apply`` makes the rest anew from the documents. The digest is computed
+from the operations that are read and must be the one in the document. That shows an edit; it is no signature.
+:func:`read_preview` reads the whole, for a job that only shows a plan and cannot make it anew.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from reconciler.codecs.impact import impact_document, read_impact
+from reconciler.codecs.plan_rows import (
+    ChangeReader,
+    alias_row,
+    change_row,
+    change_summary,
+    claim_place,
+    finding_row,
+    precondition_row,
+    read_claim,
+    read_finding,
+    read_precondition,
+)
+from reconciler.codecs.reader import DocumentReader, load
+from reconciler.errors import ConfigError, StalePlan
+from reconciler.quota.entity import Entity
+from reconciler.quota.ip_aliases import IpAlias
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Rejected
+from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.planner.guards import Guard, Violation
+from reconciler.quota.planner.impact import Effect
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.planner.preconditions import Preconditions
+from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
+from reconciler.quota.rule_warnings import RuleWarning, WarningKind
+from reconciler.render.cause_text import SECTIONS, counts, sections
+from reconciler.render.json_values import Json, entity_json
+from reconciler.render.names import entity_text
+from reconciler.render.units import instant
+
+if TYPE_CHECKING:
+    from reconciler.usage.impact.result_rows import Simulation
+
+KIND: Final = "kquota-plan"
+FORMAT: Final = 1
+
+_ANY_ENTITY: Final = Entity((None, False, False))
+
+
+def plan_document(
+    preview: Preview, simulation: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """The document of a preview; equal facts give equal documents.
+
+    Args:
+        preview: The plan and what belongs to it.
+        simulation: What recorded use says (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not requested. No part of the digest.
+    """
+    plan = preview.plan
+    effects = preview.impact.effects if preview.impact is not None else ()
+    preconditions = {
+        (precondition.entity, precondition.key): precondition
+        for precondition in preview.preconditions.pairs
+    }
+    rows: list[Json] = [
+        change_row(
+            change, effects[at] if effects else None, preconditions[change.entity, change.key]
+        )
+        for at, change in enumerate(plan.changes)
+    ]
+    corrected: list[Json] = [
+        change_summary(change) for change in plan.changes if change.cause is Cause.DRIFT
+    ]
+    document: dict[str, Json] = {
+        "kind": KIND,
+        "format": FORMAT,
+        "clusterId": plan.cluster_id,
+        "createdAt": instant(preview.created_at),
+        "created": preview.created_at,
+        "origin": {
+            "who": preview.origin.author,
+            "commit": preview.origin.commit,
+            "cluster": preview.origin.cluster,
+            "toolVersion": preview.origin.tool_version,
+        },
+        "policy": str(preview.policy),
+        "driftDetection": str(preview.drift_mode),
+        "applyable": preview.applyable,
+        "complete": plan.complete,
+        "errored": preview.errored,
+        "removalsKnown": plan.removals_known,
+        "digest": plan.digest,
+        "documentDigest": document_digest(plan.digest, preview.created_at),
+        "counts": dict(counts(preview)),
+        "changes": rows,
+        "takeover": [
+            change_summary(change) for change in plan.changes if change.cause is Cause.TAKEOVER
+        ],
+        "exclusive": [change_summary(change) for change in plan.exclusive],
+        "corrected": corrected,
+        "conflicts": [
+            {
+                "entity": entity_json(conflict.entity),
+                "text": entity_text(conflict.entity),
+                "key": str(conflict.key),
+                "claims": [
+                    {"document": claim.document, **claim_place(claim, conflict.key)}
+                    for claim in conflict.claims
+                ],
+            }
+            for conflict in plan.conflicts
+        ],
+        "twins": [alias_row(alias) for alias in plan.ip_aliases],
+        "violations": [_violation(violation) for violation in preview.violations],
+        "warnings": list(preview.warnings),
+        "advice": [
+            {
+                "document": warning.claim.document,
+                "file": warning.claim.path,
+                "line": int(warning.place.rpartition(":")[2]),
+                "kind": str(warning.kind),
+                "message": warning.message,
+                "accepted": warning.accepted,
+            }
+            for warning in preview.advice
+        ],
+        "changedDocuments": None
+        if preview.changed_documents is None
+        else sorted(preview.changed_documents),
+        "validation": {
+            "source": preview.verdict.source,
+            "why": preview.verdict.reason,
+            "refused": [
+                _refusal(subject, rejected)
+                for subject, rejected in sorted(preview.verdict.rejections.items(), key=str)
+            ],
+        },
+        "impact": impact_document(preview.impact) if preview.impact is not None else None,
+        "reliedOn": [
+            precondition_row(precondition) for precondition in preview.preconditions.relied_on
+        ],
+    }
+    for name, findings in sections(plan).items():
+        document[name] = [finding_row(finding) for finding in findings]
+    if preview.snapshot_at is not None:
+        document["snapshotTakenAt"] = instant(preview.snapshot_at)
+    if simulation is not None:
+        document["simulation"] = simulation
+    return document
+
+
+def document_digest(effect: str, created: float) -> str:
+    """SHA-256 over the digest of the effect and the time of the plan, which is no part of the effect.
+
+    The effect alone is what people approve and what a plan of today is compared with. This second digest shows that
+    the time, which ``--max-age`` is about, was edited; like the first it is no signature.
+    """
+    return "sha256:" + sha256(f"{effect} {float(created)!r}".encode()).hexdigest()
+
+
+def _violation(violation: Violation) -> dict[str, Json]:
+    path, _, line = violation.place.rpartition(":")
+    return {
+        "guard": str(violation.guard),
+        "message": violation.message,
+        "entity": None if violation.entity is None else entity_json(violation.entity),
+        "text": None if violation.entity is None else entity_text(violation.entity),
+        "key": None if violation.key is None else str(violation.key),
+        "file": path or None,
+        "line": int(line) if path else None,
+        "allowWith": violation.allow_with,
+    }
+
+
+def _refusal(subject: Entity, rejected: Rejected) -> dict[str, Json]:
+    return {
+        "entity": entity_json(subject),
+        "text": entity_text(subject),
+        "code": rejected.code,
+        "name": rejected.name,
+        "message": rejected.message,
+    }
+
+
+# ---- reading -----------------------------------------------------------------------------------
+
+
+def read_plan(text: str, *, location: str) -> Preview:
+    """The preview as far as applying it needs: changes, what they stand on, when and for which cluster.
+
+    Guards, impact and findings are left out: the run that applies makes them anew, from the trusted side.
+
+    Raises:
+        StalePlan: It has another format, so another version of this program made it.
+        ConfigError: It is cut off, edited, or no plan.
+    """
+    preview, _ = _read_operations(_load(text, location))
+    return preview
+
+
+def read_preview(text: str, *, location: str) -> Preview:
+    """The preview as it was made, except for what only the maker can know (bookkeeping, buckets that lost).
+
+    Raises:
+        StalePlan: It has another format, so another version of this program made it.
+        ConfigError: It is cut off, edited, or no plan.
+    """
+    top = _load(text, location)
+    operations, effects = _read_operations(top)
+    if top["impact"].value is not None and len(effects) != len(operations.plan.changes):
+        top["changes"].fail("changes with their effects")
+    preview = replace(
+        operations,
+        plan=replace(
+            operations.plan,
+            findings=tuple(
+                read_finding(row, kind.name) for kind in SECTIONS for row in top[kind.name].items()
+            ),
+            conflicts=top["conflicts"].rows(_read_conflict),
+            ip_aliases=top["twins"].rows(_read_alias),
+        ),
+        violations=top["violations"].rows(_read_violation),
+        verdict=_read_validation(top["validation"]),
+        impact=top["impact"].optional(lambda impact: read_impact(impact, effects)),
+        warnings=top["warnings"].rows(DocumentReader.text),
+        advice=top["advice"].rows(_read_advice),
+        changed_documents=top["changedDocuments"].optional(
+            lambda names: frozenset(names.rows(DocumentReader.text))
+        ),
+        snapshot_at=top["snapshotTakenAt"].instant() if "snapshotTakenAt" in top else None,
+    )
+    for name, value in plan_document(preview).items():
+        top[name].expect(value)
+    return preview
+
+
+def read_simulation(text: str, *, location: str) -> "Simulation | None":
+    """What recorded use said when a plan was made, ``None`` = not requested; errors as :func:`read_preview`."""
+    return _read_simulation(_load(text, location))
+
+
+def _load(text: str, location: str) -> DocumentReader:
+    try:
+        return load(text, kind=KIND, format_version=FORMAT, location=location)
+    except ConfigError as error:
+        if error.key == "format":
+            raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
+        raise
+
+
+def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
+    """What applying needs, and the effects that stand beside the changes."""
+    _ = _read_simulation(top)
+    rows = top["changes"].rows(ChangeReader())
+    counted, origin, created = top["counts"], top["origin"], top["created"].number()
+    preview = Preview(
+        plan=Plan(
+            cluster_id=top["clusterId"].text(),
+            changes=tuple(row.change for row in rows),
+            desired_pairs=counted["declared"].integer(),
+            in_sync=counted["inSync"].integer(),
+            owned_pairs=counted["owned"].integer(),
+            removals_known=top["removalsKnown"].truth(),
+            complete=top["complete"].truth(),
+        ),
+        preconditions=Preconditions(
+            pairs=tuple(row.precondition for row in rows),
+            relied_on=top["reliedOn"].rows(read_precondition),
+        ),
+        verdict=ValidationResult(source=top["validation"]["source"].text()),
+        policy=top["policy"].word(Policy),
+        drift_mode=top["driftDetection"].word(DriftMode),
+        created_at=created,
+        snapshot_at=created if "snapshotTakenAt" in top else None,
+        origin=RunOrigin(
+            author=origin["who"].text(),
+            commit=origin["commit"].text(),
+            cluster=origin["cluster"].text(),
+            tool_version=origin["toolVersion"].text(),
+        ),
+    )
+    _check_digests(top, preview)
+    nothing = replace(preview, plan=Plan(cluster_id=""), preconditions=Preconditions(pairs=()))
+    _ = top.fields(*plan_document(nothing), optional=("snapshotTakenAt", "simulation"))
+    return preview, tuple(row.effect for row in rows if row.effect is not None)
+
+
+def _check_digests(top: DocumentReader, preview: Preview) -> None:
+    """Nothing, if the digests are those of what was read."""
+    digest = preview.plan.digest
+    if digest != top["digest"].text():
+        raise _edited(top, "its changes and its digest do not belong together")
+    if document_digest(digest, preview.created_at) != top["documentDigest"].text():
+        raise _edited(top, "its time and its digests do not belong together")
+    try:
+        _ = instant(preview.created_at)
+    except (OverflowError, OSError, ValueError):
+        top["created"].fail("a time that a calendar has")
+
+
+def _edited(top: DocumentReader, message: str) -> ConfigError:
+    return ConfigError(f"{message}, so it was edited", location=top.location, hint="plan again")
+
+
+def _read_simulation(top: DocumentReader) -> "Simulation | None":
+    if "simulation" not in top:
+        return None
+    from reconciler.codecs.simulation import read_whatif  # noqa: PLC0415 - the models of use, only for plans that hold them
+
+    return read_whatif(top["simulation"], top["clusterId"].text())
+
+
+def _read_conflict(row: DocumentReader) -> DeclarationConflict:
+    subject = row["entity"].entity()
+    return DeclarationConflict(
+        entity=subject,
+        key=row["key"].word(Key),
+        claims=row["claims"].rows(
+            lambda claim: read_claim(claim, subject, claim["document"].text())
+        ),
+    )
+
+
+def _read_alias(row: DocumentReader) -> IpAlias:
+    keys = row["removal"].text().rpartition("--delete=")[2].split(",")
+    if not {*keys} <= {*Key}:
+        row["removal"].fail("a command that removes quota keys")
+    return IpAlias(entity=row["entity"].entity(), live=row["live"].entity(), keys=tuple(keys))
+
+
+def _read_violation(row: DocumentReader) -> Violation:
+    place = row["file"].optional(lambda file: f"{file.text()}:{row['line'].integer()}")
+    return Violation(
+        guard=row["guard"].word(Guard),
+        message=row["message"].text(),
+        entity=row["entity"].optional(DocumentReader.entity),
+        key=row["key"].optional(lambda key: key.word(Key)),
+        place=place or "",
+    )
+
+
+def _read_validation(row: DocumentReader) -> ValidationResult:
+    return ValidationResult(
+        source=row["source"].text(),
+        reason=row["why"].text(),
+        rejections={
+            item["entity"].entity(): Rejected(
+                code=item["code"].integer(),
+                name=item["name"].text(),
+                message=item["message"].text(),
+            )
+            for item in row["refused"].items()
+        },
+    )
+
+
+def _read_advice(row: DocumentReader) -> RuleWarning:
+    # Which entity a doubtful rule speaks of is in its message; the place is what is shown beside it.
+    return RuleWarning(
+        claim=read_claim(row, _ANY_ENTITY, row["document"].text()),
+        kind=row["kind"].word(WarningKind),
+        message=row["message"].text(),
+        accepted=row["accepted"].text(),
+    )

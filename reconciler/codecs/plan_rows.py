@@ -1,0 +1,338 @@
+"""Rows of a plan document about one pair each: changes, findings, preconditions. Written and read back.
+
+A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field, and compared
+with what is written for the change that they gave. What cannot be read is looked for once more, field by field, to
+name its place.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final, NoReturn
+
+from reconciler.codecs.reader import DocumentReader
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, from_parts, level
+from reconciler.quota.ip_aliases import IpAlias
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.effects import LimitEffect
+from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.planner.preconditions import Precondition
+from reconciler.quota.policy import Action, Cause, DeletionPolicy
+from reconciler.quota.state import NO_LIMITS
+from reconciler.render.cause_text import REASONS, section_of
+from reconciler.render.json_values import SPECIAL, Json, entity_json, value_json
+from reconciler.render.names import entity_text
+from reconciler.render.units import instant
+
+_ACTIONS: Final[Mapping[str, Action]] = {
+    "orphans": Action.ORPHAN,
+    "recorded": Action.RECORD,
+    "overrides": Action.NOTHING,
+}
+"""What was to be done about the findings of a section; ``REPORT`` for all others."""
+
+
+# ---- places ----------------------------------------------------------------------------------
+
+
+def claim_place(claim: Declaration | None, key: Key) -> dict[str, Json]:
+    """File and line of a declaration for a key; nulls where there is none."""
+    if claim is None:
+        return {"file": None, "line": None}
+    path, _, line = claim.place(key).rpartition(":")
+    return {"file": path, "line": int(line)}
+
+
+def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declaration:
+    """The declaration as far as a document keeps it: its name and its place."""
+    return _claim(document, row["file"].text(), row["line"].integer(), subject)
+
+
+def _claim(document: str, path: str, line: int, subject: Entity) -> Declaration:
+    return Declaration(document=document, entity=subject, limits=NO_LIMITS, path=path, line=line)
+
+
+# ---- changes ---------------------------------------------------------------------------------
+
+
+def change_row(
+    change: QuotaChange, effect: Effect | None, precondition: Precondition
+) -> dict[str, Json]:
+    """One change. ``actions`` is an array, so that a later kind of change may have two."""
+    row: dict[str, Json] = {
+        "entity": entity_json(change.entity),
+        "text": entity_text(change.entity),
+        "level": level(change.entity),
+        "key": str(change.key),
+        "actions": [change.action],
+        "cause": str(change.cause),
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+        "reason": REASONS[change.cause],
+        "note": change.note,
+        "owner": None if change.owner is None else _owner(change.owner),
+        "record": None
+        if precondition.applied is None and not precondition.document
+        else {"value": value_json(precondition.applied), "document": precondition.document},
+        **claim_place(change.claim, change.key),
+        "document": change.claim.document if change.claim is not None else None,
+    }
+    if effect is not None:
+        row["effect"] = {
+            "direction": str(effect.direction),
+            "before": value_json(effect.before),
+            "after": value_json(effect.after),
+            "factor": effect.factor,
+        }
+    return row
+
+
+def _owner(owner: Owner) -> dict[str, Json]:
+    policy = owner.deletion_policy
+    return {
+        "document": owner.document,
+        "deletionPolicy": None if policy is None else str(policy),
+        "since": owner.since,
+    }
+
+
+def change_summary(change: QuotaChange) -> dict[str, Json]:
+    """A change in a list that repeats changes of one cause."""
+    return {
+        "entity": entity_json(change.entity),
+        "text": entity_text(change.entity),
+        "key": str(change.key),
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A change with what a plan document has beside it; the effect is ``None`` where the document has no impact."""
+
+    change: QuotaChange
+    effect: Effect | None
+    precondition: Precondition
+
+
+class ChangeReader:
+    """Reads rows of changes. Neighbours mostly speak of one entity and one owner, which are then shared."""
+
+    def __init__(self) -> None:
+        self._parts: object = None
+        self._entity = Entity((None, None, None))
+        self._owners: dict[tuple[object, object, object], Owner] = {}
+
+    def __call__(self, reader: DocumentReader) -> ChangeRow:
+        """The change of a row.
+
+        Raises:
+            ConfigError: The row is not one that :func:`change_row` writes.
+        """
+        row: Any = reader.value
+        try:
+            change_read = self._read(row)
+        except (TypeError, ValueError, KeyError, OverflowError, QuotaValueError):
+            _fail_change(reader)
+        expected = change_row(change_read.change, change_read.effect, change_read.precondition)
+        if row != expected or type(row["level"]) is not int:
+            reader.expect(expected)
+        return change_read
+
+    def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
+        parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
+        before, after = _value(live), _value(desired)
+        applied, recorded = (None, "") if record is None else (_value(record["value"]), _text(record["document"]))  # fmt: skip
+        if before == after:
+            raise ValueError
+        entity, key = self._read_entity(parts), Key(name)
+        change = QuotaChange(
+            entity=entity,
+            key=key,
+            before=before,
+            after=after,
+            cause=Cause(cause),
+            claim=None
+            if document is None
+            else _claim(_text(document), _text(path), _whole(line), entity),
+            owner=None if owner is None else self._owner(owner),
+            applied=applied,
+            note=_text(note),
+        )
+        return ChangeRow(
+            change=change,
+            effect=_effect(row["effect"], change) if "effect" in row else None,
+            precondition=Precondition(
+                entity=entity, key=key, live=before, applied=applied, document=recorded
+            ),
+        )
+
+    def _read_entity(self, parts: Any) -> Entity:  # noqa: ANN401 - JSON
+        if parts != self._parts:
+            self._entity, self._parts = from_parts([(_text(kind), name if name is None else _text(name)) for kind, name in parts]), parts  # fmt: skip
+        return self._entity
+
+    def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON
+        document, policy, since = value["document"], value["deletionPolicy"], value["since"]
+        owner = self._owners.get((document, policy, since))
+        if owner is None:
+            if type(since) is bool:
+                raise TypeError
+            owner = self._owners[document, policy, since] = Owner(
+                document=_text(document),
+                deletion_policy=None if policy is None else DeletionPolicy(policy),
+                since=float(since),
+            )
+        return owner
+
+
+_CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
+    "entity", "key", "cause", "before", "after", "note", "owner", "record", "file", "line", "document"
+)  # fmt: skip
+
+
+def _value(value: Any) -> float | None:  # noqa: ANN401 - JSON
+    if value is None or type(value) is float:
+        return value
+    if type(value) is int:
+        return float(value)
+    return SPECIAL[value]
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - JSON
+    if type(value) is not str:
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401 - JSON
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _effect(row: Any, change: QuotaChange) -> Effect:  # noqa: ANN401 - JSON
+    limits = LimitEffect(before=_value(row["before"]), after=_value(row["after"]), is_decisive=True)
+    return Effect(
+        change=change,
+        direction=Direction(row["direction"]),
+        before=limits.before,
+        after=limits.after,
+        factor=limits.factor,
+    )
+
+
+def _fail_change(reader: DocumentReader) -> NoReturn:
+    """Name the field that keeps a row from being a change."""
+    _ = reader["entity"].entity(), reader["key"].word(Key), reader["cause"].word(Cause)
+    if reader["before"].quota_value() == reader["after"].quota_value():
+        reader["after"].fail("another value than before")
+    _ = reader["note"].text()
+    if reader["document"].value is not None:
+        _ = reader["document"].text(), reader["file"].text(), reader["line"].integer()
+    if reader["owner"].value is not None:
+        owner = reader["owner"]
+        _ = owner["document"].text(), owner["since"].number()
+        _ = owner["deletionPolicy"].optional(lambda policy: policy.word(DeletionPolicy))
+    if reader["record"].value is not None:
+        _ = reader["record"]["value"].quota_value(), reader["record"]["document"].text()
+    if "effect" in reader:
+        effect = reader["effect"]
+        _ = effect["direction"].word(Direction)
+        _ = effect["before"].quota_value(), effect["after"].quota_value()
+    reader.fail("a change as a plan has it")
+
+
+# ---- findings --------------------------------------------------------------------------------
+
+
+def finding_row(finding: Finding) -> dict[str, Json]:
+    """One finding."""
+    return {
+        "entity": entity_json(finding.entity),
+        "text": entity_text(finding.entity),
+        "key": str(finding.key),
+        "cause": str(finding.cause),
+        "section": section_of(finding),
+        "desired": value_json(finding.desired),
+        "applied": value_json(finding.applied),
+        "live": value_json(finding.live),
+        "reason": REASONS[finding.cause],
+        "note": finding.note,
+        "document": finding.owner.document if finding.owner is not None else None,
+        "since": None if finding.since is None else instant(finding.since),
+        **claim_place(finding.claim, finding.key),
+    }
+
+
+def read_finding(reader: DocumentReader, section: str) -> Finding:
+    """One finding of a section.
+
+    Raises:
+        ConfigError: The row is not one that :func:`finding_row` writes, or it belongs to another section.
+    """
+    subject = reader["entity"].entity()
+    finding = Finding(
+        entity=subject,
+        key=reader["key"].word(Key),
+        desired=reader["desired"].quota_value(),
+        applied=reader["applied"].quota_value(),
+        live=reader["live"].quota_value(),
+        cause=reader["cause"].word(Cause),
+        action=_ACTIONS.get(section, Action.REPORT),
+        # A finding names the owner's document only; a claim without one is named by its place.
+        claim=reader["file"].optional(lambda _: read_claim(reader, subject, "")),
+        owner=reader["document"].optional(lambda document: Owner(document=document.text())),
+        since=reader["since"].optional(DocumentReader.instant),
+        note=reader["note"].text(),
+        ignored=section == "ignored",
+    )
+    if section_of(finding) != section:
+        reader["section"].fail(repr(section_of(finding)))
+    reader.expect(finding_row(finding))
+    return finding
+
+
+def alias_row(alias: IpAlias) -> dict[str, Json]:
+    """Another live spelling of an address, with the command that removes it."""
+    return {
+        "entity": entity_json(alias.entity),
+        "live": entity_json(alias.live),
+        "removal": alias.removal,
+    }
+
+
+# ---- preconditions ---------------------------------------------------------------------------
+
+
+def precondition_row(precondition: Precondition) -> dict[str, Json]:
+    """What a change relies on."""
+    return {
+        "entity": entity_json(precondition.entity),
+        "key": str(precondition.key),
+        "live": value_json(precondition.live),
+        "applied": value_json(precondition.applied),
+        "document": precondition.document,
+    }
+
+
+def read_precondition(reader: DocumentReader) -> Precondition:
+    """What :func:`precondition_row` wrote.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    precondition = Precondition(
+        entity=reader["entity"].entity(),
+        key=reader["key"].word(Key),
+        live=reader["live"].quota_value(),
+        applied=reader["applied"].quota_value(),
+        document=reader["document"].text(),
+    )
+    reader.expect(precondition_row(precondition))
+    return precondition

@@ -1,0 +1,53 @@
+"""Values, entities and documents as JSON: one spelling for all documents. `reconciler.codecs` reads them back."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from reconciler.base.compact_json import compact
+from reconciler.base.output_text import json_text
+from reconciler.quota.entity import Entity, parts
+from reconciler.render.units import json_number
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
+"""Values that a cluster may hold and JSON cannot say; written as these strings."""
+
+_ENCODE: Final = compact(sort_keys=True)
+_SMALL: Final = json.JSONEncoder(
+    separators=(", ", ": "), sort_keys=True, ensure_ascii=True, allow_nan=False
+).encode
+
+
+def dump(document: Mapping[str, Json]) -> str:
+    """The document as text: one field per line, long arrays with one item per line, sorted, ASCII.
+
+    So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder.
+    """
+    fields: list[str] = []
+    for name in sorted(document):
+        value = document[name]
+        if isinstance(value, list) and value:
+            text = "[\n    " + ",\n    ".join(map(_ENCODE, value)) + "\n  ]"
+        else:
+            text = _SMALL(value)
+        fields.append(f"  {_ENCODE(name)}: {text}")
+    return json_text("{\n" + ",\n".join(fields) + "\n}\n")
+
+
+def value_json(value: float | None) -> float | int | str | None:
+    """A quota value, exactly; ``None`` is "not set"."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 and math.copysign(1, value) < 0:
+        return "-0.0"
+    return json_number(value)
+
+
+def entity_json(subject: Entity) -> list[list[str | None]]:
+    """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
+    return [[kind, name] for kind, name in parts(subject)]
