@@ -1,17 +1,12 @@
-"""Files that survive a crash: written beside, synced, renamed into place, directory synced; private to their owner."""
+"""Files of ownership records and audit logs: replaced or extended durably, private to their owner."""
 
-import contextlib
 import os
-import re
-import tempfile
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
+from reconciler.base.atomic_files import PRIVATE, remove_drafts, replace_file, sync_folder
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import InventoryError
-
-PRIVATE: Final = 0o600
-"""Records name users and clients; other accounts do not need to read them."""
 
 FileStamp: TypeAlias = tuple[int, int, int]
 """Inode, time of change in nanoseconds and size: equal for a file that was not replaced."""
@@ -41,19 +36,27 @@ class DurableFiles(Protocol):
         ...
 
     def replace(self, path: Path, content: bytes) -> None:
-        """See :func:`replace`."""
+        """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
+
+        Raises:
+            InventoryError: The folder is missing or not writable, or the disk is full.
+        """
         ...
 
     def append(self, path: Path, content: bytes) -> None:
-        """See :func:`append`."""
+        """Add ``content`` at the end of a file and sync it.
+
+        Raises:
+            InventoryError: The file cannot be written.
+        """
         ...
 
     def remove_leftovers(self, path: Path) -> None:
-        """See :func:`remove_leftovers`."""
+        """Remove what a killed :meth:`replace` left. Call it only while no other process replaces the file."""
         ...
 
 
-class DiskFiles:
+class DurableDisk:
     """The file system of this machine. Implements :class:`DurableFiles`."""
 
     __slots__ = ()
@@ -82,83 +85,30 @@ class DiskFiles:
             return b""
 
     def replace(self, path: Path, content: bytes) -> None:
-        """See :func:`replace`."""
-        replace(path, content)
+        """Put ``content`` at ``path``; any crash leaves the old file or the new one."""
+        try:
+            replace_file(path.resolve(), content)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
 
     def append(self, path: Path, content: bytes) -> None:
-        """See :func:`append`."""
-        append(path, content)
+        """Add ``content`` at the end of a file and sync it; a new file is private."""
+        try:
+            is_new = not path.exists()
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+            with os.fdopen(handle, "wb", buffering=0) as file:
+                written_bytes = 0
+                while written_bytes < len(content):
+                    written_bytes += file.write(content[written_bytes:]) or 0
+                os.fsync(file.fileno())
+            if is_new:
+                sync_folder(path.resolve().parent)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
 
     def remove_leftovers(self, path: Path) -> None:
-        """See :func:`remove_leftovers`."""
-        remove_leftovers(path)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path`` so that any crash leaves the old file or the new one, whole.
-
-    A link is followed, so that the file it points to is replaced and the link stays.
-
-    Raises:
-        InventoryError: The directory is missing or not writable, or the disk is full.
-    """
-    target = path.resolve()
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), PRIVATE)
-            _ = file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        _ = temporary.replace(target)
-        sync_directory(target.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise _cannot_write(path, error) from error
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove what a killed :func:`replace` of this file left beside it. Call it only while no other process replaces it."""
-    target = path.resolve()
-    names = re.compile(rf"\.{re.escape(target.name)}\.[A-Za-z0-9_]+\.new")
-    with contextlib.suppress(OSError):
-        for leftover in target.parent.iterdir():
-            if names.fullmatch(leftover.name):
-                leftover.unlink(missing_ok=True)
-
-
-def append(path: Path, content: bytes) -> None:
-    """Add ``content`` at the end of a file and sync it; a new file is private.
-
-    Raises:
-        InventoryError: The file cannot be written.
-    """
-    try:
-        fresh = not path.exists()
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-        with os.fdopen(handle, "wb", buffering=0) as file:
-            written_bytes = 0
-            while written_bytes < len(content):
-                written_bytes += file.write(content[written_bytes:]) or 0
-            os.fsync(file.fileno())
-        if fresh:
-            sync_directory(path.resolve().parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def sync_directory(directory: Path) -> None:
-    """Make names in a directory durable; a rename is not, until its directory is synced."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        """Remove what a killed :meth:`replace` left."""
+        remove_drafts(path.resolve())
 
 
 def _cannot_write(path: Path, error: OSError) -> InventoryError:
@@ -168,4 +118,4 @@ def _cannot_write(path: Path, error: OSError) -> InventoryError:
     )
 
 
-DISK: Final[DurableFiles] = DiskFiles()
+DISK: Final[DurableFiles] = DurableDisk()

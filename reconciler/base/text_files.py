@@ -1,19 +1,16 @@
 """Files that commands write and read: replaced whole, or not at all."""
 
-import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from reconciler.base.atomic_files import PRIVATE, replace_file
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import UsageError
 
 MAX_BYTES = 256 * 1024 * 1024
 """Largest plan, outcome or snapshot that is read."""
-
-PRIVATE = 0o600
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
@@ -28,18 +25,7 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         UsageError: It cannot be written.
     """
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                _ = file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(PRIVATE if private else 0o644 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        replace_file(path, text.encode(), mode=PRIVATE if private else 0o644 & ~_umask())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 

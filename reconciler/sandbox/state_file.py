@@ -5,13 +5,12 @@ Values that JSON has no number for are kept as text ("NaN", "Infinity"): the lin
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from reconciler.base import bounded_json
+from reconciler.base.atomic_files import replace_file
 from reconciler.errors import ConfigError
 from reconciler.sandbox.broker_rules.image import (
     Image,
@@ -69,20 +68,10 @@ def save(path: Path, cluster_id: str, image: Image) -> None:
         for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
     ]
     state = {"format": FORMAT, "cluster_id": cluster_id, "entities": rows}
+    content = json.dumps(state, ensure_ascii=True, indent=1, allow_nan=False).encode()
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        replace_file(path, content)
     except OSError as error:
-        raise ConfigError(
-            f"the state file cannot be written: {error}", location=str(path)
-        ) from error
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(state, handle, ensure_ascii=True, indent=1, allow_nan=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        Path(draft).replace(path)
-    except OSError as error:
-        Path(draft).unlink(missing_ok=True)
         raise ConfigError(
             f"the state file cannot be written: {error}", location=str(path)
         ) from error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.durable_files import DISK, append, remove_leftovers, replace
+from reconciler.base.durable_files import DISK
 from reconciler.errors import InventoryError
 
 
@@ -13,7 +13,7 @@ def test_a_file_is_replaced_whole_and_private(tmp_path: Path):
     path = tmp_path / "file"
     path.write_text("old and longer")
     path.chmod(0o644)
-    replace(path, b"new")
+    DISK.replace(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
@@ -24,12 +24,12 @@ def test_a_target_that_cannot_be_replaced_leaves_nothing_beside_it(tmp_path: Pat
     path.mkdir()
     (path / "inside").touch()
     with pytest.raises(InventoryError, match="cannot be written"):
-        replace(path, b"new")
+        DISK.replace(path, b"new")
     assert [one.name for one in tmp_path.iterdir()] == ["directory"]
 
 
 def test_a_missing_directory_is_said_in_words(tmp_path: Path):
-    for write in (replace, append):
+    for write in (DISK.replace, DISK.append):
         with pytest.raises(InventoryError, match="cannot be written: No such file") as caught:
             write(tmp_path / "no" / "file", b"x")
         assert "directory exists" in caught.value.hint
@@ -37,26 +37,26 @@ def test_a_missing_directory_is_said_in_words(tmp_path: Path):
 
 def test_what_is_appended_stands_at_the_end(tmp_path: Path):
     path = tmp_path / "log"
-    append(path, b"one\n")
-    append(path, b"two\n")
+    DISK.append(path, b"one\n")
+    DISK.append(path, b"two\n")
     assert path.read_bytes() == b"one\ntwo\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_said_in_words():
     with pytest.raises(InventoryError, match="No space left"):
-        append(Path("/dev/full"), b"x")
+        DISK.append(Path("/dev/full"), b"x")
     assert os.path.exists("/dev/full")  # noqa: PTH110 - it must not have been removed
 
 
 def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Path):
     path = tmp_path / "inventory.json"
-    replace(path, b"1")
+    DISK.replace(path, b"1")
     left = tmp_path / ".inventory.json.a1b2_c3d.new"
     others = [tmp_path / name for name in (".inventory.json.lock", ".other.json.a1b2.new", "inventory.json.new")]  # fmt: skip
     for one in (left, *others):
         one.write_text("half")
-    remove_leftovers(path)
+    DISK.remove_leftovers(path)
     assert not left.exists()
     assert path.read_bytes() == b"1"
     assert all(one.exists() for one in others)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.base import bounded_json
-from reconciler.base.durable_files import replace as replace_file
+from reconciler.base.durable_files import DISK
 from reconciler.errors import InventoryError
 from reconciler.quota.planner.removal_budgets import RemovalCount, count_of, row_of
 
@@ -59,7 +59,7 @@ class WatchState:
         """
         after = replace(self._now, **changed)
         if after != self._now:
-            replace_file(self._path, _encoded(after))
+            DISK.replace(self._path, _encoded(after))
             self._now = after
 
     def removals(self, cluster: str) -> "ClusterRemovals":

@@ -1,0 +1,56 @@
+"""The one way to replace a file: any crash leaves the old file or the new one, complete and durable."""
+
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o600
+"""Records, plans and outcomes name users and clients; other accounts do not need to read them."""
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
+    """Write beside a file, sync, put it in its place, and sync its folder.
+
+    Args:
+        path: The file. A link there is replaced, not followed: pass a resolved path to follow it.
+        content: Its bytes.
+        mode: Its permissions.
+
+    Raises:
+        OSError: The folder is missing or not writable, or the disk is full. Nothing is left beside the file.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            _ = file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _ = draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove what a killed :func:`replace_file` left beside a file. Call it only while no other process replaces it."""
+    names = re.compile(rf"\.{re.escape(path.name)}\.[A-Za-z0-9_]+\.new")
+    with contextlib.suppress(OSError):
+        for draft in path.parent.iterdir():
+            if names.fullmatch(draft.name):
+                draft.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable; a rename is not, until its folder is synced."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,54 @@
+"""A file is replaced completely or not at all, and nothing is left beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.base.atomic_files import remove_drafts, replace_file
+
+
+def test_a_file_gets_its_content_and_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old and longer")
+    replace_file(path, b"new")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
+    replace_file(path, b"newer", mode=0o644)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"newer", 0o644)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("as before")
+    link.symlink_to(target)
+    replace_file(link, b"new")
+    assert not link.is_symlink()
+    assert target.read_text() == "as before"
+
+
+def test_a_reader_that_opened_the_old_file_reads_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        replace_file(path, b"newer")
+        assert reader.read() == b"old"
+
+
+@pytest.mark.parametrize("name", ["folder", "missing/file"])
+def test_a_failure_leaves_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "inside").touch()
+    with pytest.raises(OSError, match="directory"):
+        replace_file(tmp_path / name, b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_only_drafts_of_the_file_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    draft = tmp_path / ".file.a1b2_c3d.new"
+    bystanders = [tmp_path / name for name in (".file.lock", ".other.a1b2.new", "file.new")]
+    for each in (path, draft, *bystanders):
+        each.write_text("x")
+    remove_drafts(path)
+    assert not draft.exists()
+    assert all(each.exists() for each in (path, *bystanders))
