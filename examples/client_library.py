@@ -9,11 +9,19 @@ import argparse
 import asyncio
 import sys
 
-from reconciler.client import ANYTHING, ClientConfig, ClientEvents, QuotaClient
-from reconciler.errors import KquotaError, QuotaValueError
-from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.outcome import Alteration, Applied
-from reconciler.quota.precedence import Principal
+from reconciler.kafka import (
+    ANYTHING,
+    DEFAULT,
+    Alteration,
+    Applied,
+    ClientConfig,
+    ClientEvents,
+    KquotaError,
+    Principal,
+    QuotaClient,
+    QuotaValueError,
+    entity,
+)
 
 ALICE = entity(user="example-alice")
 ANYBODY_ON_APP = entity(user=DEFAULT, client_id="example-app")

@@ -18,7 +18,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── TlsError
     │   ├── AuthenticationError          the broker refused who we are: final
     │   ├── UnsupportedVersion           no version of an API that both sides know
-    │   │   └── ControllerAway           a forwarded API is missing while no controller answers
+    │   │   └── ControllerUnavailable    a forwarded API is missing while no controller answers
     │   ├── EncodeError                  a request cannot be written: our own fault, nothing was sent
     │   ├── ProtocolError                the peer broke the protocol
     │   │   ├── DecodeError
@@ -26,27 +26,23 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── FrameTooLarge
     │   ├── BrokerError                  an error code for the whole request
     │   │   └── AuthorizationError       code 31, with the right that is missing
-    │   └── RequestTimeout               a deadline passed; says in which phase
+    │   ├── RequestTimeout               a deadline passed; says in which phase
+    │   └── OutcomeUnknown               a request was sent that must not be repeated, and no usable answer came
     ├── ForgeError                       a code host refused or could not be asked; carries status and request
     ├── LakeError                        stored tables or evidence cannot be read or written; carries the path
-    │   ├── LakeConflict                 another writer committed the same unit first
-    │   └── LakeDamaged                  a file is missing, cut off, altered, or of a version that is not read here
+    │   └── LakeConflict, LakeDamaged    another writer was first; a file is missing, cut off or altered
     ├── TelemetryError                   recorded use cannot be read as asked; carries where and, from HTTP, the status
-    │   └── TelemetryAway                no answer, or one that says: later
+    │   └── TelemetryUnavailable         no answer, or one that says: later
     ├── SparkError                       a job failed in Spark; the message is its first line
     ├── NotifyError                      a message could not be delivered; never shows the address's secret parts
     ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
-    │   ├── KubernetesAway               no answer, or one that says: later
-    │   ├── NotFound                     404: no such object, or no such kind
-    │   ├── Forbidden                    403: a right is missing
-    │   ├── Conflict                     409: another writer was quicker
-    │   ├── Gone                         410: what was asked for is too old
-    │   └── AnswerTooLarge               more bytes than were allowed
+    │   ├── KubernetesUnavailable        no answer, or one that says: later
+    │   └── NotFound, Forbidden, KubernetesConflict, Gone (404, 403, 409, 410), AnswerTooLarge
     ├── LeaseLost                        another operator may lead from now on: end at once
     ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
     ├── TaskDied                         a task of a process that serves ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
-    ├── Refused                          exit 3: a guard or policy says no
+    ├── PlanRefused                      exit 3: a guard or policy says no
     ├── StalePlan                        exit 4: a saved plan no longer fits
     └── Interrupted                      exit 130: after Ctrl-C, once the state has been reported
 """
@@ -256,6 +252,10 @@ class RequestTimeout(ClientError):
     ) -> None:
         super().__init__(message, node=node, api=api, attempt=attempt, hint=hint)
         self.phase = phase
+
+
+class OutcomeUnknown(ClientError):
+    """A request that must not be repeated was sent, and no usable answer came: the broker may have carried it out."""
 
 
 class ForgeError(KquotaError):

@@ -12,7 +12,8 @@ from reconciler.client.configuration.references import (
     AllowedReferences,
 )
 from reconciler.client.events import ClientEvents
-from reconciler.client.quota_client import QuotaClient, ScramCredential
+from reconciler.client.quota_client import QuotaClient
+from reconciler.client.scram_requests import ScramCredential
 
 __all__ = [
     "ANYTHING",

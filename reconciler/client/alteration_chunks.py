@@ -7,8 +7,7 @@ A broker applies the valid entities of a request as one atomic batch of at most 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.quota.outcome import Alteration
-from reconciler.quota.planner.send_order import MAX_ENTITIES, MAX_OPERATIONS
+from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration
 
 MAX_BYTES: Final = 1_000_000
 

@@ -3,7 +3,8 @@
 Defaults are those of Kafka's admin client 4.3 where it has the setting, else ours with the reason beside it.
 """
 
-from collections.abc import Iterable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Final
 from reconciler.base import properties
 from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
-from reconciler.client.auth import sasl
 from reconciler.client.auth.sasl import Sasl
 from reconciler.client.auth.token import TokenSource
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
@@ -260,7 +260,7 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         protocol=protocol,
         client_id=settings.text("client.id") or DEFAULT_CLIENT_ID,
         tls=context.from_settings(settings) if protocol.endswith("SSL") else None,
-        sasl=sasl.from_settings(settings, token) if protocol.startswith("SASL") else None,
+        sasl=_login(settings, token) if protocol.startswith("SASL") else None,
         request_seconds=request,
         call_seconds=call,
         refused_seconds=call if "default.api.timeout.ms" in settings else REFUSED_SECONDS,
@@ -284,6 +284,13 @@ def _build(settings: ClientSettings, token: TokenSource | None) -> ClientConfig:
         secrets=secrets_of(settings),
         warnings=(*settings.warnings, *_doubts(settings, protocol)),
     )
+
+
+def _login(settings: ClientSettings, token: TokenSource | None) -> Sasl:
+    """The login; its module loads JAAS and OAuth, which a listener without SASL does not need."""
+    from_settings: Callable[[ClientSettings, TokenSource | None], Sasl]
+    from_settings = importlib.import_module("reconciler.client.auth.sasl_settings").from_settings
+    return from_settings(settings, token)
 
 
 def _timeouts(settings: ClientSettings) -> tuple[float, float]:

@@ -7,24 +7,25 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
 import asyncio
 import math
 from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock, Progress
-from reconciler.client import cluster_info, visibility
+from reconciler.client import cluster_info, scram_requests, visibility
 from reconciler.client.alteration_sender import AlterationSender
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.network.cluster import ClusterConnections as Connections
-from reconciler.client.network.requests import ClientRequest, ResponseStatus
+from reconciler.client.network.requests import ClientRequest, RequestFailed, ResponseStatus
+from reconciler.client.raw_request import RawRequest, RawResponse, client_request
+from reconciler.client.scram_requests import ScramCredential, ScramResponse
 from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
-    BrokerError,
     ClientError,
+    OutcomeUnknown,
     QuotaValueError,
     UnsupportedVersion,
 )
@@ -38,28 +39,14 @@ from reconciler.quota.state import QuotaState
 from reconciler.wire.apis import (
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
 )
-from reconciler.wire.error_codes import RESOURCE_NOT_FOUND, error_code
 from reconciler.wire.messages import describe_client_quotas as describing
-from reconciler.wire.messages import describe_user_scram_credentials
 
 DescribeResponse: TypeAlias = describing.DescribeClientQuotasResponse
-ScramResponse: TypeAlias = describe_user_scram_credentials.DescribeUserScramCredentialsResponse
 
 VISIBLE_SECONDS: Final = 30.0
 SCRAM_SECONDS: Final = 10.0
 """How long an observation waits for the list of SCRAM users, which it can do without."""
-
-_SCRAM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramCredential:
-    """One SCRAM credential of a user; Kafka never gives out the rest."""
-
-    mechanism: str
-    iterations: int
 
 
 class QuotaClient:
@@ -126,7 +113,7 @@ class QuotaClient:
             ClientError: As for :meth:`cluster` and :meth:`describe`.
         """
         deadline = self._connections.deadline(timeout)
-        describe, users = self._describe_request(ALL), _scram_request(())
+        describe, users = self._describe_request(ALL), scram_requests.request(())
         requests: dict[ClientRequest[Any], float] = {
             cluster_info.CLUSTER: math.inf,
             describe: math.inf,
@@ -298,28 +285,9 @@ class QuotaClient:
         requested_users = () if names is None else tuple(dict.fromkeys(names))
         if names is not None and not requested_users:
             return {}
-        ask = _scram_request(requested_users)
+        ask = scram_requests.request(requested_users)
         answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
-        credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
-        for user in answer.users:
-            if user.error_code == RESOURCE_NOT_FOUND:
-                continue
-            if user.error_code:
-                code = error_code(user.error_code)
-                words = self._connections.login.scrubbed(user.error_message or code.sentence)
-                raise BrokerError(
-                    f"SCRAM user {user.name!a}: {code}, {words}",
-                    code=user.error_code,
-                    api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
-                )
-            credentials_by_user[user.name] = tuple(
-                ScramCredential(
-                    mechanism=_SCRAM.get(credential.mechanism, f"UNKNOWN({credential.mechanism})"),
-                    iterations=credential.iterations,
-                )
-                for credential in user.credentials
-            )
-        return dict(sorted(credentials_by_user.items()))
+        return scram_requests.credentials_of(answer, self._connections.login.scrubbed)
 
     async def quota_callback(self, *, timeout: float | None = None) -> str | None:
         """``client.quota.callback.class`` of a broker: who has it does not follow Kafka's own rules (KIP-257).
@@ -335,6 +303,36 @@ class QuotaClient:
             cluster_info.callback_question(node_id), deadline=deadline, node=node_id
         )
         return cluster_info.callback_class(answer)
+
+    async def send_raw(
+        self, request: RawRequest, *, node: int | None = None, timeout: float | None = None
+    ) -> RawResponse:
+        """Send any other request of Kafka's protocol.
+
+        Version, headers, throttling, re-authentication, deadlines and retries are handled; the bodies are the caller's.
+
+        Args:
+            request: API, versions and body.
+            node: Id of the broker to ask; None = any.
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            UnsupportedVersion: The broker offers none of the versions.
+            OutcomeUnknown: The request may not be repeated, was sent, and no usable answer came.
+            ClientError: No answer came, and nothing was sent or it may be repeated.
+        """
+        try:
+            return await self._connections.call(
+                client_request(request), deadline=self._connections.deadline(timeout), node=node
+            )
+        except RequestFailed as failure:
+            error = failure.error
+            raise OutcomeUnknown(
+                f"sent, but no usable answer: {error.message}",
+                node=error.node,
+                api=request.api.name,
+                hint="find out whether it was carried out before it is sent again",
+            ) from None
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
         return await self._described(self._describe_request(filter_), filter_, node, deadline)
@@ -366,19 +364,6 @@ class QuotaClient:
             error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
             raise
         return state_of(answer, filter_)
-
-
-def _scram_request(users: tuple[str, ...]) -> ClientRequest[ScramResponse]:
-    return ClientRequest(
-        api=DESCRIBE_USER_SCRAM_CREDENTIALS,
-        encode=lambda version: describe_user_scram_credentials.encode_request(
-            version,
-            describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=users),
-        ),
-        decode=describe_user_scram_credentials.decode_response,
-        verdict=lambda answer: ResponseStatus(code=answer.error_code, message=answer.error_message),
-        right="Describe",
-    )
 
 
 async def _no_names() -> frozenset[str]:

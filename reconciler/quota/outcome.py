@@ -1,9 +1,15 @@
 """What happened to each operation that was to be sent: applied, rejected, held or unknown."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity
+
+MAX_OPERATIONS: Final = 2_000
+"""Operations a request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+MAX_ENTITIES: Final = 1_000
+"""Entities a request, so that one answer stays small."""
 
 
 @dataclass(frozen=True, slots=True)

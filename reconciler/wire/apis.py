@@ -36,7 +36,7 @@ class KafkaApi:
         floor: First version that our own client asks for; older ones serve only other people's
             clients on the sandbox.
         flexible_from: First version with compact lengths and tagged fields; None means never.
-        since: Kafka release that first offered it at ``floor``.
+        since: Kafka release that first offered it at ``floor``; "" = not known.
         throttled_from: First version whose answer begins with ``throttle_time_ms``; None if it stands
             elsewhere or nowhere.
         answer_bytes: Largest answer accepted; None if only the limit of the connection applies.

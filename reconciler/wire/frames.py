@@ -166,7 +166,7 @@ def response_body(api: KafkaApi, version: int, frame: bytes | bytearray) -> byte
 
 
 def _has_response_tags(api: KafkaApi, version: int) -> bool:
-    return api.is_flexible(version) and api is not API_VERSIONS
+    return api.is_flexible(version) and api.key != API_VERSIONS.key
 
 
 def _framed(header: bytes, body: bytes) -> bytes:

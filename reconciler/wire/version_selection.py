@@ -59,13 +59,14 @@ def choose(api: KafkaApi, offered: OfferedVersions) -> int:
             f"the broker offers {api.name} v{lowest} to v{highest}, this client speaks {supported_text}",
             api=api.name,
         )
-    if api is ALTER_CLIENT_QUOTAS and offered.is_kraft:
+    if api.key == ALTER_CLIENT_QUOTAS.key and offered.is_kraft:
         raise ControllerUnavailable(
             f"broker offers no {api.name}: its controller is away or too old",
             api=api.name,
             hint="try again when the cluster has an active controller",
         )
-    raise UnsupportedVersion(f"broker offers no {api.name} (needs Kafka {api.since})", api=api.name)
+    needs = f" (needs Kafka {api.since})" if api.since else ""
+    raise UnsupportedVersion(f"broker offers no {api.name}{needs}", api=api.name)
 
 
 def retry_after_refusal(answer: ApiVersionsResponse) -> int:

@@ -15,8 +15,7 @@ from reconciler.client.events import ClientEvents, Rebootstrapped, emit
 from reconciler.client.network.nodes import Nodes, address_of
 from reconciler.quota.cluster import Node
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import Alteration
-from reconciler.quota.planner.send_order import MAX_ENTITIES, MAX_OPERATIONS
+from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration
 from reconciler.wire.version_selection import OfferedVersions
 from tests.client.support import on_loop
 

@@ -1,31 +1,12 @@
-"""How we say who we are: one value per mechanism, built from ``sasl.*`` settings or refused with a reason.
+"""The ways to log in: one value per mechanism. ``sasl_settings`` reads them from settings."""
 
-Java's default for ``sasl.mechanism`` is GSSAPI. A file without the key but with another login module is an
-error here that names the missing key: guessing would hide which file the next Java tool fails on.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
-from reconciler.client.auth import jaas, oauth
-from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.token import TokenSource
-from reconciler.client.configuration.settings import ClientSettings
-from reconciler.errors import ConfigError
-
-_MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "PlainLoginModule": ("PLAIN",),
-    "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-    "OAuthBearerLoginModule": ("OAUTHBEARER",),
-    "Krb5LoginModule": ("GSSAPI",),
-    "IAMLoginModule": ("AWS_MSK_IAM",),
-}
-"""Login modules by their last name, with the mechanisms that they serve."""
-
-MECHANISMS: Final = tuple(name for names in _MODULES.values() for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,114 +57,3 @@ class Gssapi:
 
 
 Sasl: TypeAlias = Plain | Scram | OAuthBearer | Gssapi
-
-
-def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
-    """The mechanism that the ``sasl.*`` settings describe.
-
-    Args:
-        settings: Everything that was given.
-        token: The caller's own source for OAUTHBEARER; it beats the settings.
-
-    Raises:
-        ConfigError: ``sasl.mechanism`` is missing or unknown, does not fit the login module, or something
-            that the mechanism needs is missing.
-    """
-    module = _module(settings)
-    mechanism = _mechanism(settings, module)
-    if token is not None:
-        if mechanism != "OAUTHBEARER":
-            raise settings.error(
-                "sasl.mechanism", "must be OAUTHBEARER when a token source is given"
-            )
-        token_source = token
-        return OAuthBearer(source=lambda _: token_source)
-    if mechanism == "GSSAPI":
-        return _gssapi(settings, module)
-    if mechanism == "OAUTHBEARER":
-        return OAuthBearer(source=oauth.from_settings(settings, module))
-    if mechanism == "AWS_MSK_IAM":
-        return OAuthBearer(source=oauth.msk(settings, module))
-    oauth.refuse_handlers(settings)
-    username, password = _login(settings, module)
-    if mechanism == "PLAIN":
-        return Plain(username=username, password=password)
-    if module is not None and (module.text("tokenauth") or "").lower() == "true":
-        raise settings.error(
-            jaas.KEY,
-            "delegation tokens (tokenauth) are not supported",
-            hint="log in with the user's own credentials",
-        )
-    return Scram(mechanism=mechanism, username=username, password=password)
-
-
-def _module(settings: ClientSettings) -> LoginModule | None:
-    config = settings.secret(jaas.KEY)
-    if config is None or not config.reveal().strip():
-        return None
-    return jaas.parse(config.reveal(), location=settings.entries[jaas.KEY].location)
-
-
-def _mechanism(settings: ClientSettings, module: LoginModule | None) -> str:
-    serves = _MODULES.get(module.short_name) if module is not None else None
-    if module is not None and serves is None:
-        raise settings.error(
-            jaas.KEY,
-            "this login module is not supported",
-            hint=f"known are {', '.join(sorted(_MODULES))}",
-        )
-    mechanism_name = (settings.text("sasl.mechanism") or "").upper()
-    if not mechanism_name:
-        fits = f", for example sasl.mechanism={serves[0]}" if serves else ""
-        if serves == ("GSSAPI",):
-            return "GSSAPI"
-        raise settings.error("sasl.mechanism", f"is missing (Kafka would take GSSAPI){fits}")
-    if mechanism_name not in MECHANISMS:
-        raise settings.error(
-            "sasl.mechanism", f"{mechanism_name} is not one of {', '.join(MECHANISMS)}"
-        )
-    if module is not None and serves is not None and mechanism_name not in serves:
-        raise settings.error(
-            "sasl.mechanism", f"{mechanism_name} does not go with {module.short_name} in {jaas.KEY}"
-        )
-    return mechanism_name
-
-
-def _login(settings: ClientSettings, module: LoginModule | None) -> tuple[str, Secret]:
-    options: Mapping[str, Secret] = {} if module is None else module.options
-    username = settings.text("sasl.username") or options.get("username", Secret("")).reveal()
-    password = settings.secret("sasl.password") or options.get("password")
-    key = jaas.KEY if module is not None else "sasl.username"
-    if not username:
-        raise settings.error(key, "the user name is missing", hint=_LOGIN_HINT)
-    if not password:
-        key = jaas.KEY if module is not None else "sasl.password"
-        raise settings.error(key, "the password is missing", hint=_LOGIN_HINT)
-    for text in (username, password.reveal()):
-        if "\0" in text:
-            raise settings.error(key, "user name and password may not hold a NUL character")
-    return username, password
-
-
-def _gssapi(settings: ClientSettings, module: LoginModule | None) -> Gssapi:
-    service = settings.text("sasl.kerberos.service.name") or (
-        module.text("serviceName") if module is not None else None
-    )
-    if not service:
-        raise settings.error("sasl.kerberos.service.name", "is missing; brokers mostly use kafka")
-    principal = settings.text("sasl.kerberos.principal") or (
-        module.text("principal") if module is not None else None
-    )
-    if module is not None and module.text("keyTab"):
-        raise ConfigError(
-            f"{jaas.KEY}: keyTab is not read from here",
-            key=jaas.KEY,
-            location=settings.entries[jaas.KEY].location,
-            hint="set KRB5_CLIENT_KTNAME to the keytab, or run kinit, and leave keyTab out",
-        )
-    return Gssapi(service=service, principal=principal or "")
-
-
-_LOGIN_HINT: Final = (
-    "give sasl.username and sasl.password, or sasl.jaas.config with a login module and both options"
-)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from reconciler.base.secret import Secret
 from reconciler.errors import ConfigError
@@ -38,6 +38,19 @@ class BearerToken:
 
 TokenSource: TypeAlias = Callable[[], Awaitable[BearerToken]]
 """Gives a token that is valid now. Called once per authentication; it may keep one and give it again."""
+
+
+@runtime_checkable
+class CachedTokenSource(Protocol):
+    """A token source that keeps its token."""
+
+    async def __call__(self) -> BearerToken:
+        """A token that is valid now."""
+        ...
+
+    def forget(self) -> bool:
+        """Fetch anew next time, because the broker refused the token; whether one was kept at all."""
+        ...
 
 
 def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:

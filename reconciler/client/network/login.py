@@ -6,9 +6,8 @@ from typing import Final
 from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, remember
 from reconciler.client.auth import kerberos
-from reconciler.client.auth.oidc import OidcTokens
 from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
-from reconciler.client.auth.token import TokenSource
+from reconciler.client.auth.token import CachedTokenSource, TokenSource
 from reconciler.client.client_config import ClientConfig
 from reconciler.errors import AuthenticationError, KquotaError
 from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
@@ -92,4 +91,4 @@ class Login:
 
     def forget_token(self) -> bool:
         """Drop a kept token that the broker refused; whether another try can bring a new one."""
-        return isinstance(self._tokens, OidcTokens) and self._tokens.forget()
+        return isinstance(self._tokens, CachedTokenSource) and self._tokens.forget()

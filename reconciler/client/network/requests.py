@@ -31,7 +31,7 @@ class ClientRequest(Generic[Answer]):
         encode: Version to body.
         decode: Version and body to answer.
         verdict: The code for the whole.
-        right: What a principal needs for it, for the message when it is missing.
+        right: What a principal needs for it, for the message when it is missing; "" = not known.
         repeatable: False if a second sending after an unknown outcome is not ours to decide.
         least_seconds: Wait for the answer so long even if the configuration says less.
     """
@@ -52,7 +52,7 @@ class ClientRequest(Generic[Answer]):
             return None
         code = error_code(verdict.code)
         words = f": {scrubbed(verdict.message)}" if verdict.message else ""
-        if verdict.code == CLUSTER_AUTHORIZATION_FAILED:
+        if verdict.code == CLUSTER_AUTHORIZATION_FAILED and self.right:
             return AuthorizationError(
                 f"{self.api.name} is not allowed: the principal lacks {self.right} on the cluster",
                 code=verdict.code,

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
-from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
+from reconciler.quota.outcome import (
+    MAX_ENTITIES,
+    MAX_OPERATIONS,
+    Alteration,
+    Applied,
+    Result,
+    Unknown,
+)
 from reconciler.quota.planner.plan import QuotaChange
-
-MAX_OPERATIONS: Final = 2_000
-"""Operations a request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
-
-MAX_ENTITIES: Final = 1_000
-"""Entities a request, so that one answer stays small."""
 
 NAMED_OBSTACLES: Final = 8
 """How many of the entities that a held operation waits for are named."""
@@ -83,7 +84,7 @@ def _turn(item: tuple[tuple[bool, int], object]) -> tuple[bool, int]:
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
-    """Requests of at most :data:`MAX_OPERATIONS` and :data:`MAX_ENTITIES`; no entity is split, none is empty.
+    """Requests of at most :data:`~reconciler.quota.outcome.MAX_OPERATIONS` and `MAX_ENTITIES`; no entity is split, none is empty.
 
     Never mix levels in a request: within a level the order is free, between levels it keeps every client on
     its value from before or after.

@@ -1,0 +1,181 @@
+"""``SyncQuotaClient``: the same client for callers that have no event loop of their own, or may not block it with one.
+
+with SyncQuotaClient(ClientConfig.from_properties("client.properties")) as client:
+    state = client.describe()
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Mapping, MutableMapping, Sequence
+from concurrent import futures
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from reconciler.base.protocols import Progress
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.events import SILENT, ClientEvents
+from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
+from reconciler.client.raw_request import RawRequest, RawResponse
+from reconciler.client.scram_requests import ScramCredential
+from reconciler.errors import AuthenticationError, QuotaValueError
+from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL, Filter
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.precedence import Principal, Resolution
+from reconciler.quota.state import QuotaState
+
+_Answer = TypeVar("_Answer")
+
+
+class SyncQuotaClient:
+    """:class:`QuotaClient` with blocking methods of the same names, arguments, results and errors. Safe for many threads.
+
+    An event loop in a thread of its own does the work, so that it can be used where another loop runs: a notebook, an
+    Ansible module, a web handler. The caller's thread waits; its loop stands still meanwhile. Callables (events, progress)
+    are called in the client's thread and must not call this client. Ctrl-C cancels the call, and the call ends before
+    ``KeyboardInterrupt`` is raised again, so that the ``results`` of :meth:`alter` are final.
+
+    Make it after a fork, not before. The thread ends with :meth:`close`, or with the process.
+
+    Args:
+        config: How to reach the cluster.
+        events: Callables that are notified of connections, requests, retries.
+    """
+
+    def __init__(self, config: ClientConfig, *, events: ClientEvents = SILENT) -> None:
+        self._client = QuotaClient(config, events=events)
+        self._loop = asyncio.new_event_loop()
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._serve, name="kafka-quotas", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections and end the thread; for good. A second close does nothing."""
+        if self._loop.is_closed():
+            return
+        self._run(self._client.close())
+        _ = self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    @property
+    def login_error(self) -> AuthenticationError | None:
+        """As :attr:`QuotaClient.login_error`."""
+        return self._client.login_error
+
+    def cluster(self, *, timeout: float | None = None) -> Cluster:
+        """As :meth:`QuotaClient.cluster`."""
+        return self._run(self._client.cluster(timeout=timeout))
+
+    def observe(
+        self, *, scram_users: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """As :meth:`QuotaClient.observe`."""
+        return self._run(self._client.observe(scram_users=scram_users, timeout=timeout))
+
+    def describe(
+        self, filter_: Filter = ALL, *, node: int | None = None, timeout: float | None = None
+    ) -> QuotaState:
+        """As :meth:`QuotaClient.describe`."""
+        return self._run(self._client.describe(filter_, node=node, timeout=timeout))
+
+    def resolve(
+        self, principals: Iterable[Principal], *, timeout: float | None = None
+    ) -> Mapping[Principal, Resolution | QuotaValueError]:
+        """As :meth:`QuotaClient.resolve`."""
+        return self._run(self._client.resolve(principals, timeout=timeout))
+
+    def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """As :meth:`QuotaClient.alter`."""
+        return self._run(
+            self._client.alter(
+                alterations,
+                validate_only=validate_only,
+                timeout=timeout,
+                progress=progress,
+                results=results,
+            )
+        )
+
+    def wait_visible(
+        self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
+    ) -> Visibility:
+        """As :meth:`QuotaClient.wait_visible`."""
+        return self._run(self._client.wait_visible(expected, timeout=timeout))
+
+    def scram_users(
+        self, names: Iterable[str] | None = None, *, timeout: float | None = None
+    ) -> Mapping[str, tuple[ScramCredential, ...]]:
+        """As :meth:`QuotaClient.scram_users`."""
+        return self._run(self._client.scram_users(names, timeout=timeout))
+
+    def quota_callback(self, *, timeout: float | None = None) -> str | None:
+        """As :meth:`QuotaClient.quota_callback`."""
+        return self._run(self._client.quota_callback(timeout=timeout))
+
+    def send_raw(
+        self, request: RawRequest, *, node: int | None = None, timeout: float | None = None
+    ) -> RawResponse:
+        """As :meth:`QuotaClient.send_raw`."""
+        return self._run(self._client.send_raw(request, node=node, timeout=timeout))
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            _ = runner.run(self._stopped.wait())
+
+    def _run(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
+        """The result of a coroutine on the client's loop; returns or raises only after it has ended."""
+        if self._loop.is_closed() or threading.current_thread() is self._thread:
+            call.close()
+            raise RuntimeError(
+                "this client is closed"
+                if self._loop.is_closed()
+                else "a callable of this client must not call the client: it would wait for itself"
+            )
+        ended: futures.Future[_Answer] = futures.Future()
+        tasks: list[asyncio.Task[_Answer]] = []
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(call))
+            tasks[0].add_done_callback(lambda task: _hand_over(task, ended))
+
+        def stop() -> None:
+            _ = tasks[0].cancel()
+
+        _ = self._loop.call_soon_threadsafe(start)
+        try:
+            return ended.result()
+        except BaseException:
+            if not ended.done():
+                _ = self._loop.call_soon_threadsafe(stop)
+                _ = futures.wait([ended])
+            raise
+
+
+def _hand_over(task: asyncio.Task[_Answer], ended: futures.Future[_Answer]) -> None:
+    """The end of a task to the thread that waits for it."""
+    if task.cancelled():
+        ended.set_exception(asyncio.CancelledError())
+    elif (error := task.exception()) is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(task.result())

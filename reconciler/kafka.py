@@ -1,0 +1,119 @@
+"""The library: a client for Kafka's client quotas, with everything that its calls take and give. One import.
+
+from reconciler.kafka import ClientConfig, QuotaClient
+
+Needs the standard library only. It loads the client, the protocol and the meaning of quotas; no planner, no files of
+manifests, no command line. ``docs/client-library.md`` is its manual; the names below are what stays compatible.
+"""
+
+from reconciler.base.protocols import Clock, Progress
+from reconciler.base.secret import Secret
+from reconciler.client.auth.token import BearerToken, TokenSource
+from reconciler.client.client_config import Address, ClientConfig, SecurityProtocol
+from reconciler.client.configuration.references import ANYTHING, NOTHING, AllowedReferences
+from reconciler.client.events import ClientEvents
+from reconciler.client.quota_client import QuotaClient
+from reconciler.client.raw_request import RawRequest, RawResponse
+from reconciler.client.scram_requests import ScramCredential
+from reconciler.client.sync_client import SyncQuotaClient
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BrokerError,
+    ClientError,
+    ConfigError,
+    ConnectError,
+    DecodeError,
+    DnsError,
+    FrameTooLarge,
+    KquotaError,
+    OutcomeUnknown,
+    ProtocolError,
+    QuotaValueError,
+    RequestTimeout,
+    TlsError,
+    UnsupportedVersion,
+    WrongCluster,
+)
+from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, entity
+from reconciler.quota.filters import ALL, ANY, AnyName, Component, Filter, exactly
+from reconciler.quota.ip_aliases import spellings_of
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.precedence import (
+    EffectiveLimit,
+    OverriddenLimit,
+    Principal,
+    Resolution,
+    resolve,
+)
+from reconciler.quota.state import Limits, QuotaState
+
+__all__ = [
+    "ABSENT",
+    "ALL",
+    "ANY",
+    "ANYTHING",
+    "COLUMNS",
+    "DEFAULT",
+    "NOTHING",
+    "Address",
+    "AllowedReferences",
+    "Alteration",
+    "AnyName",
+    "Applied",
+    "AuthenticationError",
+    "AuthorizationError",
+    "BearerToken",
+    "BrokerError",
+    "ClientConfig",
+    "ClientError",
+    "ClientEvents",
+    "Clock",
+    "Cluster",
+    "ClusterDescription",
+    "Component",
+    "ConfigError",
+    "ConnectError",
+    "DecodeError",
+    "DnsError",
+    "EffectiveLimit",
+    "Entity",
+    "Filter",
+    "FrameTooLarge",
+    "Held",
+    "Key",
+    "KquotaError",
+    "Limits",
+    "Node",
+    "OutcomeUnknown",
+    "OverriddenLimit",
+    "Principal",
+    "Progress",
+    "ProtocolError",
+    "QuotaClient",
+    "QuotaState",
+    "QuotaValueError",
+    "RawRequest",
+    "RawResponse",
+    "Rejected",
+    "RequestTimeout",
+    "Resolution",
+    "Result",
+    "ScramCredential",
+    "Secret",
+    "SecurityProtocol",
+    "Slot",
+    "SyncQuotaClient",
+    "TlsError",
+    "TokenSource",
+    "Unknown",
+    "UnsupportedVersion",
+    "Visibility",
+    "WrongCluster",
+    "entity",
+    "exactly",
+    "resolve",
+    "spellings_of",
+]

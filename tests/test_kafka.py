@@ -1,0 +1,72 @@
+"""The library: one import, without what it does not need, without third parties, with an API that changes on purpose."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler import kafka
+from tools import library_api
+
+ROOT = Path(__file__).parents[1]
+MANUAL = (ROOT / "docs" / "client-library.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def loaded() -> list[str]:
+    """Modules of a fresh interpreter without any installed package, after the import."""
+    script = "import sys, json, reconciler.kafka; print(json.dumps(sorted(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-S", "-W", "error", "-c", script], cwd=ROOT, text=True, check=True, timeout=60,
+        capture_output=True,
+    )  # fmt: skip
+    names: list[str] = json.loads(answer.stdout)
+    return names
+
+
+def test_it_needs_nothing_but_the_standard_library(loaded: list[str]) -> None:
+    roots = {name.partition(".")[0] for name in loaded}
+    assert roots - sys.stdlib_module_names - {"__main__"} == {"reconciler"}
+
+
+def test_it_loads_the_client_and_the_meaning_of_quotas_and_no_planner(loaded: list[str]) -> None:
+    own = [name for name in loaded if name.startswith("reconciler.")]
+    packages = {name.split(".")[1] for name in own}
+    assert packages == {"base", "client", "errors", "kafka", "quota", "wire"}
+    assert not [name for name in own if ".planner" in name or ".results" in name]
+    for expensive in ("urllib.request", "http.client", "email", "logging.config", "sqlite3"):
+        assert expensive not in loaded
+
+
+def test_the_manual_says_how_many_modules_an_import_loads(loaded: list[str]) -> None:
+    own = [name for name in loaded if name.partition(".")[0] == "reconciler"]
+    documented = re.search(r"loads (\d+) modules of this project", MANUAL)
+    assert documented is not None
+    assert len(own) == int(documented.group(1))
+
+
+def test_the_api_is_the_one_of_the_snapshot() -> None:
+    """A difference is a change of the public API: write it anew on purpose, with a line in CHANGELOG.md."""
+    assert library_api.snapshot() == library_api.SNAPSHOT.read_text(encoding="utf-8")
+
+
+def test_every_public_name_exists_and_every_class_and_function_is_documented() -> None:
+    for name in kafka.__all__:
+        member = getattr(kafka, name)
+        assert not isinstance(member, type) or member.__doc__, name
+
+
+def test_every_class_that_a_public_signature_names_can_be_imported_from_the_same_place() -> None:
+    """Names in signatures of the calls: a caller can annotate what goes in and what comes out."""
+    calls = [
+        line
+        for line in library_api.snapshot().splitlines()
+        if re.match(r"(async )?def (Sync)?QuotaClient\.", line)
+    ]
+    named = set(re.findall(r"\b[A-Z]\w+", " ".join(calls)))
+    standard = {"Iterable", "Mapping", "MutableMapping", "False", "None", "Sequence", "QuotaClient"}
+    constants = {"SILENT", "VISIBLE_SECONDS"}
+    assert named - standard - constants - {"SyncQuotaClient"} <= set(kafka.__all__)
