@@ -18,12 +18,11 @@ import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
 from reconciler.evidence.ingest.readers import column_files, openmetrics, saved_responses
-from reconciler.evidence.ingest.readers.series import OutcomeCounts
 readers = {"prom": openmetrics.read, "json": saved_responses.read, "csv": column_files.csv, "parquet": column_files.parquet}
 def main(name):
     path = Path(name)
     try:
-        points = sum(len(one.points) for one in readers[path.name.split(".")[1]](path, OutcomeCounts()))
+        points = sum(len(one.points) for one in readers[path.name.split(".")[1]](path, DropCounts()))
     except KquotaError as error:
         sys.exit(f"{path}: {error}")
     print(points)

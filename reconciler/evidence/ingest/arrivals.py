@@ -13,7 +13,6 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import PointCollector
 from reconciler.evidence.ingest.point_store import PointSource, keep
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
 )
@@ -40,7 +39,7 @@ class ClusterArrivals:
         remarks: What else people should know.
     """
 
-    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
+    counts: DropCounts = field(default_factory=DropCounts)
     tally: DropCounts = field(default_factory=DropCounts)
     new: dict[date, int] = field(default_factory=dict[date, int])
     failures: list[str] = field(default_factory=list[str])

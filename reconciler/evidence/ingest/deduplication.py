@@ -6,7 +6,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.tables import POINT
 
@@ -15,7 +15,7 @@ _ORDER: Final = [("code", "ascending"), ("ts_ms", "ascending"), ("value", "desce
 _MOST: Final = 2**63
 
 
-def merged(tables: Iterable[pa.Table], counts: OutcomeCounts) -> pa.Table:
+def merged(tables: Iterable[pa.Table], counts: DropCounts) -> pa.Table:
     """Rows of one cluster from several readings as one table.
 
     Args:
@@ -29,7 +29,7 @@ def merged(tables: Iterable[pa.Table], counts: OutcomeCounts) -> pa.Table:
     return finished(once(all_rows, counts))
 
 
-def once(rows: pa.Table, counts: OutcomeCounts) -> pa.Table:
+def once(rows: pa.Table, counts: DropCounts) -> pa.Table:
     """Rows sorted by ``code`` and time, without doubles; ``code`` stands for everything else of the key."""
     rows = rows.take(pc.sort_indices(rows, sort_keys=_ORDER)).combine_chunks()
     if rows.num_rows < 2:
@@ -46,8 +46,8 @@ def once(rows: pa.Table, counts: OutcomeCounts) -> pa.Table:
         pc.and_(pc.is_nan(current["value"]), pc.is_nan(before["value"])),
     )
     repeated = _true(pc.and_(double, is_same_key))
-    counts.add(SeriesOutcome.DUPLICATES, repeated)
-    counts.add(SeriesOutcome.CONTRADICTIONS, doubles - repeated)
+    counts.add(DropReason.DUPLICATES, repeated)
+    counts.add(DropReason.CONTRADICTIONS, doubles - repeated)
     keep = pa.chunked_array([[True], *pc.invert(double).chunks], pa.bool_())
     return rows.filter(keep)
 

@@ -1,15 +1,47 @@
-"""What becomes of points and samples when a day is assembled: every one that is not simply used is counted here by name."""
+"""What becomes of series, points and samples: every one that is not simply used is counted here by name."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
 
 class DropReason(StrEnum):
-    """A named state of points (or of what the noun in its sentence says)."""
+    """A named state of what the noun in its sentence says; first those of reading, then those of assembling a day."""
 
-    TIME_BACKWARDS = "time_backwards"
+    SERIES = "series"
+    POINTS = "points"
+    OTHER_METRIC = "other_metric"
+    OTHER_CLUSTER = "other_cluster"
+    TWO_CLUSTERS = "two_clusters"
+    PER_TOPIC = "per_topic"
+    PER_SHARD = "per_shard"
+    NO_INSTANCE = "no_instance"
+    BROKER_CONFLICT = "broker_conflict"
+    APP_INFO_UNUSED = "app_info_unused"
+    UNKNOWN_TYPE = "unknown_type"
+    BAD_USER = "bad_user"
+    BAD_CLIENT_ID = "bad_client_id"
+    BAD_IP = "bad_ip"
     BAD_BROKER_ID = "bad_broker_id"
+    NAME_LOST = "name_lost"
+    GROUP_ENTITY = "group_entity"
+    NOT_TEXT = "not_text"
+    CLOCK_AHEAD = "clock_ahead"
+    NOT_A_TIME = "not_a_time"
+    NO_TIME = "no_time"
+    DUPLICATES = "duplicates"
+    CONTRADICTIONS = "contradictions"
+    RESAMPLED = "resampled"
+    HISTOGRAMS = "histograms"
+    BAD_VALUE = "bad_value"
+    BAD_LINE = "bad_line"
+    TRUNCATED = "truncated"
+    WARNINGS = "warnings"
+    INFOS = "infos"
+    RETRIES = "retries"
+    SPLITS = "splits"
+    TIME_BACKWARDS = "time_backwards"
     BROKER_UNKNOWN = "broker_unknown"
     UP_UNKNOWN = "up_unknown"
     UP_ALONE = "up_alone"
@@ -38,8 +70,39 @@ class DropReason(StrEnum):
 
 
 SENTENCES: Final[dict[DropReason, str]] = {
+    DropReason.SERIES: "series that were read",
+    DropReason.POINTS: "points that were kept",
+    DropReason.OTHER_METRIC: "series whose metric says nothing of quotas or brokers in this dialect",
+    DropReason.OTHER_CLUSTER: "series that fit no cluster's telemetry.matchers",
+    DropReason.TWO_CLUSTERS: "series that fit the telemetry.matchers of two clusters: neither got them",
+    DropReason.PER_TOPIC: "series of single topics: the broker's total is what counts",
+    DropReason.PER_SHARD: "series of single cores: scrape Redpanda's /public_metrics, which adds them up",
+    DropReason.NO_INSTANCE: "series without an instance label, whose broker nothing identifies",
+    DropReason.BROKER_CONFLICT: "app-info series that name another broker than telemetry.brokerId, which was believed",
+    DropReason.APP_INFO_UNUSED: "app-info series that were not needed, because telemetry.brokerId says who is who",
+    DropReason.UNKNOWN_TYPE: "series of a quota type that we do not know",
+    DropReason.BAD_USER: "series whose user is not percent-encoded as Kafka does it",
+    DropReason.BAD_CLIENT_ID: "series whose client id is not quoted as JMX does it: cut by a greedy exporter rule, or forged",
+    DropReason.BAD_IP: "series whose ip is no address",
+    DropReason.BAD_BROKER_ID: "broker ids that are missing, or no whole number: not used",
+    DropReason.NAME_LOST: "series whose client is spelled out in the metric's name, where it cannot be read back",
+    DropReason.GROUP_ENTITY: "series of groups of client id prefixes, which are no bucket of Kafka's",
+    DropReason.NOT_TEXT: "series with a name that is no Unicode text",
+    DropReason.CLOCK_AHEAD: "points from the future: some clock is wrong",
+    DropReason.NOT_A_TIME: "points whose time is before 2010 or absurd: seconds and milliseconds confused?",
+    DropReason.NO_TIME: "points without a time of their own",
+    DropReason.DUPLICATES: "points that were there twice, with the same value: one was kept",
+    DropReason.CONTRADICTIONS: "points that were there twice, with different values: the larger was kept",
+    DropReason.RESAMPLED: "points that repeat the one before on an even grid: a range query's look-back, not a reading",
+    DropReason.HISTOGRAMS: "series of native histograms",
+    DropReason.BAD_VALUE: "points whose value is no number",
+    DropReason.BAD_LINE: "lines or rows that could not be read",
+    DropReason.TRUNCATED: "files or answers that end too early: what came before was read",
+    DropReason.WARNINGS: "warnings of the server: its answer is not complete",
+    DropReason.INFOS: "remarks of the server about a query",
+    DropReason.RETRIES: "requests that had to be sent again",
+    DropReason.SPLITS: "queries that were too large and were asked in parts",
     DropReason.TIME_BACKWARDS: "points that came after a later one of their series: sorted",
-    DropReason.BAD_BROKER_ID: "broker ids that are no whole number: not used",
     DropReason.BROKER_UNKNOWN: "points of instances whose broker nothing identifies: refused",
     DropReason.UP_UNKNOWN: "scrapes (`up`) of targets that nothing identifies as a broker: not used",
     DropReason.UP_ALONE: "scrapes that succeeded of targets with a broker id that reported nothing but `up`: not used",
@@ -66,17 +129,60 @@ SENTENCES: Final[dict[DropReason, str]] = {
     DropReason.QUOTA_CHANGED: "samples between two looks at the limits that differ: whether they are censored is unknown",
     DropReason.QUOTA_UNKNOWN: "samples before any look at the limits: whether throttled ones are censored is unknown",
 }
-"""What each means, for outputs that explain their counts."""
+"""What is counted, for people."""
+
+PARTIAL: Final = frozenset({DropReason.TRUNCATED, DropReason.WARNINGS, DropReason.BAD_LINE})
+"""Reasons that make a result partial: something was there that we could not get."""
+
+EXAMPLES: Final = 5
+"""So many places are remembered per reason."""
 
 
 class DropCounts(Counter[DropReason]):
-    """How often each was counted; nothing at all leaves no trace."""
+    """How often each reason was counted; it grows while a reader works. Nothing at all leaves no trace."""
 
-    def add(self, fate: DropReason, number: int = 1) -> None:
-        """Count something."""
+    def __init__(self, initial_counts: Mapping[DropReason, int] | None = None) -> None:
+        super().__init__(initial_counts)
+        self._examples: dict[DropReason, list[str]] = {}
+
+    def add(self, reason: DropReason, number: int = 1, example: str = "") -> None:
+        """Count something.
+
+        Args:
+            reason: What it was.
+            number: How often.
+            example: Where, such as ``file:12: …``; the first few are kept.
+        """
         if number:
-            self[fate] += number
+            self[reason] += number
+            self._remember(reason, [example] if example else [])
+
+    def merge(self, counts: "DropCounts") -> None:
+        """Add other counts, with their examples."""
+        for reason, number in counts.items():
+            self[reason] += number
+            self._remember(reason, counts.examples(reason))
+
+    def examples(self, reason: DropReason) -> tuple[str, ...]:
+        """The first few places where it was counted, as far as they were given."""
+        return tuple(self._examples.get(reason, ()))
+
+    @property
+    def partial(self) -> bool:
+        """Whether something was there that could not be had."""
+        return not PARTIAL.isdisjoint(self)
 
     def by_name(self) -> dict[str, int]:
         """By name, in the order of :class:`DropReason`."""
-        return {fate.value: self[fate] for fate in DropReason if self[fate]}
+        return {reason.value: self[reason] for reason in DropReason if self[reason]}
+
+    def lines(self) -> tuple[str, ...]:
+        """One line for people per reason: ``12 bad_user: series whose …``."""
+        return tuple(
+            f"{number} {name}: {SENTENCES[DropReason(name)]}"
+            for name, number in self.by_name().items()
+        )
+
+    def _remember(self, reason: DropReason, examples: Iterable[str]) -> None:
+        known = self._examples.setdefault(reason, [])
+        known += list(examples)[: EXAMPLES - len(known)]

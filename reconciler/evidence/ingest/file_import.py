@@ -27,7 +27,9 @@ from reconciler.evidence.ingest.readers import (
     openmetrics,
     saved_responses,
 )
-from reconciler.evidence.ingest.readers.series import OutcomeCounts, RecordedSeries
+from reconciler.evidence.ingest.readers.series import (
+    RecordedSeries,
+)
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import POINT
@@ -44,7 +46,7 @@ class FileFormat(StrEnum):
 
 
 _READERS: Final[
-    dict[FileFormat, Callable[[Path, OutcomeCounts, TimeUnit], Iterator[RecordedSeries]]]
+    dict[FileFormat, Callable[[Path, DropCounts, TimeUnit], Iterator[RecordedSeries]]]
 ] = {
     FileFormat.PROMETHEUS_JSON: lambda path, counts, _: saved_responses.read(path, counts),
     FileFormat.OPENMETRICS: openmetrics.read,
@@ -95,7 +97,7 @@ class FileImportResult:
     """
 
     arrived: Mapping[str, ClusterArrivals]
-    counts: OutcomeCounts
+    counts: DropCounts
     failures: tuple[str, ...] = ()
 
 
@@ -171,7 +173,7 @@ class _FileImport:
     """Files, one after another, and which of them were read whole."""
 
     def __init__(self, gathering: SeriesBuffer, files: FileImportRequest, dialect: str) -> None:
-        self.counts, self.tally = OutcomeCounts(), DropCounts()
+        self.counts, self.tally = DropCounts(), DropCounts()
         self._gathering, self._files, self._dialect = gathering, files, dialect
         self._whole: set[str] = set()
         self._cut: set[str] = set()
@@ -181,7 +183,7 @@ class _FileImport:
         if path in failures:
             self._cut.add(path.name)
             return
-        counts = OutcomeCounts()
+        counts = DropCounts()
         try:
             for series in _series(path, self._files, counts):
                 self._gathering.add(series, self.tally)
@@ -209,9 +211,7 @@ class _FileImport:
         )
 
 
-def _series(
-    path: Path, files: FileImportRequest, counts: OutcomeCounts
-) -> Iterator[RecordedSeries]:
+def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterator[RecordedSeries]:
     form = form_of(path) if files.form is FileFormat.AUTO else files.form
     return _READERS[form](path, counts, files.unit)
 
@@ -236,7 +236,7 @@ def _dialect(
     """
     labels: dict[str, set[str]] = {}
     seen_label_sets: set[tuple[tuple[str, str], ...]] = set()
-    counts = OutcomeCounts()
+    counts = DropCounts()
     for path in files.paths:
         try:
             for series in _series(path, files, counts):

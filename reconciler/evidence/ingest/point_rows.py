@@ -19,11 +19,10 @@ from reconciler.evidence.ingest.dialects.definitions import (
     SeriesMeaning,
 )
 from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.usage.tables import POINT, Measure
 
@@ -71,7 +70,7 @@ class PointCollector:
         read_ms: int,
         replica_labels: Sequence[str] = REPLICA_LABELS,
     ) -> None:
-        self.counts = OutcomeCounts()
+        self.counts = DropCounts()
         self._clusters = clusters
         self._dialect = dialect
         self._latest_ms = read_ms + AHEAD_MS
@@ -82,22 +81,22 @@ class PointCollector:
 
     def add(self, series: RecordedSeries) -> None:
         """Take a series, or count why not."""
-        self.counts.add(SeriesOutcome.SERIES)
+        self.counts.add(DropReason.SERIES)
         meaning = self._dialect.meaning(series.name, series.labels)
-        if isinstance(meaning, SeriesOutcome):
+        if isinstance(meaning, DropReason):
             self.counts.add(meaning)
             return
         source = self._clusters.of(series.labels)
-        if isinstance(source, SeriesOutcome):
+        if isinstance(source, DropReason):
             self.counts.add(source)
             return
         target = _target(source, series)
         if not _is_text(meaning.user, meaning.client_id, target.text, self._replica(series)):
-            self.counts.add(SeriesOutcome.NOT_TEXT)
+            self.counts.add(DropReason.NOT_TEXT)
             return
         points = PointArray.of(series.points)
         if not target.instance:
-            self.counts.add(SeriesOutcome.NO_INSTANCE)
+            self.counts.add(DropReason.NO_INSTANCE)
             return
         if meaning.measure is Measure.BROKER_ID:
             self._identity(source, target, meaning, series)
@@ -123,7 +122,7 @@ class PointCollector:
         ranks = pa.array([rank[at] for at in range(len(keys))], pa.int64())
         rows = rows.append_column("code", ranks.take(rows["key"]))
         rows = deduplication.once(rows, self.counts)
-        self.counts.add(SeriesOutcome.POINTS, rows.num_rows)
+        self.counts.add(DropReason.POINTS, rows.num_rows)
         names = [pa.array([key[at] for key in keys], pa.string()) for at in range(len(_KEYS))]
         key_rows = pa.table(names, names=list(_KEYS)).take(rows["code"])
         for name in ("ts_ms", "value"):
@@ -142,8 +141,8 @@ class PointCollector:
     def _in_time(self, rows: pa.Table) -> pa.Table:
         ahead = pc.greater(rows["ts_ms"], self._latest_ms)
         early = pc.less(rows["ts_ms"], EARLIEST_MS)
-        self.counts.add(SeriesOutcome.CLOCK_AHEAD, _true(ahead))
-        self.counts.add(SeriesOutcome.NOT_A_TIME, _true(early))
+        self.counts.add(DropReason.CLOCK_AHEAD, _true(ahead))
+        self.counts.add(DropReason.NOT_A_TIME, _true(early))
         return rows.filter(pc.invert(pc.or_(ahead, early)))
 
     def _replica(self, series: RecordedSeries) -> str:
@@ -185,12 +184,12 @@ class PointCollector:
         elif (
             any(_id_of(value) is None for value in values) or _ABOUT_SOFTWARE & series.labels.keys()
         ):
-            self.counts.add(SeriesOutcome.BAD_BROKER_ID)
+            self.counts.add(DropReason.BAD_BROKER_ID)
             return
         if target.broker:
             is_same_broker = all(_id_of(value) == target.broker for value in values)
             self.counts.add(
-                SeriesOutcome.APP_INFO_UNUSED if is_same_broker else SeriesOutcome.BROKER_CONFLICT
+                DropReason.APP_INFO_UNUSED if is_same_broker else DropReason.BROKER_CONFLICT
             )
             return
         replica = self._replica(series)

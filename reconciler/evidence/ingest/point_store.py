@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from reconciler.base import bounded_json
 from reconciler.evidence.ingest.assembly.day_tables import split, start_of
 from reconciler.evidence.ingest.deduplication import merged
-from reconciler.evidence.ingest.readers.series import OutcomeCounts
+from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.unit_append import NoNewRowsError
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
@@ -73,7 +73,7 @@ class StoredPoints:
     """
 
     new: Mapping[date, int] = field(default_factory=dict[date, int])
-    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
+    counts: DropCounts = field(default_factory=DropCounts)
 
 
 def cursor(manifests: Iterable[Manifest]) -> int | None:
@@ -109,7 +109,7 @@ def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: PointSource) ->
         LakeError: The lake cannot be read or written.
     """
     new: dict[date, int] = {}
-    counts = OutcomeCounts()
+    counts = DropCounts()
     parts = split(points)
     for day in sorted(parts.keys() | reading.days):
         unit = Unit(table=POINT, cluster_id=cluster_id, day=day)
@@ -120,14 +120,12 @@ def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: PointSource) ->
     return StoredPoints(new=new, counts=counts)
 
 
-def _merge(
-    lake: Lake, unit: Unit, rows: pa.Table, reading: PointSource
-) -> tuple[int, OutcomeCounts]:
-    added, counts = 0, OutcomeCounts()
+def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: PointSource) -> tuple[int, DropCounts]:
+    added, counts = 0, DropCounts()
 
     def make(after: Manifest | None) -> UnitContent:
         nonlocal added, counts
-        counts, added = OutcomeCounts(), 0
+        counts, added = DropCounts(), 0
         inputs = _inputs(after, unit.day, reading)
         if after is None:
             inputs[BEGAN] = lake.new_name()
@@ -146,7 +144,7 @@ def _merge(
             return _content_with_inputs(after, inputs)
         return UnitContent(
             rows=merged_rows,
-            counts={word.value: number for word, number in counts.items()},
+            counts=counts.by_name(),
             inputs=inputs,
             partial=_sentences(inputs),
         )

@@ -15,16 +15,14 @@ from reconciler.evidence.ingest.dialects.label_matchers import (
     LabelMatcher,
     selector,
 )
+from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropCounts, DropReason
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     ResponseTooLarge,
     ResponseTooSlow,
 )
 from reconciler.evidence.ingest.readers.series import (
-    PARTIAL,
-    OutcomeCounts,
     RecordedSeries,
-    SeriesOutcome,
 )
 
 WINDOW_MS: Final = 7_200_000
@@ -106,14 +104,14 @@ async def discovered(
     Raises:
         TelemetryError: The server refuses, or does not answer.
     """
-    warned = server.counts[SeriesOutcome.WARNINGS]
+    warned = server.counts[DropReason.WARNINGS]
     fitting = selector("", matchers) if matchers else '{__name__!=""}'
     names = await server.names([fitting], from_ms, to_ms)
     known_metrics = [name for name in names if dialects.interesting(name)]
     if not known_metrics:
         return DiscoveredSeries(
             labels={name: frozenset() for name in names}, series=(),
-            partial=server.counts[SeriesOutcome.WARNINGS] > warned,
+            partial=server.counts[DropReason.WARNINGS] > warned,
         )  # fmt: skip
     selectors = [
         SeriesSelector(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
@@ -134,7 +132,7 @@ async def discovered(
     return DiscoveredSeries(
         labels={name: frozenset(label_names) for name, label_names in labels.items()},
         series=tuple(series_by_labels.values()),
-        partial=server.counts[SeriesOutcome.WARNINGS] > warned,
+        partial=server.counts[DropReason.WARNINGS] > warned,
     )
 
 
@@ -152,7 +150,7 @@ async def _series_of(
             parts = [(selectors, from_ms, middle), (selectors, middle, to_ms)]
         else:
             raise
-    server.counts.add(SeriesOutcome.SPLITS)
+    server.counts.add(DropReason.SPLITS)
     label_sets: list[dict[str, str]] = []
     for part in parts:
         label_sets += await _series_of(server, *part)
@@ -238,7 +236,7 @@ class _RangeFetch:
             halved = to_ms - from_ms >= 2 * LEAST_WINDOW_MS
             if isinstance(large, ResponseTooSlow) and not halved:
                 raise  # a server that cannot give one minute is away
-            self._server.counts.add(SeriesOutcome.SPLITS)
+            self._server.counts.add(DropReason.SPLITS)
             if halved:
                 middle = (from_ms + to_ms) // 2
                 parts = [(selector, from_ms, middle), (selector, middle, to_ms)]
@@ -296,7 +294,7 @@ class _RangeFetch:
         )
 
 
-def _count_missing(counts: OutcomeCounts) -> int:
+def _count_missing(counts: DropCounts) -> int:
     """How often something was there that could not be had."""
     return sum(counts[word] for word in PARTIAL)
 

@@ -16,6 +16,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
 )
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
+from reconciler.evidence.ingest.drop_reasons import SENTENCES
 from reconciler.evidence.ingest.point_rows import PointCollector, seen_labels
 from reconciler.evidence.ingest.point_store import (
     REFETCH_MS,
@@ -37,7 +38,6 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
 )
-from reconciler.evidence.ingest.readers.series import SENTENCES
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.units import instant
 from reconciler.usage.samples import DAY_MS

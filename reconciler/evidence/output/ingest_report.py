@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.evidence.ingest.day_assembler import DayReport
-from reconciler.evidence.ingest.drop_reasons import SENTENCES as OURS
-from reconciler.evidence.ingest.readers.series import SENTENCES as READERS
-from reconciler.evidence.ingest.readers.series import OutcomeCounts
+from reconciler.evidence.ingest.drop_reasons import SENTENCES, DropCounts, DropReason
 from reconciler.evidence.output.ingest_summary import (
     ClusterIngestSummary,
     IngestSummary,
@@ -17,10 +15,6 @@ from reconciler.render.units import count, instant
 
 KIND: Final = "kquota-ingest"
 FORMAT: Final = 1
-_SENTENCES: Final = {
-    **{fate.value: text for fate, text in OURS.items()},
-    **{word.value: text for word, text in READERS.items()},
-}
 MOST_DAYS: Final = 31
 """So many days stand in the text, the last ones; JSON has all."""
 
@@ -36,7 +30,7 @@ def json(summary: IngestSummary) -> str:
             "newLooks": summary.snapshots,
             "newApplies": summary.applies,
             "ofOtherClusters": summary.strange,
-            "counts": {word.value: number for word, number in summary.counts.items()},
+            "counts": summary.counts.by_name(),
             "examples": {
                 name: list(samples) for name, samples in _examples(summary.counts).items()
             },
@@ -82,8 +76,7 @@ def _day_json(day: DayReport, cluster: ClusterIngestSummary) -> Json:
 
 
 def _counts(cluster: ClusterIngestSummary) -> dict[str, int]:
-    read = {word.value: number for word, number in cluster.arrived.counts.items()}
-    return read | cluster.arrived.tally.by_name()
+    return cluster.arrived.counts.by_name() | cluster.arrived.tally.by_name()
 
 
 def text(summary: IngestSummary) -> str:
@@ -97,15 +90,11 @@ def text(summary: IngestSummary) -> str:
     if summary.counts:
         lines += [
             "files:",
-            *_count_lines(_counts_by_reason(summary.counts), _examples(summary.counts)),
+            *_count_lines(summary.counts.by_name(), _examples(summary.counts)),
         ]
     for cluster in summary.clusters:
         lines += _cluster_lines(cluster)
     return "\n".join(lines) + "\n"
-
-
-def _counts_by_reason(counts: OutcomeCounts) -> dict[str, int]:
-    return {word.value: number for word, number in counts.items()}
 
 
 def _cluster_lines(cluster: ClusterIngestSummary) -> Iterable[str]:
@@ -139,7 +128,7 @@ def _day_lines(day: DayReport) -> Iterable[str]:
         yield from (f"  {line}" for line in _count_lines(day.counts))
 
 
-def _examples(counts: OutcomeCounts) -> dict[str, tuple[str, ...]]:
+def _examples(counts: DropCounts) -> dict[str, tuple[str, ...]]:
     """Where something was counted, as far as it was given."""
     return {word.value: samples for word in counts if (samples := counts.examples(word))}
 
@@ -148,5 +137,5 @@ def _count_lines(
     counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterable[str]:
     for name, number in counts.items():
-        yield f"    {number:,} {name}: {_SENTENCES[name]}"
+        yield f"    {number:,} {name}: {SENTENCES[DropReason(name)]}"
         yield from (f"      {escaped(sample)}" for sample in (examples or {}).get(name, ()))

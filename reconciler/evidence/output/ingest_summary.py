@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from reconciler.evidence.ingest.arrivals import ClusterArrivals
 from reconciler.evidence.ingest.day_assembler import DayReport
-from reconciler.evidence.ingest.readers.series import OutcomeCounts
+from reconciler.evidence.ingest.drop_reasons import DropCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class IngestSummary:
     snapshots: int
     applies: int
     strange: int
-    counts: OutcomeCounts
+    counts: DropCounts
     failures: tuple[str, ...]
 
     @property

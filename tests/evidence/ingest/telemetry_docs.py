@@ -5,48 +5,44 @@ from pathlib import Path
 
 from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect
-from reconciler.evidence.ingest.readers.series import (
-    PARTIAL,
-    SENTENCES,
-    SeriesOutcome,
-)
+from reconciler.evidence.ingest.drop_reasons import PARTIAL, SENTENCES, DropReason
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "telemetry.md"
 NOTHING = "nothing"
 
-ADVICE: dict[SeriesOutcome, str] = {
-    SeriesOutcome.SERIES: NOTHING,
-    SeriesOutcome.POINTS: NOTHING,
-    SeriesOutcome.OTHER_METRIC: "nothing; narrower exporter rules or matchers save the work",
-    SeriesOutcome.OTHER_CLUSTER: "check `telemetry.matchers` if this is more than you expect",
-    SeriesOutcome.TWO_CLUSTERS: "write matchers that exclude each other",
-    SeriesOutcome.PER_TOPIC: NOTHING,
-    SeriesOutcome.PER_SHARD: "scrape `/public_metrics`",
-    SeriesOutcome.NO_INSTANCE: "keep the `instance` label, or set `telemetry.brokerId`",
-    SeriesOutcome.BROKER_CONFLICT: "correct `telemetry.brokerId`, or leave it out",
-    SeriesOutcome.APP_INFO_UNUSED: NOTHING,
-    SeriesOutcome.UNKNOWN_TYPE: "check the exporter's rules: one of them takes more than it should",
-    SeriesOutcome.BAD_USER: "check the exporter's rules; look at what a relabelling changes",
-    SeriesOutcome.BAD_CLIENT_ID: "use anchored rules, as in `examples/telemetry/jmx_exporter.yml`",
-    SeriesOutcome.BAD_IP: "check the exporter's rules",
-    SeriesOutcome.BAD_BROKER_ID: "check the rule that exports app-info",
-    SeriesOutcome.NAME_LOST: "move the rules of the quotas before the general ones",
-    SeriesOutcome.GROUP_ENTITY: NOTHING,
-    SeriesOutcome.NOT_TEXT: "look for what writes such names",
-    SeriesOutcome.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
-    SeriesOutcome.NOT_A_TIME: "say in which unit times are: `--time-unit`",
-    SeriesOutcome.NO_TIME: "export with times",
-    SeriesOutcome.DUPLICATES: NOTHING,
-    SeriesOutcome.CONTRADICTIONS: "two servers without a replica label? Add one",
-    SeriesOutcome.RESAMPLED: "save `query` with a range selector instead of `query_range`",
-    SeriesOutcome.HISTOGRAMS: NOTHING,
-    SeriesOutcome.BAD_VALUE: "export again",
-    SeriesOutcome.BAD_LINE: "look at the listed places; export again",
-    SeriesOutcome.TRUNCATED: "export or copy the file again",
-    SeriesOutcome.WARNINGS: "read again once all stores answer: the day is then made anew",
-    SeriesOutcome.INFOS: NOTHING,
-    SeriesOutcome.RETRIES: "nothing; if there are many, ask less often or at night",
-    SeriesOutcome.SPLITS: NOTHING,
+ADVICE: dict[DropReason, str] = {
+    DropReason.SERIES: NOTHING,
+    DropReason.POINTS: NOTHING,
+    DropReason.OTHER_METRIC: "nothing; narrower exporter rules or matchers save the work",
+    DropReason.OTHER_CLUSTER: "check `telemetry.matchers` if this is more than you expect",
+    DropReason.TWO_CLUSTERS: "write matchers that exclude each other",
+    DropReason.PER_TOPIC: NOTHING,
+    DropReason.PER_SHARD: "scrape `/public_metrics`",
+    DropReason.NO_INSTANCE: "keep the `instance` label, or set `telemetry.brokerId`",
+    DropReason.BROKER_CONFLICT: "correct `telemetry.brokerId`, or leave it out",
+    DropReason.APP_INFO_UNUSED: NOTHING,
+    DropReason.UNKNOWN_TYPE: "check the exporter's rules: one of them takes more than it should",
+    DropReason.BAD_USER: "check the exporter's rules; look at what a relabelling changes",
+    DropReason.BAD_CLIENT_ID: "use anchored rules, as in `examples/telemetry/jmx_exporter.yml`",
+    DropReason.BAD_IP: "check the exporter's rules",
+    DropReason.BAD_BROKER_ID: "check the rule that exports app-info",
+    DropReason.NAME_LOST: "move the rules of the quotas before the general ones",
+    DropReason.GROUP_ENTITY: NOTHING,
+    DropReason.NOT_TEXT: "look for what writes such names",
+    DropReason.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
+    DropReason.NOT_A_TIME: "say in which unit times are: `--time-unit`",
+    DropReason.NO_TIME: "export with times",
+    DropReason.DUPLICATES: NOTHING,
+    DropReason.CONTRADICTIONS: "two servers without a replica label? Add one",
+    DropReason.RESAMPLED: "save `query` with a range selector instead of `query_range`",
+    DropReason.HISTOGRAMS: NOTHING,
+    DropReason.BAD_VALUE: "export again",
+    DropReason.BAD_LINE: "look at the listed places; export again",
+    DropReason.TRUNCATED: "export or copy the file again",
+    DropReason.WARNINGS: "read again once all stores answer: the day is then made anew",
+    DropReason.INFOS: NOTHING,
+    DropReason.RETRIES: "nothing; if there are many, ask less often or at night",
+    DropReason.SPLITS: NOTHING,
 }
 
 
@@ -75,9 +71,9 @@ def _name(one: Dialect, part: str) -> str:
 def words() -> str:
     """A table of all words that are counted when series are read."""
     rows = ["| word | counts | what to do |", "| --- | --- | --- |"]
-    for word in SeriesOutcome:
+    for word, advice in ADVICE.items():
         mark = " **Partial.**" if word in PARTIAL else ""
-        rows.append(f"| `{word}` | {SENTENCES[word]}.{mark} | {ADVICE[word]} |")
+        rows.append(f"| `{word}` | {SENTENCES[word]}.{mark} | {advice} |")
     return "\n".join(rows)
 
 

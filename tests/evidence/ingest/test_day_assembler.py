@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from reconciler.evidence.ingest import point_store, snapshot_import
 from reconciler.evidence.ingest.day_assembler import DayAssembler
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.point_store import (
     PointSource,
     cursor,
     keep,
     without,
 )
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
@@ -125,7 +125,7 @@ def test_the_same_delivery_again_writes_nothing():
     assert (generations(where), [one.generation for one in where.manifests(POINT)]) == before
     assert not any(one.is_assembled for one in reports)
     assert set(kept.new.values()) == {0}
-    assert kept.counts[SeriesOutcome.DUPLICATES] == len(around_midnight())
+    assert kept.counts[DropReason.DUPLICATES] == len(around_midnight())
 
 
 def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_nothing_else():
@@ -148,7 +148,7 @@ def test_of_two_values_for_one_moment_the_larger_stays_whatever_the_order():
         ]  # fmt: skip
         rows = where.read(where.manifests(POINT)).to_pylist()
         assert [one["value"] for one in rows if one["measure"] == "rate"] == [9.0]
-        assert kept[1].counts[SeriesOutcome.CONTRADICTIONS] == 1
+        assert kept[1].counts[DropReason.CONTRADICTIONS] == 1
 
 
 def test_looking_again_at_the_same_limits_makes_nothing_anew_and_another_limit_does():

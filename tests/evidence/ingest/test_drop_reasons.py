@@ -1,27 +1,71 @@
-"""Every state that points and samples can be counted under has a sentence, and a line in the documentation."""
+"""Every reason that series, points and samples are counted under has a sentence and a line in the documentation; no count is lost."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.evidence.ingest.drop_reasons import (
+    EXAMPLES,
+    PARTIAL,
     SENTENCES,
     DropCounts,
     DropReason,
 )
+from tests.evidence.ingest.telemetry_docs import ADVICE
 
 PAGE = Path(__file__).parents[3] / "docs" / "telemetry.md"
+COUNTED = st.dictionaries(st.sampled_from(DropReason), st.integers(1, 1000))
 
 
-@pytest.mark.parametrize("fate", DropReason)
-def test_a_state_is_explained_in_words_and_in_the_page(fate):
-    section = PAGE.read_text(encoding="utf-8").split("## When days are made")[1]
-    assert f"| `{fate.value}` | {SENTENCES[fate]}. | " in section
+@pytest.mark.parametrize("reason", DropReason)
+def test_a_reason_is_explained_in_words_and_in_the_page(reason):
+    read, made = PAGE.read_text(encoding="utf-8").split("## When days are made")
+    section = read if reason in ADVICE else made
+    assert f"| `{reason.value}` | {SENTENCES[reason]}." in section
 
 
-def test_nothing_at_all_leaves_no_trace_and_names_are_in_order():
-    tally = DropCounts()
-    tally.add(DropReason.THINNED, 0)
-    tally.add(DropReason.FILLED, 2)
-    tally.add(DropReason.SNAPPED)
-    assert list(tally.by_name().items()) == [("snapped", 1), ("filled", 2)]
+def test_names_are_in_order():
+    counts = DropCounts()
+    counts.add(DropReason.FILLED, 2)
+    counts.add(DropReason.SNAPPED)
+    assert list(counts.by_name().items()) == [("snapped", 1), ("filled", 2)]
+
+
+@given(COUNTED, COUNTED)
+def test_merging_adds_word_by_word(
+    one: dict[DropReason, int], other: dict[DropReason, int]
+) -> None:
+    both = DropCounts(one)
+    both.merge(DropCounts(other))
+    assert dict(both) == {word: one.get(word, 0) + other.get(word, 0) for word in {*one, *other}}
+
+
+@given(COUNTED)
+def test_a_result_is_partial_if_something_could_not_be_had(
+    counted: dict[DropReason, int],
+) -> None:
+    assert DropCounts(counted).partial is bool(PARTIAL & set(counted))
+
+
+def test_nothing_leaves_no_trace_and_what_was_not_counted_is_zero() -> None:
+    counts = DropCounts()
+    counts.add(DropReason.RETRIES, 0)
+    assert (len(counts), counts[DropReason.RETRIES], DropReason.RETRIES in counts) == (
+        0,
+        0,
+        False,
+    )
+
+
+def test_lines_explain_and_the_first_places_are_kept() -> None:
+    counts = DropCounts()
+    for number in range(20):
+        counts.add(DropReason.BAD_LINE, 1, f"file:{number}")
+    more = DropCounts()
+    more.merge(counts)
+    assert more.examples(DropReason.BAD_LINE) == tuple(
+        f"file:{number}" for number in range(EXAMPLES)
+    )
+    assert more.lines() == (f"20 bad_line: {SENTENCES[DropReason.BAD_LINE]}",)

@@ -15,8 +15,8 @@ from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileFormat, FileImportRequest
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
@@ -99,7 +99,7 @@ def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_
     ]
     brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
     assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
-    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == 12
+    assert brought.counts[DropReason.OTHER_CLUSTER] == 12
     assert [sum(one.new.values()) for one in brought.arrived.values()] == [480, 480]
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     text = path.read_text()
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
-    assert brought.counts[SeriesOutcome.TRUNCATED] == 1
+    assert brought.counts[DropReason.TRUNCATED] == 1
     assert {one.partial for one in where.manifests(POINT)} == {
         ("the file a.json was not read whole",)
     }
@@ -153,7 +153,7 @@ def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
     )
     brought = read(lake(), written(tmp_path, "a.json"), sources=(other,))
     assert "nothing" in brought.arrived["id-x"].remarks[0]
-    assert brought.counts[SeriesOutcome.OTHER_CLUSTER] == len(SERIES)
+    assert brought.counts[DropReason.OTHER_CLUSTER] == len(SERIES)
 
 
 def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):

@@ -8,7 +8,9 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
 from reconciler.evidence.ingest.point_rows import PointCollector
-from reconciler.evidence.ingest.readers.series import RecordedSeries
+from reconciler.evidence.ingest.readers.series import (
+    RecordedSeries,
+)
 from tests.evidence.ingest.point_rows import (
     DAY,
     NAN,

@@ -13,11 +13,10 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
 )
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.tables import POINT, Measure
@@ -58,7 +57,7 @@ def test_a_point_has_everything_that_the_table_asks_for() -> None:
         "cluster_id": "A", "instance": "b1:1", "replica": "r1", "measure": "rate", "quota_type": "produce",
         "user": "al ice", "client_id": "a,b", "ip": "", "ts_ms": NOW - 1, "value": 2.5, "day": "2023-11-14",
     }  # fmt: skip
-    assert dict(taken.counts) == {SeriesOutcome.SERIES: 1, SeriesOutcome.POINTS: 1}
+    assert dict(taken.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
 
 
 def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
@@ -67,9 +66,7 @@ def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
         taken.add(series((NOW, 1.0), cluster=cluster))
     found = taken.tables()
     assert {one: table.num_rows for one, table in found.items()} == {"A": 1, "B": 1}
-    assert (
-        taken.counts[SeriesOutcome.TWO_CLUSTERS] == taken.counts[SeriesOutcome.OTHER_CLUSTER] == 1
-    )
+    assert taken.counts[DropReason.TWO_CLUSTERS] == taken.counts[DropReason.OTHER_CLUSTER] == 1
 
 
 def test_points_from_the_future_and_from_1970_are_refused() -> None:
@@ -77,7 +74,7 @@ def test_points_from_the_future_and_from_1970_are_refused() -> None:
     ahead = NOW + AHEAD_MS
     taken.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
     assert rows(taken.tables()["A"], "value") == [(2.0,), (3.0,)]
-    assert taken.counts[SeriesOutcome.CLOCK_AHEAD] == taken.counts[SeriesOutcome.NOT_A_TIME] == 1
+    assert taken.counts[DropReason.CLOCK_AHEAD] == taken.counts[DropReason.NOT_A_TIME] == 1
 
 
 def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
@@ -100,7 +97,7 @@ def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
     assert found[0] == (NOW - 2, 5.0)
     assert found[2] == (NOW, 3.0)
     assert math.isnan(float(str(found[1][1])))
-    assert (taken.counts[SeriesOutcome.DUPLICATES], taken.counts[SeriesOutcome.CONTRADICTIONS]) == (
+    assert (taken.counts[DropReason.DUPLICATES], taken.counts[DropReason.CONTRADICTIONS]) == (
         2,
         2,
     )
@@ -120,7 +117,7 @@ def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
     taken.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
     taken.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
     assert dict(taken.counts) == {
-        SeriesOutcome.SERIES: 4, SeriesOutcome.BAD_USER: 1, SeriesOutcome.OTHER_METRIC: 1, SeriesOutcome.NO_INSTANCE: 1, SeriesOutcome.NOT_TEXT: 1,
+        DropReason.SERIES: 4, DropReason.BAD_USER: 1, DropReason.OTHER_METRIC: 1, DropReason.NO_INSTANCE: 1, DropReason.NOT_TEXT: 1,
     }  # fmt: skip
     assert taken.tables() == {}
 
@@ -134,7 +131,7 @@ def test_app_info_says_which_broker_an_instance_is() -> None:
     assert rows(found, "instance", "measure", "value") == [
         ("b1:1", "broker_id", 3.0), ("b2:1", "broker_id", 4.0),
     ]  # fmt: skip
-    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
+    assert taken.counts[DropReason.BAD_BROKER_ID] == 1
 
 
 def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_info() -> None:
@@ -156,8 +153,8 @@ def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_in
         "sidecar:1\tbroker 8"
     }
     assert (
-        taken.counts[SeriesOutcome.APP_INFO_UNUSED],
-        taken.counts[SeriesOutcome.BROKER_CONFLICT],
+        taken.counts[DropReason.APP_INFO_UNUSED],
+        taken.counts[DropReason.BROKER_CONFLICT],
     ) == (1, 1)
 
 
@@ -179,7 +176,7 @@ def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
     assert [(one["instance"], one["value"]) for one in rates] == [
         ("b1:1\tjob federate\tbroker 1", 1.0), ("b1:1\tjob federate\tbroker 2", 2.0),
     ]  # fmt: skip
-    assert taken.counts[SeriesOutcome.CONTRADICTIONS] == 0
+    assert taken.counts[DropReason.CONTRADICTIONS] == 0
 
 
 def test_jobs_of_one_instance_are_kept_apart() -> None:
@@ -196,7 +193,7 @@ def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
     taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
     taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
     assert rows(taken.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
-    assert taken.counts[SeriesOutcome.BAD_BROKER_ID] == 1
+    assert taken.counts[DropReason.BAD_BROKER_ID] == 1
 
 
 def test_where_the_rule_says_nothing_app_info_may() -> None:
@@ -229,7 +226,7 @@ def told(table: pa.Table) -> list[tuple[object, ...]]:
 def test_reading_in_two_goes_and_merging_equals_reading_at_once(
     first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
 ) -> None:
-    counts = OutcomeCounts()
+    counts = DropCounts()
     assert told(deduplication.merged([table_of(first), table_of(second)], counts)) == told(
         table_of(first + second)
     )
@@ -241,12 +238,12 @@ def test_reading_in_two_goes_and_merging_equals_reading_at_once(
 def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted_for(
     readings: list[tuple[str, str, str, int, float]],
 ) -> None:
-    counts = OutcomeCounts()
+    counts = DropCounts()
     table = deduplication.merged([table_of([one]) for one in readings], counts)
     keys = rows(table, *POINT.key)
     assert keys == sorted(set(keys))
-    assert table.num_rows + counts[SeriesOutcome.DUPLICATES] + counts[
-        SeriesOutcome.CONTRADICTIONS
+    assert table.num_rows + counts[DropReason.DUPLICATES] + counts[
+        DropReason.CONTRADICTIONS
     ] == len(readings)
     largest: dict[tuple[object, ...], float] = {}
     for user, replica, instance, at, value in readings:

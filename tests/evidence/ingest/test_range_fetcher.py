@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest import range_fetcher
 from reconciler.evidence.ingest.dialects import label_matchers, parser
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.range_fetcher import (
     DiscoveredSeries,
     FetchedChunk,
@@ -22,7 +23,6 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusLimits,
     ResponseTooLarge,
 )
-from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import QUERY, FakePrometheus, Fault, error
 
@@ -58,8 +58,8 @@ def fetch(
     *,
     most: int = 10**9,
     parallel: int = 4,
-) -> tuple[list[FetchedChunk], OutcomeCounts]:
-    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+) -> tuple[list[FetchedChunk], DropCounts]:
+    async def whole() -> tuple[list[FetchedChunk], DropCounts]:
         async with server, PrometheusClient(server.url, clock=FakeClock()) as client:
             reading = range_fetcher.chunks(
                 client, wanted, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
@@ -127,7 +127,7 @@ def test_however_small_the_server_s_limit_everything_is_fetched_once(
         assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
         return
     assert fetched(found) == expected
-    assert bool(counts[SeriesOutcome.SPLITS]) is (len(expected) > most)
+    assert bool(counts[DropReason.SPLITS]) is (len(expected) > most)
 
 
 def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> None:
@@ -136,7 +136,7 @@ def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> No
     server.max_samples = 5
     found, counts = fetch(server, T, T + WINDOW)
     assert fetched(found) == stored(server, T, T + WINDOW)
-    assert counts[SeriesOutcome.SPLITS] > 6
+    assert counts[DropReason.SPLITS] > 6
     assert any("=~" in one for one in server.queries())
     assert any("!~" in one for one in server.queries())
 
@@ -174,7 +174,7 @@ def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
     server = slow(WINDOW // 4)
     found, counts = fetch(server, T, T + WINDOW)
     assert fetched(found) == stored(server, T, T + WINDOW)
-    assert counts[SeriesOutcome.SPLITS] == 3
+    assert counts[DropReason.SPLITS] == 3
 
 
 def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -> None:

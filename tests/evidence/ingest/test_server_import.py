@@ -10,8 +10,8 @@ from reconciler.evidence.ingest.arrivals import ClusterArrivals
 from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.point_store import REFETCH_MS
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import POINT, USAGE_SAMPLE
@@ -110,7 +110,7 @@ def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
 
     arrived = fetch(where, server, window=600_000, before=cuts)
     assert arrived.failures == []
-    assert arrived.counts[SeriesOutcome.RETRIES] >= 1
+    assert arrived.counts[DropReason.RETRIES] >= 1
     assert len(samples(where)) == 2 * 240 * 2
 
 

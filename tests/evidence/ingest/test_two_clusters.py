@@ -11,8 +11,8 @@ from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.arrivals import ClusterArrivals
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
 from reconciler.evidence.ingest.server_import import (
     FetchWindow,
     ServerImportOptions,
@@ -59,7 +59,7 @@ def arrive(one: ClusterSource, *neighbours: ClusterSource) -> tuple[ClusterArriv
 
 def test_what_fits_two_clusters_goes_to_neither() -> None:
     arrived, lake = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
-    assert arrived.counts[SeriesOutcome.TWO_CLUSTERS] == 1
+    assert arrived.counts[DropReason.TWO_CLUSTERS] == 1
     assert arrived.failures == []
     rows = lake.read(lake.manifests(POINT, ["A"]))
     assert rows["instance"].to_pylist() == ["a"]

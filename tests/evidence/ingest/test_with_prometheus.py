@@ -16,6 +16,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
 )
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import PointCollector
 from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
 from reconciler.evidence.ingest.readers import openmetrics, saved_responses
@@ -24,7 +25,6 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusLimits,
     ResponseTooLarge,
 )
-from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 from tests.fakes.clock import FakeClock
 from tests.servers import prometheus
@@ -127,8 +127,8 @@ def expected(cluster: str, from_ms: int, to_ms: int, name: str = BYTES) -> list[
 
 def fetch(
     url: str, from_ms: int, to_ms: int, *, names: tuple[str, ...] = (BYTES,), window_ms: int = HOUR, bounds: PrometheusLimits | None = None
-) -> tuple[list[FetchedChunk], OutcomeCounts]:  # fmt: skip
-    async def whole() -> tuple[list[FetchedChunk], OutcomeCounts]:
+) -> tuple[list[FetchedChunk], DropCounts]:  # fmt: skip
+    async def whole() -> tuple[list[FetchedChunk], DropCounts]:
         async with PrometheusClient(
             url, clock=FakeClock(), bounds=bounds or PrometheusLimits()
         ) as client:
@@ -170,7 +170,7 @@ def test_a_server_with_a_low_limit_is_asked_in_parts(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=300") as server:
         chunks, counts = fetch(server.url, T, T + HOUR)
     assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[SeriesOutcome.SPLITS] > 3
+    assert counts[DropReason.SPLITS] > 3
 
 
 def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
@@ -178,13 +178,13 @@ def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=6") as server:
         chunks, counts = fetch(server.url, T, T + 120_000)
     assert samples(chunks) == expected("orders", T, T + 120_000)
-    assert counts[SeriesOutcome.SPLITS] > 3
+    assert counts[DropReason.SPLITS] > 3
 
 
 def test_an_answer_larger_than_we_read_is_asked_in_parts(stored: Stored) -> None:
     chunks, counts = fetch(stored.url, T, T + HOUR, bounds=PrometheusLimits(answer_bytes=20_000))
     assert samples(chunks) == expected("orders", T, T + HOUR)
-    assert counts[SeriesOutcome.SPLITS] > 0
+    assert counts[DropReason.SPLITS] > 0
 
 
 def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: Stored) -> None:
@@ -207,7 +207,7 @@ def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: St
     assert {(row["instance"], row["value"]) for row in table.to_pylist() if row["measure"] == "broker_id"} == {
         ("b1:7071", 1.0), ("b2:7071", 2.0),
     }  # fmt: skip
-    assert taken.counts[SeriesOutcome.POINTS] == taken.counts[SeriesOutcome.SERIES] * 200
+    assert taken.counts[DropReason.POINTS] == taken.counts[DropReason.SERIES] * 200
 
 
 def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stored) -> None:
@@ -235,13 +235,13 @@ def test_a_range_query_repeats_the_dead_and_the_file_says_so(
     )
     saved = tmp_path / "range.json"
     saved.write_text(json.dumps(answer))
-    counts = OutcomeCounts()
+    counts = DropCounts()
     made_up = [
         at for one in saved_responses.read(saved, counts) for at, value in one.points
         if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
     ]  # fmt: skip
     assert made_up
-    assert counts[SeriesOutcome.RESAMPLED] >= 4
+    assert counts[DropReason.RESAMPLED] >= 4
     with pytest.raises(AssertionError, match="exceeded maximum resolution"):
         stored.get(
             "/api/v1/query_range",
@@ -258,7 +258,7 @@ def test_what_promtool_dumps_is_what_went_in(blocks: Path, tmp_path: Path) -> No
     dump.write_text(prometheus.promtool("tsdb", "dump", str(blocks / "data")), encoding="utf-8")
 
     def read(path: Path) -> list[str]:
-        counts = OutcomeCounts()
+        counts = DropCounts()
         found = [
             (one.name, tuple(sorted(one.labels.items())), at, value)
             for one in openmetrics.read(path, counts)

@@ -29,8 +29,8 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     BrokerIdRule,
     ClusterSource,
 )
+from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import http_config
-from reconciler.evidence.ingest.readers.series import OutcomeCounts
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.output.ingest_summary import (
     ClusterIngestSummary,
@@ -150,7 +150,7 @@ def run_ingest(
         new_applies, strange = new_applies + new, strange + foreign_count
     with ProgressLine(console) as progress:
         brought = file_import.FileImportResult(
-            arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=OutcomeCounts()
+            arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
         )
         if work.files:
             brought = _from_files(lake, work, now, progress)

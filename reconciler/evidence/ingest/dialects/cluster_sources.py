@@ -8,7 +8,7 @@ from typing import Any, Final
 from reconciler.errors import KquotaError, TelemetryError
 from reconciler.evidence.ingest.dialects import label_matchers
 from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.manifest.project.cluster import QuotaCluster, seconds
 from reconciler.usage import samples
 from reconciler.usage.samples import Cadence
@@ -204,7 +204,7 @@ class ClusterMatcher:
                 hint='write what distinguishes its series, such as matchers: cluster="orders"',
             )
 
-    def of(self, labels: Mapping[str, str]) -> ClusterSource | SeriesOutcome:
+    def of(self, labels: Mapping[str, str]) -> ClusterSource | DropReason:
         """The cluster of a series, or why it has none."""
         matching_sources = [
             source for source in self.sources if label_matchers.fits(source.matchers, labels)
@@ -213,9 +213,9 @@ class ClusterMatcher:
             case [source]:
                 return source
             case []:
-                return SeriesOutcome.OTHER_CLUSTER
+                return DropReason.OTHER_CLUSTER
             case _:
-                return SeriesOutcome.TWO_CLUSTERS
+                return DropReason.TWO_CLUSTERS
 
     def check(self, label_sets: Iterable[Mapping[str, str]]) -> None:
         """Whether series of brokers can all be of the one cluster that takes everything.

@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.dialects.cluster_sources import broker_id
 from reconciler.evidence.ingest.dialects.label_names import DECODERS
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 
@@ -23,10 +23,10 @@ _ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 """Names of labels that every PromQL reads without quotes."""
 
 _RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
-_BAD: Final[dict[str, SeriesOutcome]] = {
-    "user": SeriesOutcome.BAD_USER,
-    "client_id": SeriesOutcome.BAD_CLIENT_ID,
-    "ip": SeriesOutcome.BAD_IP,
+_BAD: Final[dict[str, DropReason]] = {
+    "user": DropReason.BAD_USER,
+    "client_id": DropReason.BAD_CLIENT_ID,
+    "ip": DropReason.BAD_IP,
 }
 
 
@@ -111,17 +111,17 @@ class Dialect:
     names: Mapping[str, NameRule]
     type_label: QuotaTypeLabel | None
     types: Mapping[str, QuotaType]
-    refuse: Mapping[str, SeriesOutcome]
+    refuse: Mapping[str, DropReason]
     proof: tuple[re.Pattern[str], ...] = ()
     unless: tuple[re.Pattern[str], ...] = ()
     unread: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
 
-    def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
+    def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:
         """What a series says, or the word that it is counted under."""
         metric, match = self._metric(name, labels)
         if metric is None or match is None:
             is_unread = any(pattern.fullmatch(name) for pattern in self.unread)
-            return SeriesOutcome.NAME_LOST if is_unread else SeriesOutcome.OTHER_METRIC
+            return DropReason.NAME_LOST if is_unread else DropReason.OTHER_METRIC
         for label, word in self.refuse.items():
             if labels.get(label):
                 return word
@@ -163,7 +163,7 @@ class Dialect:
 
     def _of_quota(
         self, metric: MetricRule, match: re.Match[str], labels: Mapping[str, str]
-    ) -> SeriesMeaning | SeriesOutcome:
+    ) -> SeriesMeaning | DropReason:
         user_beside = None
         kind = metric.types[0] if len(metric.types) == 1 else None
         spelling = match.groupdict().get("type")
@@ -172,13 +172,13 @@ class Dialect:
             if self.type_label.pattern is not None and (spelling or kind is None):
                 parts = self.type_label.pattern.fullmatch(spelling)
                 if parts is None:
-                    return SeriesOutcome.UNKNOWN_TYPE
+                    return DropReason.UNKNOWN_TYPE
                 spelling = parts["type"]
                 user_beside = parts.groupdict().get("user")
         if spelling or kind is None:
             quota_type = self.types.get(spelling or "")
             if quota_type not in metric.types:
-                return SeriesOutcome.UNKNOWN_TYPE
+                return DropReason.UNKNOWN_TYPE
             kind = quota_type
         return self._decode_names(metric, kind, labels, user_beside)
 
@@ -188,7 +188,7 @@ class Dialect:
         kind: QuotaType,
         labels: Mapping[str, str],
         user_beside: str | None,
-    ) -> SeriesMeaning | SeriesOutcome:
+    ) -> SeriesMeaning | DropReason:
         decoded: dict[str, str] = {}
         for part in ("ip",) if kind is QuotaType.IP else ("user", "client_id"):
             name_rule = self.names.get(part)
@@ -208,13 +208,13 @@ class Dialect:
         )
 
 
-def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | SeriesOutcome:
+def _identity(metric: MetricRule, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:
     raw = next((labels[label] for label in metric.id if labels.get(label)), "")
     if not raw:
         return SeriesMeaning(measure=metric.measure)
     identity = broker_id(raw)
     return (
-        SeriesOutcome.BAD_BROKER_ID
+        DropReason.BAD_BROKER_ID
         if identity is None
         else SeriesMeaning(measure=metric.measure, broker_id=identity)
     )

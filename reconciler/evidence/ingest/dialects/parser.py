@@ -18,7 +18,7 @@ from reconciler.evidence.ingest.dialects.definitions import (
     QuotaTypeLabel,
 )
 from reconciler.evidence.ingest.dialects.label_names import DECODERS
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 
@@ -92,7 +92,7 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
     if common is not None:
         first = common.all[0]
         metrics += tuple(metric for metric in first.metrics if metric.measure not in ABOUT_QUOTAS)
-        refuse = {"topic": SeriesOutcome.PER_TOPIC} | refuse
+        refuse = {"topic": DropReason.PER_TOPIC} | refuse
         unread_patterns += first.unread
     dialects = tuple(
         place.dialect(dialect_part, metrics, refuse, unread_patterns)
@@ -160,8 +160,8 @@ class _DialectFile:
             raise self.wrong(f"{description}: {value!r} is none of {', '.join(choices)}")
         return choices[value]
 
-    def refusals(self, table: Mapping[str, Any], description: str) -> dict[str, SeriesOutcome]:
-        words = {outcome.value: outcome for outcome in SeriesOutcome}
+    def refusals(self, table: Mapping[str, Any], description: str) -> dict[str, DropReason]:
+        words = {outcome.value: outcome for outcome in DropReason}
         return {
             label: self.choice(word, words, f"refuse of {description}")
             for label, word in self.part(table, "refuse").items()
@@ -215,7 +215,7 @@ class _DialectFile:
         self,
         table: Mapping[str, Any],
         common: tuple[MetricRule, ...],
-        refuse: Mapping[str, SeriesOutcome],
+        refuse: Mapping[str, DropReason],
         unread_patterns: tuple[re.Pattern[str], ...],
     ) -> Dialect:
         name = self.text(table.get("name"), "name of a dialect")

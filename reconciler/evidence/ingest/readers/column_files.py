@@ -12,12 +12,11 @@ import pyarrow.parquet as pq
 
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.response_series import number_of
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
 from reconciler.evidence.ingest.readers.time_units import TimeUnit, moment
@@ -54,15 +53,13 @@ class _ColumnLayout:
 
 
 def parquet(
-    path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO
+    path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO
 ) -> Iterator[RecordedSeries]:
     """The series of a Parquet file, whatever it is called; arguments and errors as for :func:`csv`."""
     return _read(_parquet, path, counts, unit)
 
 
-def csv(
-    path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO
-) -> Iterator[RecordedSeries]:
+def csv(path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[RecordedSeries]:
     """The series of a CSV file with a header, in stretches of some ten thousand rows.
 
     Args:
@@ -78,9 +75,9 @@ def csv(
 
 
 def _read(
-    opened: Callable[[Path, OutcomeCounts], Iterator[pa.RecordBatch]],
+    opened: Callable[[Path, DropCounts], Iterator[pa.RecordBatch]],
     path: Path,
-    counts: OutcomeCounts,
+    counts: DropCounts,
     unit: TimeUnit,
 ) -> Iterator[RecordedSeries]:
     try:
@@ -95,7 +92,7 @@ def _read(
         ) from wrong
 
 
-def _parquet(path: Path, counts: OutcomeCounts) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
     del counts
     with open_parquet(str(path)) as file:
         layout = _layout(file.schema_arrow.names, TimeUnit.AUTO, path)
@@ -140,10 +137,10 @@ def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.Re
     yield from _in_pieces(batch.slice(half), labels, path)
 
 
-def _csv(path: Path, counts: OutcomeCounts) -> Iterator[pa.RecordBatch]:
+def _csv(path: Path, counts: DropCounts) -> Iterator[pa.RecordBatch]:
     def bad(row: pyarrow.csv.InvalidRow) -> str:
         counts.add(
-            SeriesOutcome.BAD_LINE, 1,
+            DropReason.BAD_LINE, 1,
             f"{path}:{row.number or '?'}: {row.actual_columns} columns instead of {row.expected_columns}",
         )  # fmt: skip
         return "skip"
@@ -204,7 +201,7 @@ def _layout(names: Sequence[str], unit: TimeUnit, path: Path) -> _ColumnLayout:
 
 
 def _series(
-    batch: pa.RecordBatch, layout: _ColumnLayout, path: Path, counts: OutcomeCounts
+    batch: pa.RecordBatch, layout: _ColumnLayout, path: Path, counts: DropCounts
 ) -> Iterator[RecordedSeries]:
     times = _times(batch.column(layout.time), layout.unit, path)
     values = _values(batch.column(layout.value), layout.value, path)
@@ -217,12 +214,12 @@ def _series(
         metric = metrics[at]
         if not metric or labels is None:
             counts.add(
-                SeriesOutcome.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none"
+                DropReason.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none"
             )
             continue
         ts, value = times[at], values[at]
         if ts is None or value is None:
-            counts.add(SeriesOutcome.NOT_A_TIME if ts is None else SeriesOutcome.BAD_VALUE)
+            counts.add(DropReason.NOT_A_TIME if ts is None else DropReason.BAD_VALUE)
             continue
         key = (
             metric,

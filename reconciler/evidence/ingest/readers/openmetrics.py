@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.response_series import number_of
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
 from reconciler.evidence.ingest.readers.time_units import TimeUnit, moment
@@ -42,7 +41,7 @@ _SECONDS: Final = 100_000_000_000
 
 
 def read(
-    path: Path, counts: OutcomeCounts, unit: TimeUnit = TimeUnit.AUTO
+    path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO
 ) -> Iterator[RecordedSeries]:
     """The series of a file; a long one comes in stretches.
 
@@ -71,12 +70,12 @@ def read(
             gathered.line("# EOF", number + 1)
         elif pending_text or file.truncated:
             counts.add(
-                SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line"
+                DropReason.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line"
             )
         elif gathered.seconds and not gathered.ended:
-            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
+            counts.add(DropReason.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
     if not gathered.samples and not gathered.ended and number + bool(pending_text):
-        first = counts.examples(SeriesOutcome.BAD_LINE) or counts.examples(SeriesOutcome.TRUNCATED)
+        first = counts.examples(DropReason.BAD_LINE) or counts.examples(DropReason.TRUNCATED)
         raise TelemetryError(
             "holds no sample in OpenMetrics or the classic text format"
             + (f" ({first[0]})" if first else ""),
@@ -97,7 +96,7 @@ def _check_length(line: str, path: Path, number: int) -> None:
 class _SeriesBuilder:
     """Points by series, while lines come in."""
 
-    def __init__(self, source: str, counts: OutcomeCounts, unit: TimeUnit) -> None:
+    def __init__(self, source: str, counts: DropCounts, unit: TimeUnit) -> None:
         self.points = 0
         self.samples = 0
         self.seconds = False
@@ -141,7 +140,7 @@ class _SeriesBuilder:
             return
         self.samples += 1
         if at is None:
-            self._counts.add(SeriesOutcome.NO_TIME)
+            self._counts.add(DropReason.NO_TIME)
             return
         head[2].append(at, value)
         self.points += 1
@@ -189,7 +188,7 @@ class _SeriesBuilder:
 
     def _bad(self, line: str, number: int) -> None:
         problem = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
-        self._counts.add(SeriesOutcome.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
+        self._counts.add(DropReason.BAD_LINE, 1, f"{self._where}:{number}: {problem}")
 
 
 def labels_of(head: str) -> tuple[str, dict[str, str]] | None:

@@ -13,12 +13,11 @@ from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse,
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     RecordedSeries,
-    SeriesOutcome,
 )
 
 _SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",
@@ -89,9 +88,9 @@ class PrometheusClient:
         clock: Clock,
         config: HttpConfig | None = None,
         bounds: PrometheusLimits = BOUNDS,
-        counts: OutcomeCounts | None = None,
+        counts: DropCounts | None = None,
     ) -> None:
-        self.counts = OutcomeCounts() if counts is None else counts
+        self.counts = DropCounts() if counts is None else counts
         self._config = HttpConfig() if config is None else config
         self._address = _checked(address, self._config)
         self.shown = urlsplit(self._address).netloc
@@ -208,7 +207,7 @@ class PrometheusClient:
             attempt,
             POLICIES[Peer.PROMETHEUS],
             clock=self._clock,
-            before_retry=lambda _: self.counts.add(SeriesOutcome.RETRIES),
+            before_retry=lambda _: self.counts.add(DropReason.RETRIES),
         )
 
     def _failure(self, error: TelemetryError, wait: float = 0.0) -> Failure:
@@ -266,11 +265,11 @@ class PrometheusClient:
             return self._wrong(
                 path, "answered with something else than Prometheus' JSON", hint=_HINTS[404]
             )
-        for field, word in (("warnings", SeriesOutcome.WARNINGS), ("infos", SeriesOutcome.INFOS)):
+        for field, word in (("warnings", DropReason.WARNINGS), ("infos", DropReason.INFOS)):
             messages = decoded.get(field)
             self.counts.add(word, len(messages) if isinstance(messages, list) else 0)
         partial = decoded.get("partial_response", decoded.get("isPartial", False))
-        self.counts.add(SeriesOutcome.WARNINGS, 1 if partial is True else 0)
+        self.counts.add(DropReason.WARNINGS, 1 if partial is True else 0)
         return decoded
 
     def _response_error(self, path: str, reply: HttpResponse) -> TelemetryError:

@@ -4,17 +4,16 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 
 NOTHING: Final = PointArray()
 
 
-def series_of(element: object, counts: OutcomeCounts) -> RecordedSeries | None:
+def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
     """One element of a result; ``None`` where it has no points of numbers.
 
     Three shapes are read: ``values`` (matrix), ``value`` (vector), and ``values`` beside ``timestamps`` in
@@ -25,10 +24,10 @@ def series_of(element: object, counts: OutcomeCounts) -> RecordedSeries | None:
         counts: Where everything that is left out is counted.
     """
     if not isinstance(element, dict) or not isinstance(element.get("metric"), dict):
-        counts.add(SeriesOutcome.BAD_LINE)
+        counts.add(DropReason.BAD_LINE)
         return None
     if "histogram" in element or "histograms" in element:
-        counts.add(SeriesOutcome.HISTOGRAMS)
+        counts.add(DropReason.HISTOGRAMS)
     labels = {str(name): str(value) for name, value in element["metric"].items()}
     points = _points(element, counts)
     if not points:
@@ -36,7 +35,7 @@ def series_of(element: object, counts: OutcomeCounts) -> RecordedSeries | None:
     return RecordedSeries(name=labels.pop("__name__", ""), labels=labels, points=points)
 
 
-def _points(element: Mapping[str, Any], counts: OutcomeCounts) -> PointArray:
+def _points(element: Mapping[str, Any], counts: DropCounts) -> PointArray:
     values, times = element.get("values"), element.get("timestamps")
     if isinstance(values, list) and isinstance(times, list) and len(values) == len(times):
         return _careful(
@@ -47,11 +46,11 @@ def _points(element: Mapping[str, Any], counts: OutcomeCounts) -> PointArray:
     if "value" in element:
         return pairs([element["value"]], counts)
     if "histogram" not in element and "histograms" not in element:
-        counts.add(SeriesOutcome.BAD_LINE)
+        counts.add(DropReason.BAD_LINE)
     return NOTHING
 
 
-def pairs(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
+def pairs(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
     """``[[seconds, "value"], …]`` as points."""
     try:
         times = array("q", [round(at * 1000) for at, _ in raw_pairs])
@@ -63,7 +62,7 @@ def pairs(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
     return _careful(raw_pairs, counts)
 
 
-def _careful(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
+def _careful(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
     """The same, one by one, because one of them is wrong."""
     points = PointArray()
     for raw_pair in raw_pairs:
@@ -76,9 +75,9 @@ def _careful(raw_pairs: Sequence[Any], counts: OutcomeCounts) -> PointArray:
             case _:
                 number, moment = None, None
         if number is None:
-            counts.add(SeriesOutcome.BAD_VALUE)
+            counts.add(DropReason.BAD_VALUE)
         elif moment is None:
-            counts.add(SeriesOutcome.NOT_A_TIME)
+            counts.add(DropReason.NOT_A_TIME)
         else:
             points.append(moment, number)
     return points

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.response_series import series_of
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.ingest.readers.text_files import BLOCK, TextFile
 
@@ -35,7 +34,7 @@ class _TruncatedFile(Exception):
     """The file ends in the middle."""
 
 
-def read(path: Path, counts: OutcomeCounts) -> Iterator[RecordedSeries]:
+def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
     """The series of a file, as they come.
 
     The file holds answers (``{"status": …, "data": {"result": […]}}``), or only results, or one element per line.
@@ -61,20 +60,20 @@ def read(path: Path, counts: OutcomeCounts) -> Iterator[RecordedSeries]:
                     grid.see(PointArray.of(series.points))
                     yield series
         except _TruncatedFile:
-            counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
+            counts.add(DropReason.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
         else:
             if file.truncated:
-                counts.add(SeriesOutcome.TRUNCATED, 1, f"{path}: ends in the middle of a character")
+                counts.add(DropReason.TRUNCATED, 1, f"{path}: ends in the middle of a character")
             elif not has_document and not reading.answers:
                 raise TelemetryError("holds no answer of Prometheus", location=str(path))
-    counts.add(SeriesOutcome.WARNINGS, reading.warnings)
-    counts.add(SeriesOutcome.RESAMPLED, grid.repeats)
+    counts.add(DropReason.WARNINGS, reading.warnings)
+    counts.add(DropReason.RESAMPLED, grid.repeats)
 
 
 class _ResponseReader:
     """Pulls elements out of a file whose documents may be larger than memory."""
 
-    def __init__(self, file: TextFile, source: str, counts: OutcomeCounts) -> None:
+    def __init__(self, file: TextFile, source: str, counts: DropCounts) -> None:
         self.answers = 0
         self.warnings = 0
         self._file = file

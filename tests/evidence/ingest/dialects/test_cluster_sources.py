@@ -13,7 +13,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     source_of,
 )
 from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
-from reconciler.evidence.ingest.readers.series import SeriesOutcome
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 
 LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
@@ -164,9 +164,9 @@ def test_a_series_belongs_to_the_one_cluster_that_it_fits() -> None:
         [source("a", 'cluster="a"'), source("b", 'cluster=~"b|ab"'), source("c", 'cluster="ab"')]
     )
     assert both.of({"cluster": "a"}) == both.sources[0]
-    assert both.of({"cluster": "ab"}) is SeriesOutcome.TWO_CLUSTERS
-    assert both.of({"cluster": "z"}) is SeriesOutcome.OTHER_CLUSTER
-    assert both.of({}) is SeriesOutcome.OTHER_CLUSTER
+    assert both.of({"cluster": "ab"}) is DropReason.TWO_CLUSTERS
+    assert both.of({"cluster": "z"}) is DropReason.OTHER_CLUSTER
+    assert both.of({}) is DropReason.OTHER_CLUSTER
 
 
 def test_two_clusters_in_one_place_must_both_say_which_series_are_theirs() -> None:

@@ -7,8 +7,8 @@ import pytest
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.definitions import Dialect, SeriesMeaning
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import openmetrics
-from reconciler.evidence.ingest.readers.series import OutcomeCounts, SeriesOutcome
 from reconciler.usage.tables import Measure
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 
@@ -18,7 +18,7 @@ ENCODED, QUOTED = sanitized(USER), jmx(CLIENT)
 RATE = Measure.RATE
 
 
-def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | SeriesOutcome:
+def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReason:
     return SHIPPED.get(dialect).meaning(name, labels)
 
 
@@ -75,7 +75,7 @@ def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
     dialect: str, name: str, measure: Measure
 ) -> None:
     assert meaning(dialect, name) == SeriesMeaning(measure=measure)
-    assert meaning(dialect, name, topic="t") is SeriesOutcome.PER_TOPIC
+    assert meaning(dialect, name, topic="t") is DropReason.PER_TOPIC
 
 
 def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
@@ -87,12 +87,12 @@ def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
         measure=Measure.BROKER_ID, broker_id="7"
     )
     assert meaning("kquota", name) == SeriesMeaning(measure=Measure.BROKER_ID)
-    assert meaning("kquota", name, broker_id="seven") is SeriesOutcome.BAD_BROKER_ID
+    assert meaning("kquota", name, broker_id="seven") is DropReason.BAD_BROKER_ID
     assert meaning("kquota", "kafka_server_app", broker_id="7") == meaning("kquota", name, id="7")
     assert meaning("kquota", "kafka_server_app_info_starttimems", id="7") == SeriesMeaning(
         measure=Measure.BROKER_ID, broker_id="7"
     )
-    assert meaning("kquota", "kafka_server_app_info_starttimems") is SeriesOutcome.OTHER_METRIC
+    assert meaning("kquota", "kafka_server_app_info_starttimems") is DropReason.OTHER_METRIC
 
 
 SEEN = {
@@ -128,14 +128,14 @@ EXPECTED: dict[str, list[object]] = {
     "strimzi_reporter": [
         ("rate", "produce", "team-1", "line\nbreak"), ("rate", "request", "team-1", 'x",user="admin'),
         ("rate", "controller_mutation", "team-1", "<default>"), ("throttle_ms", "produce", "team-1", "plain"),
-        ("rate", "ip", "", ""), SeriesOutcome.OTHER_METRIC, SeriesOutcome.OTHER_METRIC, ("broker_id", "", "", ""),
-        ("bytes_in_total", "", "", ""), SeriesOutcome.OTHER_METRIC,
+        ("rate", "ip", "", ""), DropReason.OTHER_METRIC, DropReason.OTHER_METRIC, ("broker_id", "", "", ""),
+        ("bytes_in_total", "", "", ""), DropReason.OTHER_METRIC,
     ],
     "jmx_exporter": [
-        ("rate", "produce", "team-1", "x, user=admin"), SeriesOutcome.UNKNOWN_TYPE, SeriesOutcome.BAD_CLIENT_ID,
-        ("rate", "produce", "team-1", 'x",user="admin'), SeriesOutcome.NAME_LOST,
+        ("rate", "produce", "team-1", "x, user=admin"), DropReason.UNKNOWN_TYPE, DropReason.BAD_CLIENT_ID,
+        ("rate", "produce", "team-1", 'x",user="admin'), DropReason.NAME_LOST,
     ],
-    "confluent": [SeriesOutcome.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
+    "confluent": [DropReason.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
 }  # fmt: skip
 
 
@@ -143,11 +143,11 @@ EXPECTED: dict[str, list[object]] = {
 def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path) -> None:
     path = tmp_path / "seen.txt"
     path.write_text(SEEN[dialect].strip() + "\n# EOF\n")
-    counts = OutcomeCounts()
+    counts = DropCounts()
     found: list[object] = []
     for one in openmetrics.read(path, counts):
         read = SHIPPED.get(dialect).meaning(one.name, one.labels)
-        found.append(read if isinstance(read, SeriesOutcome) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
+        found.append(read if isinstance(read, DropReason) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
     assert found == EXPECTED[dialect]
     assert dict(counts) == {}
 
@@ -155,32 +155,30 @@ def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path)
 def test_connections_of_addresses_are_read() -> None:
     found = meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="2001:DB8::1", user="u")
     assert found == SeriesMeaning(measure=RATE, quota_type="ip", ip="2001:db8::1")
-    assert (
-        meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is SeriesOutcome.BAD_IP
-    )
-    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is SeriesOutcome.OTHER_METRIC
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate", ip="x") is DropReason.BAD_IP
+    assert meaning("kquota", "kafka_server_ip_connection_accept_rate") is DropReason.OTHER_METRIC
     listener = "kafka_server_socket_server_metrics_connection_accept_rate"
-    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is SeriesOutcome.OTHER_METRIC
+    assert meaning("strimzi_reporter", listener, listener="PLAINTEXT") is DropReason.OTHER_METRIC
 
 
 @pytest.mark.parametrize(
     ("dialect", "name", "labels", "word"),
     [
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, SeriesOutcome.BAD_USER),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, SeriesOutcome.BAD_CLIENT_ID),
-        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, SeriesOutcome.UNKNOWN_TYPE),
-        ("kquota", "kafka_server_client_quota_byte_rate", {}, SeriesOutcome.UNKNOWN_TYPE),
-        ("kquota", "go_goroutines", {}, SeriesOutcome.OTHER_METRIC),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, SeriesOutcome.UNKNOWN_TYPE),
-        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, SeriesOutcome.BAD_USER),
-        ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, SeriesOutcome.NAME_LOST),
-        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, SeriesOutcome.NAME_LOST),
-        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, SeriesOutcome.GROUP_ENTITY),
-        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, SeriesOutcome.PER_SHARD),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "user": "%zz"}, DropReason.BAD_USER),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "produce", "client_id": 'y"'}, DropReason.BAD_CLIENT_ID),
+        ("kquota", "kafka_server_client_quota_byte_rate", {"type": "request"}, DropReason.UNKNOWN_TYPE),
+        ("kquota", "kafka_server_client_quota_byte_rate", {}, DropReason.UNKNOWN_TYPE),
+        ("kquota", "go_goroutines", {}, DropReason.OTHER_METRIC),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": 'Produce, user=u, client-id="x', "clientId": 'y"'}, DropReason.UNKNOWN_TYPE),
+        ("jmx_exporter", "kafka_server_quota_byte_rate", {"resource": "Produce", "user": 'u, client-id="x', "clientId": 'y"'}, DropReason.BAD_USER),
+        ("jmx_exporter", "kafka_server_produce_user_alice_byte_rate", {}, DropReason.NAME_LOST),
+        ("jmx_exporter", "kafka_server_request_client_id_c_throttle_time", {}, DropReason.NAME_LOST),
+        ("redpanda", "redpanda_kafka_quotas_client_quota_throughput_by_entity", {"redpanda_quota_type": "produce_quota", "redpanda_quota_group_name": "g"}, DropReason.GROUP_ENTITY),
+        ("redpanda", "vectorized_kafka_quotas_client_quota_throughput_by_entity", {"quota_type": "produce_quota", "quota_user": "u", "shard": "0"}, DropReason.PER_SHARD),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named(
-    dialect: str, name: str, labels: dict[str, str], word: SeriesOutcome
+    dialect: str, name: str, labels: dict[str, str], word: DropReason
 ) -> None:
     assert meaning(dialect, name, **labels) is word
 
@@ -282,7 +280,7 @@ def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Pat
     assert ours.meaning("up", {}) == SeriesMeaning(measure=Measure.UP)
     assert (
         ours.meaning("kafka_server_brokertopicmetrics_bytesin_total", {"topic": "t"})
-        is SeriesOutcome.PER_TOPIC
+        is DropReason.PER_TOPIC
     )
     assert len(table.all) == len(SHIPPED.all) + 1
 

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import column_files
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 
@@ -37,8 +36,8 @@ def csv(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def read(path: Path, unit: TimeUnit = TimeUnit.AUTO) -> tuple[list[RecordedSeries], OutcomeCounts]:
-    counts = OutcomeCounts()
+def read(path: Path, unit: TimeUnit = TimeUnit.AUTO) -> tuple[list[RecordedSeries], DropCounts]:
+    counts = DropCounts()
     reader = column_files.csv if ".csv" in path.name else column_files.parquet
     return list(reader(path, counts, unit)), counts
 
@@ -117,7 +116,7 @@ def test_small_numbers_in_a_column_of_milliseconds_are_milliseconds(tmp_path: Pa
 
 def test_a_time_without_a_zone_is_no_time(tmp_path: Path) -> None:
     found, counts = read(csv(tmp_path, "ts,metric,value\n2023-11-14T22:13:20,m,1\n,m,1\nx,m,1\n"))
-    assert (found, counts[SeriesOutcome.NOT_A_TIME]) == ([], 3)
+    assert (found, counts[DropReason.NOT_A_TIME]) == ([], 3)
 
 
 def test_values_may_be_not_a_number_and_must_be_there(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_values_may_be_not_a_number_and_must_be_there(tmp_path: Path) -> None:
     (one,) = found
     assert math.isnan(one.points[0][1])
     assert one.points[1][1] == math.inf
-    assert counts[SeriesOutcome.BAD_VALUE] == 2
+    assert counts[DropReason.BAD_VALUE] == 2
 
 
 @pytest.mark.parametrize(
@@ -169,9 +168,9 @@ def test_rows_with_too_few_columns_or_without_labels_are_counted(tmp_path: Path)
     text = f'ts,metric,value,labels\n{T},m,1,{{}}\n{T},m\n{T},m,1,no\n{T},,1,{{}}\n{T},m,1,"{{""a"":1}}"\n'
     found, counts = read(csv(tmp_path, text))
     assert told(found) == [("m", {}, [(T, 1.0)])]
-    assert counts[SeriesOutcome.BAD_LINE] == 4
+    assert counts[DropReason.BAD_LINE] == 4
     assert counts.partial
-    assert any("2 columns instead of 4" in one for one in counts.examples(SeriesOutcome.BAD_LINE))
+    assert any("2 columns instead of 4" in one for one in counts.examples(DropReason.BAD_LINE))
 
 
 def test_an_empty_file_is_an_error_and_an_empty_table_is_not(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     PointArray,
     RecordedSeries,
-    SeriesOutcome,
 )
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 
@@ -27,10 +26,10 @@ LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
 
 def read(
     tmp_path: Path, text: str | bytes, unit: TimeUnit = TimeUnit.AUTO
-) -> tuple[list[RecordedSeries], OutcomeCounts]:
+) -> tuple[list[RecordedSeries], DropCounts]:
     path = tmp_path / "metrics.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    counts = OutcomeCounts()
+    counts = DropCounts()
     return list(openmetrics.read(path, counts, unit)), counts
 
 
@@ -91,7 +90,7 @@ def test_exemplars_are_left_out(tmp_path: Path) -> None:
 
 def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
     found, counts = read(tmp_path, "m 1\n")
-    assert (found, dict(counts)) == ([], {SeriesOutcome.NO_TIME: 1})
+    assert (found, dict(counts)) == ([], {DropReason.NO_TIME: 1})
 
 
 @pytest.mark.parametrize(
@@ -118,29 +117,29 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
 def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
     found, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
     assert [one.name for one in found] == ["good"]
-    assert counts[SeriesOutcome.BAD_LINE] == 1
-    (told,) = counts.examples(SeriesOutcome.BAD_LINE)
+    assert counts[DropReason.BAD_LINE] == 1
+    (told,) = counts.examples(DropReason.BAD_LINE)
     assert "metrics.txt:2: " in told
     assert counts.partial
 
 
 def test_what_stands_after_the_end_is_counted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
-    assert "after # EOF" in counts.examples(SeriesOutcome.BAD_LINE)[0]
+    assert "after # EOF" in counts.examples(DropReason.BAD_LINE)[0]
 
 
 def test_openmetrics_without_its_end_is_partial(tmp_path: Path) -> None:
     found, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
     assert len(found[0].points) == 2
-    assert counts[SeriesOutcome.TRUNCATED] == 1
-    assert "# EOF" in counts.examples(SeriesOutcome.TRUNCATED)[0]
+    assert counts[DropReason.TRUNCATED] == 1
+    assert "# EOF" in counts.examples(DropReason.TRUNCATED)[0]
 
 
 def test_half_a_line_is_not_believed(tmp_path: Path) -> None:
     found, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
     assert list(found[0].points) == [(T * 1000, 1.0)]
-    assert counts[SeriesOutcome.TRUNCATED] == 1
-    assert "metrics.txt:2" in counts.examples(SeriesOutcome.TRUNCATED)[0]
+    assert counts[DropReason.TRUNCATED] == 1
+    assert "metrics.txt:2" in counts.examples(DropReason.TRUNCATED)[0]
 
 
 def test_an_end_without_a_line_break_is_an_end(tmp_path: Path) -> None:
@@ -178,7 +177,7 @@ def test_a_cut_anywhere_is_told_and_no_value_is_made_up(end: int) -> None:
             assert b"\n" not in WHOLE.encode()[:end]
             return
     assert found == whole[: len(found)]
-    assert counts[SeriesOutcome.TRUNCATED] == 1 or WHOLE[:end].endswith("# EOF")
+    assert counts[DropReason.TRUNCATED] == 1 or WHOLE[:end].endswith("# EOF")
 
 
 @given(

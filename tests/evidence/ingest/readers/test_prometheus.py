@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
+from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
@@ -19,7 +20,9 @@ from reconciler.evidence.ingest.readers.prometheus import (
     ResponseTooLarge,
     ResponseTooSlow,
 )
-from reconciler.evidence.ingest.readers.series import RecordedSeries, SeriesOutcome
+from reconciler.evidence.ingest.readers.series import (
+    RecordedSeries,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
 
@@ -117,7 +120,7 @@ def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
     server.faults = [fault, fault]
     found, client, clock = raw(server)
     assert len(found) == 1
-    assert client.counts[SeriesOutcome.RETRIES] == 2
+    assert client.counts[DropReason.RETRIES] == 2
     assert clock.slept == [1.0, 2.0]
 
 
@@ -186,7 +189,7 @@ def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
         for _ in range(2):
             server.faults = [Fault(status=503, text=LATE)] * 2
             assert await client.raw(ALL, T, T + 1000)
-        return client.counts[SeriesOutcome.RETRIES]
+        return client.counts[DropReason.RETRIES]
 
     assert run(server, twice)[0] == 4
 
@@ -260,20 +263,18 @@ def test_another_json_is_no_answer(text: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "word"),
     [
-        ({"warnings": ["store 10.0.0.1 down"]}, SeriesOutcome.WARNINGS),
-        ({"partial_response": True}, SeriesOutcome.WARNINGS),
-        ({"isPartial": True}, SeriesOutcome.WARNINGS),
-        ({"infos": ["metric might not be a counter"]}, SeriesOutcome.INFOS),
+        ({"warnings": ["store 10.0.0.1 down"]}, DropReason.WARNINGS),
+        ({"partial_response": True}, DropReason.WARNINGS),
+        ({"isPartial": True}, DropReason.WARNINGS),
+        ({"infos": ["metric might not be a counter"]}, DropReason.INFOS),
     ],
 )
-def test_an_answer_that_is_not_whole_is_counted(
-    extra: dict[str, object], word: SeriesOutcome
-) -> None:
+def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: DropReason) -> None:
     server = filled()
     server.extra = extra
     _, client, _ = raw(server)
     assert dict(client.counts) == {word: 1}
-    assert client.counts.partial is (word is SeriesOutcome.WARNINGS)
+    assert client.counts.partial is (word is DropReason.WARNINGS)
 
 
 def test_nobody_there_is_an_error_that_may_pass() -> None:

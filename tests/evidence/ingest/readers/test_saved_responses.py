@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import saved_responses
 from reconciler.evidence.ingest.readers.series import (
-    OutcomeCounts,
     RecordedSeries,
-    SeriesOutcome,
 )
 
 T = 1_700_000_000
@@ -32,13 +31,13 @@ def answer(*elements: dict[str, Any], kind: str = "matrix", **more: Any) -> dict
 
 def read(
     tmp_path: Path, content: object, name: str = "saved.json"
-) -> tuple[list[RecordedSeries], OutcomeCounts]:
+) -> tuple[list[RecordedSeries], DropCounts]:
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
-    counts = OutcomeCounts()
+    counts = DropCounts()
     return list(saved_responses.read(path, counts)), counts
 
 
@@ -89,7 +88,7 @@ def test_gzip_is_unpacked(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps(answer(element("m", [T, "1"]))).encode())
     assert len(read(tmp_path, packed, "saved.json.gz")[0]) == 1
     with_cut, counts = read(tmp_path, packed[:-12], "cut.json.gz")
-    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert counts[DropReason.TRUNCATED] == 1
     assert len(with_cut) <= 1
 
 
@@ -105,17 +104,17 @@ def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> No
         answer(element("m", [T, "1"], [T, "one"], [T, "1_0"], [None, "1"], ["x"], [T, None], [1e300, "1"], [True, "1"])),
     )  # fmt: skip
     assert list(found[0].points) == [(T * 1000, 1.0)]
-    assert (counts[SeriesOutcome.BAD_VALUE], counts[SeriesOutcome.NOT_A_TIME]) == (6, 1)
+    assert (counts[DropReason.BAD_VALUE], counts[DropReason.NOT_A_TIME]) == (6, 1)
 
 
 def test_native_histograms_are_counted(tmp_path: Path) -> None:
     found, counts = read(tmp_path, answer({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}))
-    assert (found, dict(counts)) == ([], {SeriesOutcome.HISTOGRAMS: 1})
+    assert (found, dict(counts)) == ([], {DropReason.HISTOGRAMS: 1})
 
 
 def test_warnings_of_a_saved_answer_make_it_partial(tmp_path: Path) -> None:
     _, counts = read(tmp_path, answer(element("m", [T, "1"]), warnings=["store down", "again"]))
-    assert counts[SeriesOutcome.WARNINGS] == 2
+    assert counts[DropReason.WARNINGS] == 2
     assert counts.partial
 
 
@@ -148,7 +147,7 @@ def test_a_file_that_ends_too_early_gives_what_came_before_and_says_so(end: int)
     with tempfile.TemporaryDirectory() as folder:
         found, counts = read(Path(folder), WHOLE.encode()[:end])
         whole, _ = read(Path(folder), WHOLE)
-    assert counts[SeriesOutcome.TRUNCATED] == 1
+    assert counts[DropReason.TRUNCATED] == 1
     assert counts.partial
     assert found == whole[: len(found)]
 
@@ -182,7 +181,7 @@ def test_a_large_file_is_read_element_by_element(tmp_path: Path) -> None:
             )
         )
         file.write("]}}")
-    counts = OutcomeCounts()
+    counts = DropCounts()
     reading = saved_responses.read(path, counts)
     first = next(reading)
     assert len(first.points) == 5_000
@@ -194,11 +193,11 @@ def test_values_that_a_range_query_repeats_are_told(tmp_path: Path) -> None:
     dead = element("m", [T, "5"], [T + 60, "5"], [T + 120, "5"], a="1")
     alive = element("m", [T, "1"], [T + 60, "2"], [T + 120, "3"], a="2")
     _, counts = read(tmp_path, answer(dead, alive))
-    assert counts[SeriesOutcome.RESAMPLED] == 2
+    assert counts[DropReason.RESAMPLED] == 2
 
 
 def test_scrapes_have_offsets_of_their_own_and_are_not_called_made_up(tmp_path: Path) -> None:
     one = element("m", [T + 0.123, "0"], [T + 60.123, "0"], a="1")
     other = element("m", [T + 7.5, "0"], [T + 67.5, "0"], a="2")
     _, counts = read(tmp_path, answer(one, other))
-    assert counts[SeriesOutcome.RESAMPLED] == 0
+    assert counts[DropReason.RESAMPLED] == 0
