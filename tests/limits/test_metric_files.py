@@ -17,6 +17,7 @@ READ = """
 import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
+from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import column_files, openmetrics, saved_responses
 readers = {"prom": openmetrics.read, "json": saved_responses.read, "csv": column_files.csv, "parquet": column_files.parquet}
 def main(name):

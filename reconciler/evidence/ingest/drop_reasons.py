@@ -184,5 +184,5 @@ class DropCounts(Counter[DropReason]):
         )
 
     def _remember(self, reason: DropReason, examples: Iterable[str]) -> None:
-        known = self._examples.setdefault(reason, [])
-        known += list(examples)[: EXAMPLES - len(known)]
+        places = self._examples.setdefault(reason, [])
+        places += list(examples)[: EXAMPLES - len(places)]
