@@ -60,14 +60,10 @@ class ClientQuota:
     Attributes:
         cluster: Name of the QuotaCluster.
         declaration: What it declares, with the place it was declared at.
-        labels: Its labels.
-        annotations: Its annotations; those that accept warnings are also in the declaration.
     """
 
     cluster: str
     declaration: Declaration
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
 
 
 def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
@@ -127,9 +123,8 @@ def from_node(root: Node, path: str) -> ClientQuota:
                     if name.startswith(ACCEPT)
                 )
             ),
+            annotations=tuple(annotations.items()),
         ),
-        labels=labels,
-        annotations=annotations,
     )
 
 

@@ -17,7 +17,6 @@ from reconciler.base.regular_files import (
 )
 from reconciler.errors import Problem
 
-SUFFIXES: Final = (".yaml", ".yml")
 MAX_FILES: Final = 100_000
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -105,20 +104,11 @@ def read_paths(
             problems.append(unmatched_problem(pattern))
         files_by_name |= hits
     if len(files_by_name) > max_files:
-        words = f"{len(files_by_name)} files are more than the {max_files} that may be read (reading.maxFiles)"
-        return FileTexts(files=(), problems=(Problem(str(root), 0, 0, words),))
-    files: list[tuple[str, str]] = []
-    remaining_bytes = max(MAX_BYTES, max_file_bytes)
-    for name in sorted(files_by_name):
-        text = _text(files_by_name[name], name, max_file_bytes)
-        if isinstance(text, Problem):
-            problems.append(text)
-            continue
-        remaining_bytes -= len(text)
-        if remaining_bytes < 0:
-            return FileTexts(files=(), problems=(*problems, _too_much(name)))
-        files.append((name, text))
-    return FileTexts(files=tuple(files), problems=tuple(problems))
+        return FileTexts(files=(), problems=(_too_many(str(root), len(files_by_name), max_files),))
+    texts = (
+        (name, _text(files_by_name[name], name, max_file_bytes)) for name in sorted(files_by_name)
+    )
+    return _within_limits(texts, problems, max_file_bytes)
 
 
 def read_blobs(
@@ -143,32 +133,42 @@ def read_blobs(
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))
     if len(picked.names) > max_files:
-        return FileTexts(files=(), problems=(_too_many(len(picked.names), max_files),))
-    problems = [unmatched_problem(path) for path in picked.unmatched]
-    files: list[tuple[str, str]] = []
-    remaining_bytes = max(MAX_BYTES, max_file_bytes)
-    for name, content in sorted(read(picked.names).items()):
-        remaining_bytes -= len(content)
-        if remaining_bytes < 0:
-            return FileTexts(files=(), problems=(*problems, _too_much(name)))
-        large = len(content) > max_file_bytes
-        text = _too_large(name, max_file_bytes) if large else _decoded(name, content)
-        if isinstance(text, Problem):
-            problems.append(text)
-        else:
-            files.append((name, text))
-    return FileTexts(files=tuple(files), problems=tuple(problems))
-
-
-def _too_many(count: int, maximum: int) -> Problem:
-    return Problem(
-        "", 0, 0, f"{count} files are more than the {maximum} that may be read (reading.maxFiles)"
+        return FileTexts(files=(), problems=(_too_many("", len(picked.names), max_files),))
+    texts = (
+        (
+            name,
+            _too_large(name, max_file_bytes)
+            if len(content) > max_file_bytes
+            else _decoded(name, content),
+        )
+        for name, content in sorted(read(picked.names).items())
+    )
+    return _within_limits(
+        texts, [unmatched_problem(path) for path in picked.unmatched], max_file_bytes
     )
 
 
-def _too_much(name: str) -> Problem:
-    words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
-    return Problem(name, 0, 0, words)
+def _within_limits(
+    texts: Iterable[tuple[str, str | Problem]], problems: list[Problem], max_file_bytes: int
+) -> FileTexts:
+    """The texts, as long as they are not too much together, with all problems."""
+    files: list[tuple[str, str]] = []
+    remaining = max(MAX_BYTES, max_file_bytes)
+    for name, text in texts:
+        if isinstance(text, Problem):
+            problems.append(text)
+            continue
+        remaining -= len(text)
+        if remaining < 0:
+            words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
+            return FileTexts(files=(), problems=(*problems, Problem(name, 0, 0, words)))
+        files.append((name, text))
+    return FileTexts(files=tuple(files), problems=tuple(problems))
+
+
+def _too_many(location: str, count: int, maximum: int) -> Problem:
+    words = f"{count} files are more than the {maximum} that may be read (reading.maxFiles)"
+    return Problem(location, 0, 0, words)
 
 
 class _FileLocation(NamedTuple):

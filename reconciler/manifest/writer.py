@@ -7,10 +7,9 @@ float where we mean a whole number.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Final
 
 from reconciler.base.characters import is_shown
@@ -50,7 +49,6 @@ _SHORT_ESCAPES: Final = {
     "\0": "\\0",
 }
 MOST_KEY: Final = 1_000
-NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -193,15 +191,12 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
     return ""
 
 
-def document_text(
-    declaration: Declaration, *, cluster: str, annotations: Mapping[str, str] = NO_TEXTS
-) -> str:
+def document_text(declaration: Declaration, *, cluster: str) -> str:
     """One document, from its ``---`` on.
 
     Args:
-        declaration: What it declares, with its labels.
+        declaration: What it declares, with its labels and annotations.
         cluster: What ``clusterRef`` shall say.
-        annotations: What else its metadata shall hold.
 
     Raises:
         QuotaValueError: The entity or a value cannot be written.
@@ -221,7 +216,7 @@ def document_text(
         lines.append(f"  namespace: {scalar(namespace)}")
     lines += _texts("labels", declaration.labels)
     accepted = {f"{ACCEPT}{kind}": reason for kind, reason in declaration.accepted}
-    lines += _texts("annotations", (accepted | dict(annotations)).items())
+    lines += _texts("annotations", (accepted | dict(declaration.annotations)).items())
     lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
     lines += [
         f"    {field}: {_slot(slot)}"

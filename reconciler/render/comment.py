@@ -5,7 +5,7 @@ counts. Every name goes through ``names.markdown`` or ``names.prose``, so nothin
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -99,6 +99,22 @@ def cell(entity: str, key: str) -> str:
     return f"{markdown(entity)}<br>{markdown(key)}"
 
 
+def size(lines: Iterable[str]) -> int:
+    """Characters of lines, each with its line feed."""
+    return sum(len(line) + 1 for line in lines)
+
+
+def fitting(lines: Iterable[str], room: int) -> list[str]:
+    """The first lines that have room together; lines behind them are not looked at."""
+    visible_lines: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        visible_lines.append(line)
+    return visible_lines
+
+
 def fitted(
     head: Sequence[str],
     table: Sequence[str],
@@ -120,13 +136,8 @@ def fitted(
         remainder: Where the missing rows are.
         limit: Most characters.
     """
-    room = limit - sum(len(line) + 1 for line in [*head, *table, *foot]) - len(remainder) - 40
-    visible_rows: list[str] = []
-    for row in rows:
-        room -= len(row) + 1
-        if room < 0:
-            break
-        visible_rows.append(row)
+    room = limit - size([*head, *table, *foot]) - len(remainder) - 40
+    visible_rows = fitting(rows, room)
     body = ["", *table, *visible_rows] if visible_rows else []
     if total > len(visible_rows):
         body += [

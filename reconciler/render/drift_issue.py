@@ -10,6 +10,7 @@ from typing import Final
 
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.render.comment import fitting, size
 from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
@@ -112,13 +113,7 @@ def recovered_markdown(report: DriftReport, *, details: str) -> str:
 
 
 def _fitted(opening: list[str], table: Sequence[str], closing: list[str], max_length: int) -> str:
-    room = max_length - sum(len(line) + 1 for line in [*opening, *closing]) - 60
-    rows: list[str] = []
-    for row in table:
-        room -= len(row) + 1
-        if room < 0:
-            break
-        rows.append(row)
+    rows = fitting(table, max_length - size([*opening, *closing]) - 60)
     missing = len(table) - len(rows)
     remainder = ["", f"… and {count(missing, 'row')} more."] if missing else []
     return "\n".join([*opening, *rows, *remainder, *closing]) + "\n"

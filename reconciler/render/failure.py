@@ -6,6 +6,7 @@ Without this a comment about an earlier commit would stay and look as if it spok
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reconciler.render.comment import fitting, size
 from reconciler.render.names import html, prose
 
 MAX_LINES: Final = 200
@@ -78,15 +79,9 @@ def failure_markdown(
     above = [marker, f"### ⛔ {prose(title)}", "", *([banner, ""] if failure.fork else [])]
     opening = [*above, sentence, "", "<pre>"]
     closing = ["</pre>", "", details]
-    room = limit - sum(len(line) + 1 for line in [*opening, *closing]) - 20
-    lines: list[str] = []
-    for message in failure.messages:
-        # An empty line would not end the block here, but what looks empty reads better as nothing.
-        line = html(message)
-        room -= len(line) + 1
-        if room < 0:
-            lines.append("&#8230;")
-            break
-        if line.strip():
-            lines.append(line)
+    # An empty line would not end the block here, but what looks empty reads better as nothing.
+    messages = [line for line in map(html, failure.messages) if line.strip()]
+    lines = fitting(messages, limit - size([*opening, *closing]) - 20)
+    if len(lines) < len(messages):
+        lines.append("&#8230;")
     return "\n".join([*opening, *lines, *closing]).rstrip("\n") + "\n"

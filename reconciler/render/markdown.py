@@ -25,6 +25,7 @@ from reconciler.render.comment import (
     cluster_option,
     commit_text,
     fitted,
+    fitting,
     footer,
     verdict_line,
 )
@@ -373,10 +374,10 @@ def _joined(lines: Sequence[str]) -> list[str]:
 
 def _within(lines: Sequence[str], room: int) -> list[str]:
     """The lines that fit: names may be long, and a text above the limit of a host cannot be posted at all."""
-    visible_lines: list[str] = []
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            return [*visible_lines, "- … and more; the plan document has all of it."]
-        visible_lines.append(line)
-    return visible_lines
+    visible_lines = fitting(lines, room)
+    more = (
+        ["- … and more; the plan document has all of it."]
+        if len(visible_lines) < len(lines)
+        else []
+    )
+    return [*visible_lines, *more]

@@ -9,6 +9,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
+from reconciler.render.comment import fitting, size
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.names import escaped, markdown, prose
@@ -147,13 +148,8 @@ def recorded_markdown(recorded: RecordedUse, *, room: int) -> list[str]:
         "|-|-|-|-:|-:|-|-|",
     ]
     closing = ["", "</details>"] if folded else []
-    remaining = room - _size(lines) - _size(tail) - _size(opening) - _size(closing) - 100
-    fitting_rows: list[str] = []
-    for row in rows:
-        remaining -= len(row) + 1
-        if remaining < 0:
-            break
-        fitting_rows.append(row)
+    used = size([*lines, *tail, *opening, *closing])
+    fitting_rows = fitting(rows, room - used - 100)
     if fitting_rows:
         lines += [*opening, *fitting_rows, *closing]
     if len(fitting_rows) < len(rows):
@@ -173,23 +169,11 @@ def _row(use_row: UseRow) -> str:
 
 def _cut(lines: Sequence[str], room: int) -> list[str]:
     """The lines that fit, and how many do not."""
-    if _size(lines) <= room:
+    if size(lines) <= room:
         return list(lines)
-    fitting_rows: list[str] = []
-    remaining = room - 60
-    for line in lines:
-        remaining -= len(line) + 1
-        if remaining < 0:
-            break
-        fitting_rows.append(line)
-    return [
-        *fitting_rows,
-        f"- … and {count(len(lines) - len(fitting_rows), 'line')} more; the JSON plan has them.",
-    ]
-
-
-def _size(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+    visible_lines = fitting(lines, room - 60)
+    missing = count(len(lines) - len(visible_lines), "line")
+    return [*visible_lines, f"- … and {missing} more; the JSON plan has them."]
 
 
 def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:

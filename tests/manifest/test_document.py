@@ -45,7 +45,6 @@ def test_a_document_becomes_a_declaration_with_every_field() -> None:
     resource["metadata"]["labels"] = {"team": "payments"}
     made = from_resource(resource, "somewhere")
     assert made.cluster == "prod"
-    assert made.labels == {"team": "payments"}
     assert made.declaration.labels == (("team", "payments"),)
     one = made.declaration
     assert one.document == "payments/a"

@@ -1,6 +1,7 @@
 """What is written reads back to the same; what cannot be written is listed."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.schema_names import ACCEPT
-from reconciler.manifest.source_document import find_document
 from reconciler.manifest.writer import (
     document_text,
     documents_text,
@@ -42,26 +42,30 @@ def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> 
 
 @given(declarations(), labels)
 def test_annotations_are_written_beside_labels_and_read_back(
-    one: Declaration, annotations: dict[str, str]
+    declaration: Declaration, annotations: dict[str, str]
 ) -> None:
-    text = document_text(one, cluster="prod", annotations=annotations)
+    text = document_text(
+        replace(declaration, annotations=tuple(annotations.items())), cluster="prod"
+    )
     (declared,) = load_files([("f", text)]).checked().of("prod")
-    found = find_document(text, "prod", declared)
-    assert found is not None
-    assert without_place(found.declaration) == one
-    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
-    assert found.annotations == accepted | annotations
+    assert without_place(declared) == declaration
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in declaration.accepted}
+    assert dict(declared.annotations) == accepted | annotations
 
 
 def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -> None:
-    annotations = {"a" * 5000: "x", "b": "y"}
-    one = Declaration(document="a/b", entity=entity(user="u"), limits=LIMIT, labels=(("c", "d"),))
-    text = document_text(one, cluster="prod", annotations=annotations)
+    annotations = (("a" * 5000, "x"), ("b", "y"))
+    declaration = Declaration(
+        document="a/b",
+        entity=entity(user="u"),
+        limits=LIMIT,
+        labels=(("c", "d"),),
+        annotations=annotations,
+    )
+    text = document_text(declaration, cluster="prod")
     (declared,) = load_files([("f", text)]).checked().of("prod")
-    found = find_document(text, "prod", declared)
-    assert found is not None
-    assert found.annotations == annotations
-    assert yaml.safe_load(text)["metadata"]["annotations"] == annotations
+    assert declared.annotations == annotations
+    assert yaml.safe_load(text)["metadata"]["annotations"] == dict(annotations)
 
 
 @st.composite

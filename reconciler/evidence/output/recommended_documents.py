@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.evidence.render.units import length_text, share_text, units_text
-from reconciler.manifest import source_document
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.export.document_names import document_name
 from reconciler.manifest.writer import document_text
@@ -27,28 +26,13 @@ class DeclaredDocuments:
 
     Attributes:
         cluster: What they call the cluster.
-        declarations: All of them, suspended ones too; no two active ones declare one pair.
-        texts: The files that hold them, by the paths of the declarations.
+        declarations: All of them, suspended ones too, as grants let them count; no two active ones declare one pair.
+        written: The same as their files write them, by document.
     """
 
     cluster: str
     declarations: tuple[Declaration, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def read_document(self, declaration: Declaration) -> tuple[Declaration, Mapping[str, str]]:
-        """A declaration as its file writes it, and its annotations.
-
-        Raises:
-            UsageError: The file does not hold it.
-        """
-        document = source_document.find_document(
-            self.texts.get(declaration.path, ""), self.cluster, declaration
-        )
-        if document is None:
-            raise UsageError(
-                f"{declaration.path}:{declaration.line} holds no document {declaration.document}"
-            )
-        return document.declaration, document.annotations
+    written: Mapping[str, Declaration] = field(default_factory=dict[str, Declaration])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +114,12 @@ def _document(
     document_names: set[str],
 ) -> str:
     subject, declaration = change.subject, change.declaration
-    annotations: Mapping[str, str] = {}
     if declaration is None:
         base = Declaration(
             document=_new_name(subject, document_names), entity=subject, limits=NO_LIMITS
         )
     else:
-        base, annotations = declared.read_document(declaration)
+        base = declared.written[declaration.document]
     limits = base.limits
     for row in change.rows:
         if row.target_units is not None:
@@ -148,9 +131,7 @@ def _document(
     lines += [f"# {line}" for line in _window_lines(evidence)]
     lines += [f"# {line}" for row in change.rows for line in _evidence_lines(row)]
     try:
-        text = document_text(
-            replace(base, limits=limits), cluster=declared.cluster, annotations=annotations
-        )
+        text = document_text(replace(base, limits=limits), cluster=declared.cluster)
     except QuotaValueError as wrong:
         raise UsageError(f"{entity_text(subject)} cannot be written: {wrong.message}") from wrong
     head, _, remainder = text.partition("\n")

@@ -234,10 +234,8 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
         return shortened([problem.message for problem in problems]) or (
             "it does not fit the schema",
         )
-    labels = labels_of(obj)
-    return replace(quota, labels=labels, declaration=replace(
-        quota.declaration, labels=tuple(sorted(labels.items()))
-    ))  # fmt: skip
+    labels = tuple(sorted(labels_of(obj).items()))
+    return replace(quota, declaration=replace(quota.declaration, labels=labels))
 
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ class Declaration:
         suspended: Whether it claims nothing and freezes what is recorded as its own.
         labels: Its labels as ``(name, value)``, sorted.
         accepted: Kinds of warnings that it accepts as ``(kind, reason)``, sorted; a kind may be unknown.
+        annotations: Its annotations as ``(name, value)``, for a document that replaces it; they decide nothing.
     """
 
     document: str
@@ -40,6 +41,7 @@ class Declaration:
     suspended: bool = False
     labels: tuple[tuple[str, str], ...] = ()
     accepted: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
     def line_of(self, key: Key) -> int:
         """Line of the rule for a key, or of the document."""

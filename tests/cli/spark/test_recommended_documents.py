@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.spark.jobs import recommendation
-from reconciler.errors import ManifestErrors, UsageError
+from reconciler.errors import ManifestErrors
 from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
     documents,
 )
 from reconciler.manifest.loader import load_files
-from reconciler.manifest.source_document import find_document
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.usage.samples import QuotaType
@@ -104,9 +103,7 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
     assert one.labels == (("kafka-quotas.io/tier", "gold"), ("team", "payments"))
     assert one.limits == (5000.0, 20480.0, None, None, None)
     assert (one.deletion_policy, one.suspended) == (DeletionPolicy.RETAIN, True)
-    again = find_document(made, "prod", one)
-    assert again is not None
-    assert again.annotations == {"approved-by": "bea: yes\nreally", "true-story": "true"}
+    assert dict(one.annotations) == {"approved-by": "bea: yes\nreally", "true-story": "true"}
 
 
 def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> None:
@@ -222,9 +219,3 @@ def test_two_owners_of_one_pair_are_an_error_as_for_a_plan(folder: Path) -> None
     manifest(folder, "a.yaml", *(quota(name, "producerByteRate: 1") for name in "ab"))
     with pytest.raises(ManifestErrors):
         _ = declared()
-
-
-def test_a_declaration_that_its_file_does_not_hold_is_an_error() -> None:
-    (one,) = load_files([("a", quota("alices", "producerByteRate: 1"))]).of("prod")
-    with pytest.raises(UsageError, match="holds no document default/alices"):
-        _ = documents([row()], DeclaredDocuments(cluster="prod", declarations=(one,)), EVIDENCE)

@@ -25,6 +25,7 @@ from reconciler.evidence.output.recommended_documents import (
     documents,
 )
 from reconciler.manifest.files import unmatched_problem
+from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.usage.samples import DAY_MS
@@ -220,6 +221,9 @@ def declared(console: Console, target: ClusterTarget) -> DeclaredDocuments:
     for warning in loaded.warnings:
         console.warning(str(warning))
     _ = merged(loaded, target.name)
+    written = load_files(texts.files).of(target.name)
     return DeclaredDocuments(
-        cluster=target.name, declarations=loaded.of(target.name), texts=dict(texts.files)
+        cluster=target.name,
+        declarations=loaded.of(target.name),
+        written={declaration.document: declaration for declaration in written},
     )
