@@ -14,7 +14,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-emit-index-url --custom-compile-command 'make locks'
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak mutants clean
+.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -124,6 +124,12 @@ bench: env  ## the table of docs/benchmarks.md, measured here and now
 
 soak: env  ## random operations and faults on real servers for ten minutes (SEED=…, MINUTES=…)
 	$(BIN)/python -m tests.soak --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+
+simulate: env  ## simulated worlds with fresh seeds for a minute, or one seed with its story (SEED=…, DAYS=…, WITHOUT=…, SECONDS=…)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) --days $(or $(DAYS),0) --without '$(WITHOUT)' --seconds $(or $(SECONDS),60)
+
+simulate-nightly: env  ## a million seeds
+	@$(BIN)/python -m tests.simulation --seeds 1000000 --seconds 1000000
 
 mutants: env  ## plants faults and shows that the tests see each
 	$(BIN)/python -m tests.mutants

@@ -473,6 +473,17 @@ def test_an_expired_override_whose_document_went_is_pruned_or_given_back():
     assert only_change(plan(live=50.0, owned=owned)).after == 7.0
 
 
+def test_an_override_with_the_value_of_another_writer_does_not_make_it_ours():
+    begun = plan(
+        live=60.0, owned=owns(applied(50.0, GONE), override(60.0, before=60.0)), rules=SYNC
+    )
+    assert (begun.changes, begun.bookkeeping) == ((), ())
+    over = owns(applied(50.0, GONE), override(60.0, until=NOW, before=60.0))
+    ended = plan(live=60.0, owned=over, rules=SYNC)
+    assert only_finding(ended).cause is Cause.CHANGED_BY_ANOTHER
+    assert ended.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+
+
 def test_an_expired_override_that_somebody_replaced_just_ends():
     owned = owns(applied(50.0), override(50.0, until=NOW))
     made = plan(wants(5.0), live=60.0, owned=owned)

@@ -350,7 +350,10 @@ class _Comparison:
         """The table with the override's value in place of the declared one."""
         value, note = override.value, f"override by {override.author}: {override.reason}"
         if same_value(view.key, value, view.live):
-            if not same_value(view.key, value, view.applied) and not view.unsettled:
+            # An override with the value that was live before it writes nothing, so it makes nothing ours: its end would
+            # remove what another writer set.
+            is_new = not same_value(view.key, value, override.before)
+            if is_new and not same_value(view.key, value, view.applied) and not view.unsettled:
                 self._set_record(view, value)
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
         elif value is not None and same_value(view.key, value, view.applied):

@@ -1,0 +1,194 @@
+"""Three brokers over one metadata log: the sandbox's own rules and answers, with replication lag, failover and lost answers."""
+
+import asyncio
+import contextlib
+import contextvars
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from reconciler.sandbox.broker_rules.alterations import BrokerFailure
+from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
+from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
+from reconciler.sandbox.connection import ServerConnection
+from reconciler.sandbox.faults import CutAfter, CutBefore, Delay, Effect, Faults, Refuse, Throttle
+from reconciler.sandbox.settings import Listener, SandboxSettings
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
+from reconciler.wire.error_codes import NOT_CONTROLLER, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR
+from tests.simulation.network import Network, NetworkConnection
+
+NODES = (1, 2, 3)
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+BROKER_RETRY_SECONDS = 60.0
+"""How long a broker tries to forward a request to the controller (BrokerServer, 3.4 to 4.4)."""
+
+WRITER: contextvars.ContextVar[str] = contextvars.ContextVar("writer", default="?")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One batch of the metadata log."""
+
+    at: float
+    writer: str
+    records: tuple[QuotaRecord, ...]
+    before: Image
+    after: Image
+
+
+class LoggedCluster(SandboxCluster):
+    """The sandbox's cluster with the history of its log."""
+
+    def __init__(self, settings: SandboxSettings, now: Callable[[], float]) -> None:
+        super().__init__(settings)
+        self._now = now
+        self.on_commit: Callable[[Commit], None] = lambda _: None
+
+    def commit(self, records: Iterable[QuotaRecord]) -> None:
+        record_tuple, before = tuple(records), self.image
+        super().commit(record_tuple)
+        if record_tuple:
+            self.on_commit(Commit(self._now(), WRITER.get(), record_tuple, before, self.image))
+
+
+class FaultyAnswers(Faults):
+    """What goes wrong with single requests, by chance.
+
+    Attributes:
+        chances: Kind of fault -> share of the requests.
+        failover_until: The controller does not answer until then.
+    """
+
+    def __init__(self, chance: random.Random, now: Callable[[], float]) -> None:
+        super().__init__()
+        self._chance, self._now = chance, now
+        self.chances: dict[str, float] = {}
+        self.failover_until = 0.0
+
+    def effects_for(self, api: int, node: int) -> tuple[Effect, ...]:
+        effects: list[Effect] = []
+        if api == ALTER_CLIENT_QUOTAS.key and self._now() < self.failover_until:
+            effects += self._failover()
+        for kind, share in self.chances.items():
+            if self._chance.random() < share:
+                effects += self._effects(kind, api)
+        return tuple(effects)
+
+    def _failover(self) -> list[Effect]:
+        """What a broker makes of an alteration while there is no controller."""
+        fate = self._chance.random()
+        if fate < 0.3:
+            return [
+                _refusal(NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+            ]
+        wait = min(self.failover_until - self._now() + self._chance.random(), BROKER_RETRY_SECONDS)
+        if fate < 0.6:
+            return [Delay(seconds=wait)]
+        failure = BrokerFailure(code=REQUEST_TIMED_OUT, message="The request timed out.")
+        return [Delay(seconds=wait), Refuse(failure=failure, applied=fate < 0.8)]
+
+    def _effects(self, kind: str, api: int) -> list[Effect]:
+        chance, longest = self._chance, BROKER_RETRY_SECONDS
+        seconds = chance.random() * (longest if chance.random() < 0.3 else 5.0)
+        code = chance.choice((UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT))
+        refused = BrokerFailure(code=code, message="injected")
+        effects: dict[str, Effect] = {
+            "lost request": CutBefore(),
+            "lost answer": CutAfter(),
+            "delayed answer": Delay(seconds=seconds),
+            "throttle": Throttle(milliseconds=chance.randint(10, 20_000)),
+        }
+        if kind == "refusal" and api == ALTER_CLIENT_QUOTAS.key:
+            return [Refuse(failure=refused, applied=chance.random() < 0.5)]
+        if kind == "refusal" and api == DESCRIBE_CLIENT_QUOTAS.key:
+            return [_refusal(UNKNOWN_SERVER_ERROR, "injected")]
+        return [effects[kind]] if kind in effects else []
+
+
+def _refusal(code: int, message: str) -> Refuse:
+    return Refuse(failure=BrokerFailure(code=code, message=message))
+
+
+class SimulatedBrokers:
+    """The cluster on the simulated network."""
+
+    def __init__(self, network: Network, chance: random.Random, now: Callable[[], float]) -> None:
+        self.network, self._chance, self._now = network, chance, now
+        self.lag: dict[int, float] = {}
+        settings = SandboxSettings(
+            nodes=NODES, listeners=(Listener(host="kafka"),), cluster_id=CLUSTER_ID, lag=self.lag
+        )
+        self.cluster = LoggedCluster(settings, now)
+        self.answers = FaultyAnswers(chance, now)
+        for node, broker in self.cluster.brokers.items():
+            broker.ports["PLAINTEXT"] = 9092 + node
+            broker.running = True
+        network.serve = self._serve
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def image(self) -> Image:
+        """What the log amounts to."""
+        return self.cluster.image
+
+    def stop(self, node: int) -> None:
+        """A broker ends: Metadata does not list it, connections are reset."""
+        self.cluster.brokers[node].running = False
+        self.network.refusing.add(node)
+        self.network.cut(node)
+
+    def start(self, node: int) -> None:
+        """It is there again and shows everything."""
+        self.cluster.brokers[node].running = True
+        self.network.refusing.discard(node)
+        self.cluster.release(node)
+
+    def heal(self) -> None:
+        """No faults any more."""
+        self.answers.chances.clear()
+        self.answers.failover_until = 0.0
+        self.lag.clear()
+        self.network.heal()
+        for node in NODES:
+            self.start(node)
+
+    def commit(self, writer: str, record: QuotaRecord) -> None:
+        """Another writer changes one value."""
+        token = WRITER.set(writer)
+        try:
+            self.cluster.commit((record,))
+        finally:
+            WRITER.reset(token)
+
+    def _serve(self, node: int, connection: NetworkConnection) -> None:
+        writer = connection.process.name if connection.process is not None else "?"
+        context = contextvars.Context()
+        context.run(WRITER.set, writer)
+        context.run(self._accept, self.cluster.brokers[node], connection)
+
+    def _accept(self, broker: SandboxBroker, connection: NetworkConnection) -> None:
+        loop = self.network.loop
+        reader = asyncio.StreamReader(loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        end = connection.server
+        end.context = contextvars.copy_context()
+        end.begin(protocol)
+        writer = asyncio.StreamWriter(end, protocol, reader, loop)
+        server = ServerConnection(
+            cluster=self.cluster,
+            broker=broker,
+            listener=self.cluster.settings.listeners[0],
+            faults=self.answers,
+            clock=loop.time,
+            reader=reader,
+            writer=writer,
+        )
+
+        async def serve() -> None:
+            with contextlib.suppress(ConnectionError):
+                await server.serve()
+            writer.close()
+
+        task = loop.create_task(serve())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

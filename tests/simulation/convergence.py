@@ -1,0 +1,64 @@
+"""What is not as declared once the faults are over: documents against the brokers' log and the records."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.ownership import Owner, Pair
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
+from tests.simulation.laws import Laws
+
+
+def difference(laws: Laws, documents: Mapping[str, Declaration]) -> str:
+    """The first thing that is not as declared; "" = everything is.
+
+    Pairs of suspended documents are frozen, with their records and overrides.
+    """
+    suspended = {document.entity for document in documents.values() if document.suspended}
+    declared = {
+        (document.entity, key): value
+        for document in documents.values()
+        for key, value in zip(COLUMNS, document.limits, strict=True)
+        if value is not None and not document.suspended
+    }
+    return next(_differences(laws, documents, suspended, declared), "")
+
+
+def _differences(
+    laws: Laws,
+    documents: Mapping[str, Declaration],
+    suspended: set[Entity],
+    declared: Mapping[Pair, float],
+) -> Iterator[str]:
+    if laws.records.intents:
+        yield f"writes of unknown outcome: {list(laws.records.intents)}"
+    overrides = [pair for pair in laws.records.overrides if pair[0] not in suspended]
+    if overrides:
+        yield f"overrides: {overrides}"
+    for pair, value in declared.items():
+        is_left_alone = laws.rules.drift is DriftMode.WARN and pair in laws.foreign_pairs
+        if laws.live(pair) != value and not is_left_alone:
+            yield f"{pair[0]} {pair[1]} is {laws.live(pair)}, declared {value}"
+    for pair, value, owner in _recorded(laws):
+        is_silent = pair not in declared and pair[0] not in suspended
+        if is_silent and laws.live(pair) == value and _is_removable(laws, documents, pair, owner):
+            yield f"{pair[0]} {pair[1]} is recorded as ours, not declared, and still {value}"
+
+
+def _recorded(laws: Laws) -> Iterator[tuple[Pair, float | None, Owner]]:
+    for entity, record in laws.records.records.items():
+        for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
+            if owner is not None:
+                yield (entity, key), value, owner
+
+
+def _is_removable(
+    laws: Laws, documents: Mapping[str, Declaration], pair: Pair, owner: Owner
+) -> bool:
+    """Whether the end of its declaration means that the pair goes."""
+    if not owner.document or pair in laws.records.orphaned:
+        return False
+    if owner.document in documents or owner.deletion_policy is DeletionPolicy.DELETE:
+        return True
+    return owner.deletion_policy is None and laws.rules.in_force is Policy.SYNC

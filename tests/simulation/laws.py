@@ -1,0 +1,407 @@
+"""What must be true at every moment of a world. Judged from the brokers' log, the files and the documents alone.
+
+Nothing here uses the planner: entities that apply to a client come from a second reading of Kafka's rules.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.inventory.format import decode
+from reconciler.quota.entity import ABSENT, Entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.sandbox.broker_rules.image import Image, Names
+from tests.quota.log_model import seat
+from tests.simulation.brokers import CLUSTER_ID, Commit
+
+USERS, CLIENT_IDS, HOSTS = (
+    ("alice", "bob", "carol", "stranger"),
+    ("app", "stranger", ""),
+    ("10.0.0.1", "192.0.2.9"),
+)
+CLIENTS: Mapping[str, tuple[Entity, ...]] = {
+    **{f"{user}/{client}": seat(user, client) for user in USERS for client in CLIENT_IDS},
+    **{host: (Entity((ABSENT, ABSENT, host)), Entity((ABSENT, ABSENT, None))) for host in HOSTS},
+}
+"""Client -> the entities that can hold for it, closest first."""
+
+MATCHED: Mapping[Entity, tuple[str, ...]] = {
+    entity: tuple(client for client, entities in CLIENTS.items() if entity in entities)
+    for entity in {entity for entities in CLIENTS.values() for entity in entities}
+}
+
+LATE_SECONDS = SETTLING_SECONDS + 10.0
+"""How long a write of a run that ended may still be carried out."""
+
+STALE_SECONDS = 30.0
+"""How old the answer of a broker can be that does not keep up."""
+
+Place = tuple[str, Key]
+"""A client and a key."""
+
+
+class LawBroken(Exception):
+    """A law does not hold; the world ends here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One reconciliation of the product, as the actor that starts it knows it.
+
+    Attributes:
+        process: Name of its process.
+        started: When, in seconds since the epoch.
+        documents: What was declared then.
+        overrides: Pairs whose override begins or ends with it.
+        ended: When it ended, whichever way; ``None`` = under way.
+        limits: Client and key -> limits from before and after what was intended.
+        disturbed: Where another writer changed something meanwhile.
+    """
+
+    process: str
+    started: float
+    documents: Mapping[str, Declaration]
+    overrides: frozenset[Pair] = frozenset()
+    ended: float | None = None
+    limits: dict[Place, set[float | None]] = field(default_factory=lambda: defaultdict(set))
+    disturbed: set[Place] = field(default_factory=set)
+
+    def declared(self, pair: Pair) -> bool:
+        """Whether a document asked for the pair."""
+        return any(
+            document.entity == pair[0] and document.limits[COLUMNS.index(pair[1])] is not None
+            for document in self.documents.values()
+        )
+
+
+def entity_of(names: Names) -> Entity:
+    """The product's form of an entity of the log."""
+    parts = dict(names)
+    return Entity(tuple(parts.get(kind, ABSENT) for kind in ("user", "client-id", "ip")))  # type: ignore[arg-type]
+
+
+def names_of(entity: Entity) -> Names:
+    """The log's form of an entity."""
+    return tuple(
+        sorted(
+            (kind, name)
+            for kind, name in zip(("user", "client-id", "ip"), entity, strict=True)
+            if name is not ABSENT
+        )
+    )
+
+
+NAMES: Mapping[Entity, Names] = {entity: names_of(entity) for entity in MATCHED}
+
+
+def limit(image: Image, client: str, key: Key) -> float | None:
+    """The limit that a broker with this image enforces."""
+    for entity in CLIENTS[client]:
+        value = image.values.get(NAMES[entity], {}).get(key)
+        if value is not None:
+            return value
+    return None
+
+
+class Laws:
+    """The laws of one world, and what they remember of its history.
+
+    Args:
+        rules: Of the product.
+        is_ours: Whether the product writes under this name.
+    """
+
+    def __init__(self, rules: Rules, image: Image) -> None:
+        self.rules = rules
+        self.image = image
+        self.runs: list[Run] = []
+        self.timeline: dict[Pair, list[tuple[float, float | None, str]]] = defaultdict(list)
+        self.ours: dict[Pair, set[float]] = defaultdict(set)
+        self.removed_at: dict[Pair, float] = {}
+        self.open_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
+        self.intended: dict[Pair, list[tuple[float, str, float | None]]] = defaultdict(list)
+        self.records = OwnershipRecords(cluster_id=CLUSTER_ID)
+        self.retained: dict[str, DeletionPolicy | None] = {}
+        self.own_commits = 0
+        self.record_writes = 0
+        self.foreign_pairs: set[Pair] = set()
+
+    # -- what happened -------------------------------------------------------------------------------
+
+    def began(self, run: Run) -> None:
+        """A run observes the cluster from now on."""
+        horizon = run.started - 600
+        self.runs = [old for old in self.runs if old.ended is None or old.ended > horizon]
+        self.runs.append(run)
+        self._adopt(run.documents)
+
+    def completed(self, run: Run) -> None:
+        """A run ended without an error: it described everything and recorded what it saw."""
+        for pair, at in list(self.removed_at.items()):
+            if run.started > at + STALE_SECONDS:
+                self.ours.pop(pair, None)
+                del self.removed_at[pair]
+        for intents in self.open_intents.values():
+            for value, at in list(intents.items()):
+                if run.started > at + LATE_SECONDS:
+                    del intents[value]
+
+    def committed(self, commit: Commit) -> None:
+        """The metadata log grew."""
+        self.image = commit.after
+        own = not commit.writer.startswith("foreign")
+        for record in commit.records:
+            pair = entity_of(record.names), Key(record.key)
+            if own:
+                self._lawful_write(commit, pair, record.value)
+            else:
+                self._disturb(commit, pair)
+                if record.value is not None and record.value in self.open_intents[pair]:
+                    self.ours[pair].add(record.value)
+        if own:
+            self.own_commits += 1
+            self._lawful_order(commit)
+        for record in commit.records:
+            pair = entity_of(record.names), Key(record.key)
+            self.timeline[pair].append((commit.at, record.value, commit.writer))
+            if not own:
+                continue
+            if record.value is None:
+                self.removed_at[pair] = commit.at
+            else:
+                self.ours[pair] = {record.value}
+                self.removed_at.pop(pair, None)
+        if self.runs:
+            self._adopt(self.runs[-1].documents)
+
+    def audited(self, at: float, process: str, content: bytes) -> None:
+        """Lines were appended to the audit log."""
+        intents: list[tuple[Pair, float | None]] = []
+        for line in content.split(b"\n"):
+            if not line:
+                continue
+            entry = json.loads(line)
+            pair = _pair_of(entry)
+            if entry["outcome"] == "INTENDED":
+                intents.append((pair, entry["after"]))
+                self.intended[pair].append((at, process, entry["after"]))
+                self.open_intents[pair][entry["after"]] = at
+            else:
+                self._lawful_outcome(at, process, pair, entry)
+        if intents:
+            self._mean(process, intents)
+
+    def recorded(self, at: float, process: str, content: bytes) -> None:
+        """The file of ownership records was replaced."""
+        self.record_writes += 1
+        clusters = decode(content, location="simulated")
+        owned = clusters[CLUSTER_ID].owned
+        for entity, record in owned.records.items():
+            before = self.records.records.get(entity)
+            if before is not None and before.applied == record.applied:
+                continue
+            for column, key in enumerate(COLUMNS):
+                value = record.applied[column]
+                if value is None or (before is not None and before.applied[column] == value):
+                    continue
+                run = self._run_of(process)
+                since = (run.started if run is not None else at) - STALE_SECONDS
+                if value not in self.values_between((entity, key), since, at):
+                    raise LawBroken(
+                        f"records claim what was not applied: {entity} {key} = {value}, by {process}"
+                    )
+        self.records = owned
+
+    def powerless(self, content: bytes | None) -> None:
+        """The machine lost its power: the file of records is what was synced."""
+        self.records = (
+            OwnershipRecords(cluster_id=CLUSTER_ID)
+            if content is None
+            else decode(content, location="simulated")[CLUSTER_ID].owned
+        )
+
+    # -- laws ----------------------------------------------------------------------------------------
+
+    def _lawful_write(self, commit: Commit, pair: Pair, value: float | None) -> None:
+        where = f"{pair[0]} {pair[1]} -> {value} by {commit.writer}"
+        if self.rules.in_force is Policy.OBSERVE:
+            raise LawBroken(f"a write under policy Observe: {where}")
+        if not self.rules.in_scope(pair[0]):
+            raise LawBroken(f"a write outside the scope: {where}")
+        if not any(
+            process == commit.writer and after == value and at >= commit.at - 400
+            for at, process, after in self.intended[pair]
+        ):
+            raise LawBroken(f"a write without an entry in the audit log: {where}")
+        if value is None:
+            self._requested_removal(commit, pair, where)
+        elif not self._asked(commit, pair, value):
+            raise LawBroken(f"a value that was not requested: {where}")
+
+    def _asked(self, commit: Commit, pair: Pair, value: float) -> bool:
+        """Whether a document or an override asked for the value within the time that a write can take."""
+        column = COLUMNS.index(pair[1])
+        return (
+            any(
+                pair in run.overrides
+                or any(
+                    document.entity == pair[0] and document.limits[column] == value
+                    for document in run.documents.values()
+                )
+                for run in self._recent(commit)
+            )
+            or pair in self.records.overrides
+        )
+
+    def _requested_removal(self, commit: Commit, pair: Pair, where: str) -> None:
+        runs = [run for run in self._recent(commit) if not run.declared(pair)]
+        if (
+            any(pair in run.overrides for run in self._recent(commit))
+            or pair in self.records.overrides
+        ):
+            return
+        if not runs:
+            raise LawBroken(f"a declared value is removed: {where}")
+        if self.rules.in_force is Policy.CREATE_ONLY:
+            raise LawBroken(f"a removal under policy CreateOnly: {where}")
+        since = min(run.started for run in runs) - STALE_SECONDS
+        values = self.values_between(pair, since, commit.at)
+        if (
+            self.rules.exclusive
+            and self.rules.in_scope(pair[0])
+            and self.rules.in_force is Policy.SYNC
+        ):
+            return
+        if not values & self.ours[pair]:
+            raise LawBroken(
+                f"a removal that was not requested, of {sorted(filter(None, values))}: {where}"
+            )
+        record = self.records.records.get(pair[0])
+        owner = record.owners[COLUMNS.index(pair[1])] if record is not None else None
+        if owner is None or not owner.document:
+            return
+        exists = any(owner.document in run.documents for run in runs)
+        policies = {self.retained.get(owner.document, owner.deletion_policy), owner.deletion_policy}
+        if not exists and policies == {DeletionPolicy.RETAIN}:
+            raise LawBroken(f"a removal although its document said Retain: {where}")
+        if not exists and policies == {None} and self.rules.in_force is Policy.UPSERT:
+            raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
+
+    def _lawful_order(self, commit: Commit) -> None:
+        """Each client's limit is the one from before, or one that a run intends."""
+        runs = self._recent(commit)
+        for place in {
+            (client, Key(record.key))
+            for record in commit.records
+            for client in MATCHED[entity_of(record.names)]
+        }:
+            client, key = place
+            after = limit(commit.after, client, key)
+            if after == limit(commit.before, client, key):
+                continue
+            if any(place in run.disturbed for run in runs):
+                continue
+            if not any(after in run.limits[place] for run in runs):
+                raise LawBroken(
+                    f"order: client {client} has {key} = {after} for a moment, which is neither before nor after"
+                    f" ({[sorted(run.limits[place], key=str) for run in runs]}), by {commit.writer}"
+                )
+
+    def _lawful_outcome(
+        self, at: float, process: str, pair: Pair, entry: Mapping[str, object]
+    ) -> None:
+        began = instant_of(entry.get("intendedAt") or entry["time"]) - 1.0
+        after = entry["after"]
+        outcome = str(entry["outcome"])
+        if outcome == "APPLIED":
+            if after not in self.values_between(pair, began - STALE_SECONDS, at):
+                raise LawBroken(f"the audit log says applied and no broker had it: {pair} {after}")
+        elif outcome == "NOT LANDED":
+            # A later describe decides: another writer may have replaced the value before it.
+            run = self._run_of(process)
+            since = (run.started if run is not None else at) - STALE_SECONDS
+            if self.values_between(pair, since, at) == {after}:
+                raise LawBroken(
+                    f"the audit log says that a value is not live which is: {pair} {after}"
+                )
+        elif outcome in {"REJECTED", "HELD", "NOT SENT"}:
+            for when, value, writer in self.timeline[pair]:
+                if writer == process and when >= began and value == after:
+                    raise LawBroken(
+                        f"the audit log says {outcome} and the brokers have it: {pair} {after}, written at {when:.3f}"
+                    )
+
+    # -- memory --------------------------------------------------------------------------------------
+
+    def values_between(self, pair: Pair, since: float, until: float) -> set[float | None]:
+        """All values that the pair had in a time."""
+        values: set[float | None] = set()
+        current: float | None = None
+        for at, value, _ in self.timeline[pair]:
+            if at > until:
+                break
+            if at >= since:
+                values.add(current)
+            current = value
+        values.add(current)
+        return values
+
+    def live(self, pair: Pair) -> float | None:
+        """The value in the log."""
+        history = self.timeline.get(pair)
+        return history[-1][1] if history else None
+
+    def _recent(self, commit: Commit) -> list[Run]:
+        return [
+            run for run in self.runs if run.ended is None or run.ended > commit.at - LATE_SECONDS
+        ]
+
+    def _run_of(self, process: str) -> Run | None:
+        return next((run for run in reversed(self.runs) if run.process == process), None)
+
+    def _adopt(self, documents: Mapping[str, Declaration]) -> None:
+        for document in documents.values():
+            self.retained[document.document] = document.deletion_policy
+            for column, key in enumerate(COLUMNS):
+                value = document.limits[column]
+                if value is not None and self.live((document.entity, key)) == value:
+                    self.ours[document.entity, key].add(value)
+
+    def _mean(self, process: str, intents: Iterable[tuple[Pair, float | None]]) -> None:
+        run = self._run_of(process)
+        if run is None:
+            raise LawBroken(f"{process} intends to write outside of a run")
+        intent_list = list(intents)
+        values = {names: dict(pairs) for names, pairs in self.image.values.items()}
+        for (entity, key), value in intent_list:
+            if value is None:
+                values.get(names_of(entity), {}).pop(key, None)
+            else:
+                values.setdefault(names_of(entity), {})[key] = value
+        target = Image(values=values)
+        for (entity, key), _ in intent_list:
+            for client in MATCHED[entity]:
+                place = client, key
+                run.limits[place] |= {limit(self.image, client, key), limit(target, client, key)}
+
+    def _disturb(self, commit: Commit, pair: Pair) -> None:
+        self.foreign_pairs.add(pair)
+        for client in MATCHED[pair[0]]:
+            for run in self._recent(commit):
+                run.disturbed.add((client, pair[1]))
+
+
+def _pair_of(entry: Mapping[str, object]) -> Pair:
+    parts = entry["entity"]
+    assert isinstance(parts, list)
+    return entity_of(tuple((kind, name) for kind, name in parts)), Key(str(entry["key"]))
+
+
+def instant_of(text: object) -> float:
+    """Seconds since the epoch of a time in the audit log, which has whole seconds."""
+    return datetime.fromisoformat(str(text)).timestamp()

@@ -1,0 +1,153 @@
+"""A disk in memory with a page cache: a kill stops between any two steps of a write, a power loss drops what was not synced."""
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from reconciler.base.durable_files import FileStamp
+from reconciler.errors import InventoryError, InventoryLocked
+from tests.simulation.processes import SimulatedProcess
+
+
+class MemoryDisk:
+    """What all processes of a machine share.
+
+    Attributes:
+        cached: Path -> content, as processes see it.
+        durable: Path -> content that survives a power loss.
+        full: Whether writes fail.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.cached: dict[Path, bytes] = {}
+        self.durable: dict[Path, bytes] = {}
+        self.stamps: dict[Path, int] = {}
+        self.locks: dict[Path, MemoryLock] = {}
+        self.full = False
+        self.on_replace: Callable[[SimulatedProcess, Path, bytes], None] = lambda *_: None
+        self.on_append: Callable[[SimulatedProcess, Path, bytes], None] = lambda *_: None
+        self._versions = 0
+
+    def put(self, path: Path, content: bytes) -> None:
+        """A process sees this content from now on."""
+        self._versions += 1
+        self.cached[path] = content
+        self.stamps[path] = self._versions
+
+    def lose_power(self) -> None:
+        """Only what was synced remains, and of what was not synced perhaps a part at the end of a file."""
+        for path, content in list(self.cached.items()):
+            durable = self.durable.get(path)
+            if durable is not None and content.startswith(durable) and len(content) > len(durable):
+                durable = content[: self.chance.randint(len(durable), len(content))]
+                self.durable[path] = durable
+        self.cached.clear()
+        self.stamps.clear()
+        for path, content in self.durable.items():
+            self.put(path, content)
+
+
+class ProcessFiles:
+    """The disk as one process uses it. Implements ``DurableFiles`` in the steps of ``base/durable_files.py``."""
+
+    def __init__(self, disk: MemoryDisk, process: SimulatedProcess) -> None:
+        self._disk = disk
+        self._process = process
+
+    def read(self, path: Path, *, max_bytes: int) -> bytes:
+        if path not in self._disk.cached:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        assert len(self._disk.cached[path]) <= max_bytes
+        return self._disk.cached[path]
+
+    def stamp(self, path: Path) -> FileStamp | None:
+        if path not in self._disk.cached:
+            return None
+        return self._disk.stamps[path], 0, len(self._disk.cached[path])
+
+    def last_byte(self, path: Path) -> bytes:
+        return self._disk.cached.get(path, b"")[-1:]
+
+    def replace(self, path: Path, content: bytes) -> None:
+        disk, process = self._disk, self._process
+        temporary = path.with_name(f".{path.name}.{disk.chance.randrange(10**8):08d}.new")
+        process.step()
+        self._check_room(path)
+        disk.put(temporary, content[: len(content) // 2])
+        process.step()
+        disk.put(temporary, content)
+        process.step()
+        disk.durable[temporary] = content
+        process.step()
+        disk.put(path, disk.cached.pop(temporary))
+        disk.on_replace(process, path, content)
+        process.step()
+        disk.durable[path] = content
+        disk.durable.pop(temporary, None)
+        process.step()
+
+    def append(self, path: Path, content: bytes) -> None:
+        disk, process = self._disk, self._process
+        process.step()
+        self._check_room(path)
+        present = disk.cached.get(path, b"")
+        disk.put(path, present + content[: disk.chance.randint(0, len(content))])
+        process.step()
+        disk.put(path, present + content)
+        disk.on_append(process, path, content)
+        process.step()
+        disk.durable[path] = disk.cached[path]
+        process.step()
+
+    def remove_leftovers(self, path: Path) -> None:
+        self._process.step()
+        for place in (self._disk.cached, self._disk.durable):
+            for name in [
+                name
+                for name in place
+                if name.name.startswith(f".{path.name}.") and name.suffix == ".new"
+            ]:
+                del place[name]
+
+    def lock(self, path: Path, /, *, command: str, now: float) -> "MemoryLock":
+        """A ``LockFactory``."""
+        return MemoryLock(self._disk, self._process, path, command)
+
+    def _check_room(self, path: Path) -> None:
+        if self._disk.full:
+            raise InventoryError(f"{path} cannot be written: {os.strerror(errno.ENOSPC)}")
+
+
+class MemoryLock:
+    """A lock that ends with its process. Implements ``WriterLock``."""
+
+    def __init__(
+        self, disk: MemoryDisk, process: SimulatedProcess, path: Path, command: str
+    ) -> None:
+        self._disk, self._process, self._path, self.command = disk, process, path, command
+
+    @property
+    def is_held(self) -> bool:
+        return self._disk.locks.get(self._path) is self
+
+    def acquire(self) -> None:
+        self._process.step()
+        holder = self._disk.locks.get(self._path)
+        if holder is not None:
+            raise InventoryLocked(
+                f"{self._path} is locked by {holder.command}", holder=holder.command
+            )
+        self._disk.locks[self._path] = self
+        self._process.own(self)
+
+    def release(self) -> None:
+        if self.is_held:
+            del self._disk.locks[self._path]
+            self._process.disown(self)
+
+    def sever(self) -> None:
+        if self.is_held:
+            del self._disk.locks[self._path]

@@ -1,0 +1,201 @@
+"""Each law has a twin that breaks it: what the product must never do is done by hand, and the law says so."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.inventory.format import ClusterRecords, encode
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.patterns import EntityPattern, NamePattern
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.state import limits_of
+from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
+from tests.simulation.brokers import CLUSTER_ID, Commit
+from tests.simulation.laws import LawBroken, Laws, Run, names_of
+
+ALICE, APP, EVERYONE = (
+    entity(user="alice"),
+    entity(user="alice", client_id="app"),
+    entity(user=DEFAULT),
+)
+RATE = Key.PRODUCER_BYTE_RATE
+NOW = 1_700_000_000.0
+SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True)
+
+
+def instant(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def entity_json(subject: Entity) -> list[list[str | None]]:
+    return [[kind, name] for kind, name in names_of(subject)]
+
+
+class History:
+    """A product that is played by hand."""
+
+    def __init__(self, rules: Rules = SYNC) -> None:
+        self.laws = Laws(rules, Image())
+        self.image = Image()
+        self.now = NOW
+
+    def run(self, *documents: Declaration) -> Run:
+        run = Run(process="watch", started=self.now, documents={d.document: d for d in documents})
+        self.laws.began(run)
+        return run
+
+    def intend(self, *values: tuple[Entity, float | None]) -> None:
+        self.line(*((subject, value, "INTENDED") for subject, value in values))
+
+    def line(self, *entries: tuple[Entity, float | None, str]) -> None:
+        lines = [
+            json.dumps(
+                {
+                    "time": instant(self.now), "entity": entity_json(subject), "key": RATE.value,
+                    "after": value, "outcome": outcome,
+                }
+            )
+            for subject, value, outcome in entries
+        ]  # fmt: skip
+        self.laws.audited(self.now, "watch", "\n".join(lines).encode())
+
+    def commit(self, subject: Entity, value: float | None, writer: str = "watch") -> None:
+        self.now += 1.0
+        record = QuotaRecord(names=names_of(subject), key=RATE.value, value=value)
+        after = self.image.applied((record,))
+        commit = Commit(self.now, writer, (record,), self.image, after)
+        self.image = after
+        self.laws.committed(commit)
+
+    def write(self, subject: Entity, value: float | None) -> None:
+        self.intend((subject, value))
+        self.commit(subject, value)
+
+    def record(self, subject: Entity, value: float) -> None:
+        change = Recorded(entity=subject, key=RATE, value=value, owner=Owner(document="team/a"))
+        owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
+        self.laws.recorded(self.now, "watch", encode({CLUSTER_ID: ClusterRecords(owned=owned)}))
+
+
+def declares(subject: Entity, value: float, policy: DeletionPolicy | None = None) -> Declaration:
+    return Declaration(
+        document=f"team/{subject}", entity=subject, limits=limits_of({RATE: value}), deletion_policy=policy
+    )  # fmt: skip
+
+
+def test_a_lawful_history_breaks_no_law():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    history.write(ALICE, 1.0)
+    history.line((ALICE, 1.0, "APPLIED"))
+    history.record(ALICE, 1.0)
+    history.run()
+    history.write(ALICE, None)
+    history.line((ALICE, None, "APPLIED"))
+
+
+def test_a_write_that_no_document_asks_for_is_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="a value that was not requested"):
+        history.write(ALICE, 2.0)
+
+
+def test_a_write_without_an_audit_entry_is_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="without an entry in the audit log"):
+        history.commit(ALICE, 1.0)
+
+
+def test_a_write_under_observe_is_seen():
+    history = History(Rules(policy=Policy.OBSERVE))
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="under policy Observe"):
+        history.write(ALICE, 1.0)
+
+
+def test_a_write_outside_the_scope_is_seen():
+    history = History(replace(SYNC, scope=(EntityPattern(user=NamePattern(exact="bob")),)))
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="outside the scope"):
+        history.write(ALICE, 1.0)
+
+
+def test_the_removal_of_a_declared_value_is_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    history.write(ALICE, 1.0)
+    with pytest.raises(LawBroken, match="a declared value is removed"):
+        history.write(ALICE, None)
+
+
+def test_the_removal_of_another_writers_value_is_seen():
+    history = History()
+    history.commit(ALICE, 7.0, writer="foreign")
+    history.now += 100.0
+    history.run()
+    with pytest.raises(LawBroken, match="a removal that was not requested"):
+        history.write(ALICE, None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy"),
+    [(SYNC, DeletionPolicy.RETAIN), (Rules(policy=Policy.UPSERT), None)],
+    ids=["Retain", "unset under Upsert"],
+)
+def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy):
+    history = History(rules)
+    document = declares(ALICE, 1.0, policy)
+    history.run(document)
+    history.write(ALICE, 1.0)
+    owner = Owner(document=document.document, deletion_policy=policy)
+    history.laws.records = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes(
+        [Recorded(entity=ALICE, key=RATE, value=1.0, owner=owner)]
+    )
+    history.now += 100.0
+    history.run()
+    with pytest.raises(LawBroken, match="a removal"):
+        history.write(ALICE, None)
+
+
+def test_a_wider_set_before_a_closer_one_is_seen():
+    history = History()
+    history.run(declares(APP, 1.0), declares(EVERYONE, 5.0))
+    history.intend((APP, 1.0), (EVERYONE, 5.0))
+    with pytest.raises(LawBroken, match="neither before nor after"):
+        history.commit(EVERYONE, 5.0)
+
+
+def test_records_that_claim_what_was_never_live_are_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="records claim"):
+        history.record(ALICE, 1.0)
+
+
+@pytest.mark.parametrize("outcome", ["APPLIED", "HELD", "REJECTED", "NOT SENT", "NOT LANDED"])
+def test_an_audit_line_that_contradicts_the_brokers_is_seen(outcome):
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    history.intend((ALICE, 1.0))
+    if outcome != "APPLIED":
+        history.commit(ALICE, 1.0)
+        history.now += 100.0
+    if outcome == "NOT LANDED":
+        history.run(declares(ALICE, 1.0))
+    entry = {
+        "time": instant(history.now), "intendedAt": instant(NOW), "entity": entity_json(ALICE),
+        "key": RATE.value, "after": 1.0, "outcome": outcome,
+    }  # fmt: skip
+    with pytest.raises(LawBroken, match="the audit log says"):
+        history.laws.audited(history.now, "watch", json.dumps(entry).encode())
+
+
+def test_the_log_and_the_product_name_entities_alike():
+    assert names_of(Entity(("alice", None, ABSENT))) == (("client-id", None), ("user", "alice"))

@@ -1,0 +1,81 @@
+"""A kill stops a write between any two steps; a power loss keeps what was synced."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import InventoryError, InventoryLocked
+from tests.simulation.memory_files import MemoryDisk, ProcessFiles
+from tests.simulation.processes import ProcessKilled, SimulatedProcess
+
+FILE, LOG = Path("/file"), Path("/log")
+
+
+class Machine:
+    def __init__(self) -> None:
+        self.disk = MemoryDisk(random.Random(1))
+
+    def process(self, steps: int | None = None) -> SimulatedProcess:
+        process = SimulatedProcess("p", asyncio.new_event_loop(), lambda _: None)
+        process._loop.close()
+        process.steps_left = steps
+        return process
+
+    def files(self, steps: int | None = None) -> ProcessFiles:
+        return ProcessFiles(self.disk, self.process(steps))
+
+
+@pytest.mark.parametrize("steps", range(1, 7))
+def test_a_killed_replacement_leaves_the_old_file_or_the_new_one(steps):
+    machine = Machine()
+    machine.files().replace(FILE, b"old")
+    with pytest.raises(ProcessKilled):
+        machine.files(steps).replace(FILE, b"new")
+    assert machine.disk.cached[FILE] in {b"old", b"new"}
+    machine.disk.lose_power()
+    assert machine.disk.cached[FILE] in {b"old", b"new"}
+    machine.files().remove_leftovers(FILE)
+    assert list(machine.disk.cached) == [FILE]
+
+
+@pytest.mark.parametrize("steps", range(1, 4))
+def test_a_killed_append_leaves_the_lines_before_it(steps):
+    machine = Machine()
+    machine.files().append(LOG, b"first\n")
+    with pytest.raises(ProcessKilled):
+        machine.files(steps).append(LOG, b"second\n")
+    machine.disk.lose_power()
+    assert b"first\nsecond\n".startswith(machine.disk.cached[LOG])
+    assert machine.disk.cached[LOG].startswith(b"first\n")
+
+
+def test_what_was_synced_survives_a_power_loss():
+    machine = Machine()
+    machine.files().replace(FILE, b"new")
+    machine.files().append(LOG, b"line\n")
+    machine.disk.lose_power()
+    assert machine.disk.cached == {FILE: b"new", LOG: b"line\n"}
+
+
+def test_a_lock_has_one_holder_and_ends_with_its_process():
+    machine = Machine()
+    holder = machine.process()
+    lock = ProcessFiles(machine.disk, holder).lock(FILE, command="first", now=0.0)
+    lock.acquire()
+    other = machine.files().lock(FILE, command="second", now=0.0)
+    with pytest.raises(InventoryLocked, match="first"):
+        other.acquire()
+    holder.kill()
+    other.acquire()
+    assert other.is_held
+    assert not lock.is_held
+
+
+def test_a_full_disk_is_an_error_and_changes_nothing():
+    machine = Machine()
+    machine.disk.full = True
+    with pytest.raises(InventoryError, match="No space left"):
+        machine.files().append(LOG, b"line")
+    assert machine.disk.cached == {}

@@ -1,0 +1,83 @@
+"""Time jumps, tasks run in an order that a seed decides, and a world in which nothing can happen is an error."""
+
+import asyncio
+import random
+
+import pytest
+
+from tests.simulation.virtual_loop import Deadlocked, VirtualLoop
+
+
+def loop(seed: int = 1) -> VirtualLoop:
+    return VirtualLoop(random.Random(seed), lambda _: None)
+
+
+def test_a_day_passes_at_once():
+    virtual = loop()
+    try:
+        virtual.run_until_complete(asyncio.sleep(86_400.0))
+        assert virtual.time() == 86_400.0
+    finally:
+        virtual.close()
+
+
+def order_of(seed: int) -> list[int]:
+    order: list[int] = []
+
+    async def step(number: int) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        order.append(number)
+
+    async def everything() -> None:
+        await asyncio.gather(*(step(number) for number in range(8)))
+
+    virtual = loop(seed)
+    try:
+        virtual.run_until_complete(everything())
+    finally:
+        virtual.close()
+    return order
+
+
+def test_a_seed_decides_the_order_of_tasks():
+    assert order_of(1) == order_of(1)
+    assert len({tuple(order_of(seed)) for seed in range(10)}) > 5
+
+
+def test_timers_keep_their_order():
+    times: list[float] = []
+    virtual = loop()
+    try:
+        for seconds in (3.0, 1.0, 2.0, 1.0):
+            virtual.call_later(seconds, lambda: times.append(virtual.time()))
+        virtual.run_until_complete(asyncio.sleep(5.0))
+    finally:
+        virtual.close()
+    assert times == [1.0, 1.0, 2.0, 3.0]
+
+
+def test_work_for_threads_is_done_on_the_loop():
+    virtual = loop()
+    try:
+        assert virtual.run_until_complete(virtual.run_in_executor(None, max, 1, 2)) == 2
+        with pytest.raises(ZeroDivisionError):
+            virtual.run_until_complete(virtual.run_in_executor(None, lambda: 1 / 0))
+    finally:
+        virtual.close()
+
+
+def test_tasks_that_wait_for_each_other_are_an_error():
+    virtual = loop()
+
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    task = virtual.create_task(forever())
+    try:
+        with pytest.raises(Deadlocked):
+            virtual.run_until_complete(task)
+    finally:
+        task.cancel()
+        virtual.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        virtual.close()

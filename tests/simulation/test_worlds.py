@@ -1,0 +1,73 @@
+"""Worlds: the same seed gives the same one, a broken law is found and made smaller, fresh seeds hold all laws."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.simulation.scenario import FAULTS, Scenario
+from tests.simulation.search import shrink, story
+from tests.simulation.world import World, WorldResult
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = "40"
+"""How long fresh seeds are tried in this suite."""
+
+
+def simulate(*words: str, hash_seed: str = "random") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *words],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )  # fmt: skip
+
+
+def test_fresh_seeds_hold_all_laws():
+    done = simulate("--seconds", SECONDS, "--workers", "1", "--failures", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 laws broken" in done.stdout
+
+
+def test_a_seed_gives_the_same_story_in_every_process():
+    first, second = (
+        simulate("--seed", "5", "--days", "0.005", hash_seed=seed) for seed in ("1", "2")
+    )
+    assert first.returncode == 0, first.stdout
+    assert first.stdout == second.stdout
+
+
+class Superstitious(World):
+    """A world with a law that the product breaks: no value may be 300,000."""
+
+    def _on_commit(self, commit):
+        if any(record.value == 300_000.0 for record in commit.records):
+            self._break("superstition: 300,000 was written")
+        super()._on_commit(commit)
+
+
+def test_a_broken_law_is_made_smaller_and_told():
+    def run(scenario: Scenario) -> WorldResult:
+        return Superstitious(scenario).run()
+
+    result = run(Scenario(seed=3))
+    assert result.violation
+    smaller = shrink(result, run=run)
+    assert smaller.violation == result.violation
+    assert smaller.scenario.faults == ()
+    assert len(smaller.scenario.actors) < len(result.scenario.actors)
+    assert smaller.scenario.seconds < result.scenario.seconds
+    assert smaller.scenario.command.startswith("make simulate SEED=3 DAYS=")
+    assert any("BROKEN: superstition" in line for line in story(smaller))
+
+
+def test_a_scenario_without_a_fault_keeps_the_numbers_of_the_others():
+    whole = Scenario(seed=4)
+    smaller = whole.without("kill")
+    assert smaller.faults == tuple(fault for fault in FAULTS if fault != "kill")
+    assert smaller.chance("network").random() == whole.chance("network").random()
+    assert "WITHOUT='kill'" in smaller.command
+
+
+def test_an_unknown_fault_is_an_error():
+    done = simulate("--seed", "1", "--without", "rain")
+    assert done.returncode == 2
+    assert "unknown: rain" in done.stderr

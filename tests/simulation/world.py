@@ -1,0 +1,329 @@
+"""One world: built from a scenario, run until its faults are over and it has come to rest, judged by the laws."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.removal_window import MemoryRemovals
+from reconciler.quota.entity import ABSENT
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Pair
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.state import limits_of
+from tests.simulation import actors
+from tests.simulation.brokers import Commit, SimulatedBrokers
+from tests.simulation.convergence import difference
+from tests.simulation.faults import inject_faults
+from tests.simulation.laws import LawBroken, Laws, Run, entity_of
+from tests.simulation.memory_files import MemoryDisk
+from tests.simulation.network import Network
+from tests.simulation.processes import ProcessKilled, SimulatedProcess, adopt
+from tests.simulation.scenario import (
+    ADDRESSES,
+    IN_SCOPE,
+    KEYS,
+    VALUES,
+    Scenario,
+    settings_of,
+)
+from tests.simulation.virtual_loop import VirtualLoop
+
+EPOCH = 1_700_000_000.0
+REST_SECONDS = 4 * 3_600.0
+"""How long after the last fault everything may take to be as declared: a window of corrections and two of retries."""
+
+CALM_SECONDS = 2_000.0
+"""How long nothing may be written afterwards: at least one interval of the loop."""
+
+
+class LoopClock:
+    """The loop's time as ``ports.Clock``."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> float:
+        return EPOCH + self._loop.time()
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldResult:
+    """What became of a world.
+
+    Attributes:
+        scenario: Which one.
+        violation: The law that does not hold; "" = all hold.
+        seconds: Simulated seconds.
+        own_commits: Batches of the product in the brokers' log.
+        callbacks: How many callbacks ran; equal for equal runs.
+        trace: What happened, as ``(seconds, actor, sentence)``.
+    """
+
+    scenario: Scenario
+    violation: str
+    seconds: float
+    own_commits: int
+    callbacks: int
+    trace: list[tuple[float, str, str]] = field(repr=False)
+
+
+class World:
+    """A world under way."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.settings = settings_of(scenario)
+        random.seed(f"{scenario.seed} product")
+        self.loop = VirtualLoop(scenario.chance("tasks"), adopt)
+        self.loop.set_exception_handler(self._failed)
+        self.clock = LoopClock(self.loop)
+        self.network = Network(self.loop, scenario.chance("network"))
+        self.loop.sockets = self.network
+        self.brokers = SimulatedBrokers(self.network, scenario.chance("brokers"), self.clock.now)
+        self.disk = MemoryDisk(scenario.chance("disk"))
+        self.laws = Laws(self.settings.rules, self.brokers.image)
+        self.removals = MemoryRemovals()
+        self.mailboxes: list[Mailbox] = []
+        self.documents: dict[str, Declaration] = {}
+        self.processes: dict[str, SimulatedProcess] = {}
+        self.violation = ""
+        self.calm = False
+        self._events: list[tuple[float, str, str, tuple[object, ...]]] = []
+        self._desired: DesiredState | None = None
+        self._number = 0
+        self._broken = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self.brokers.cluster.on_commit = self._on_commit
+        self.disk.on_replace = self._on_replace
+        self.disk.on_append = self._on_append
+
+    # -- what actors use -----------------------------------------------------------------------------
+
+    def trace(self, actor: str, sentence: str, *values: object) -> None:
+        """One line of the story."""
+        self._events.append((self.loop.time(), actor, sentence, values))
+
+    def process(self, name: str) -> SimulatedProcess:
+        """A new process."""
+        self._number += 1
+        process = SimulatedProcess(f"{name}-{self._number}", self.loop, self._on_kill)
+        self.processes[process.name] = process
+        return process
+
+    def begin(self, process: SimulatedProcess, overrides: frozenset[Pair] = frozenset()) -> Run:
+        """A run begins."""
+        run = Run(
+            process=process.name, started=self.clock.now(), documents=dict(self.documents), overrides=overrides
+        )  # fmt: skip
+        self.laws.began(run)
+        return run
+
+    def end(self, run: Run) -> None:
+        """It ended; a killed one ended when it was killed."""
+        if run.ended is None:
+            run.ended = self.clock.now()
+
+    def desired(self) -> DesiredState:
+        """What the documents ask for."""
+        if self._desired is None:
+            self._desired = merge(self.documents.values())
+        return self._desired
+
+    def running(self) -> list[SimulatedProcess]:
+        """Processes whose program has not ended."""
+        return [
+            process
+            for process in self.processes.values()
+            if process.alive and process.main is not None and not process.main.done()
+        ]
+
+    async def rest(self, chance: random.Random, factor: float = 1.0) -> bool:
+        """Wait for the next event of an actor; whether it still happens."""
+        await asyncio.sleep(chance.expovariate(1 / (self.settings.event_rate * factor)))
+        return self.loop.time() < self.scenario.seconds
+
+    def change_documents(self, chance: random.Random) -> None:
+        """One or more documents come, change or go."""
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            entity = chance.choice((*IN_SCOPE, *ADDRESSES))
+            name = f"team/{entity}"
+            if name in self.documents and chance.random() < 0.3:
+                del self.documents[name]
+                self.trace("author", "removes %s", name)
+                continue
+            keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
+            values = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.7}
+            if not values:
+                continue
+            policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
+            suspended = chance.random() < 0.05
+            self.documents[name] = Declaration(
+                document=name, entity=entity, limits=limits_of(values), path=f"{name}.yaml", line=1,
+                deletion_policy=policy, suspended=suspended,
+            )  # fmt: skip
+            self.trace(
+                "author",
+                "declares %s %s, %s%s",
+                entity,
+                values,
+                policy,
+                ", suspended" if suspended else "",
+            )
+        self._desired = None
+
+    # -- the run -------------------------------------------------------------------------------------
+
+    def run(self) -> WorldResult:
+        """Everything until the end, or until a law is broken."""
+        try:
+            asyncio.set_event_loop(self.loop)
+            self.loop.run_until_complete(self._history())
+        except LawBroken as error:
+            self.violation = self.violation or str(error)
+        finally:
+            self._close()
+        return WorldResult(
+            scenario=self.scenario,
+            violation=self.violation,
+            seconds=self.loop.time(),
+            own_commits=self.laws.own_commits,
+            callbacks=self.loop.callbacks,
+            trace=[
+                (at, actor, sentence % values if values else sentence)
+                for at, actor, sentence, values in self._events
+            ],
+        )
+
+    async def _history(self) -> None:
+        story = asyncio.ensure_future(self._story())
+        broken = asyncio.ensure_future(self._broken.wait())
+        await asyncio.wait({story, broken}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (story, broken):
+            if task.done():
+                task.result()
+            else:
+                task.cancel()
+
+    async def _story(self) -> None:
+        self.change_documents(self.scenario.chance("first documents"))
+        background: list[asyncio.Task[None]] = []
+        for name in self.scenario.actors:
+            if name == "watch":
+                self._start_watch()
+            else:
+                background.append(asyncio.ensure_future(actors.PROGRAMS[name](self)))
+        background.append(asyncio.ensure_future(inject_faults(self)))
+        await asyncio.sleep(self.scenario.seconds)
+        self.brokers.heal()
+        self.disk.full = False
+        self.trace("world", "the faults are over")
+        await self._comes_to_rest()
+
+    def _start_watch(self) -> None:
+        process = self.process("watch")
+        self.trace(process.name, "starts")
+        process.start(actors.watch(self, process)).add_done_callback(self._watch_ended)
+
+    def _watch_ended(self, task: asyncio.Task[None]) -> None:
+        if self.calm or task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and not isinstance(error, ProcessKilled):
+            self._break(f"the loop died: {type(error).__name__}: {error}")
+
+    async def _comes_to_rest(self) -> None:
+        """After the faults the product makes everything as declared, and then writes nothing more."""
+        if self.settings.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY}:
+            return
+        end = self.loop.time() + REST_SECONDS
+        problem = "?"
+        while problem:
+            if self.loop.time() > end:
+                self._break(f"not as declared {REST_SECONDS:.0f} s after the last fault: {problem}")
+            if "watch" not in self.scenario.actors:
+                process = self.process("apply")
+                await actors.ended(process.start(actors.command(self, process)))
+            await asyncio.sleep(61.0)
+            problem = difference(self.laws, self.documents)
+        self.trace("world", "everything is as declared")
+        await asyncio.sleep(self.settings.interval)
+        before = self.laws.own_commits, self.laws.record_writes
+        await asyncio.sleep(CALM_SECONDS)
+        if (self.laws.own_commits, self.laws.record_writes) != before:
+            self._break("writes although nothing has changed")
+
+    # -- what is judged ------------------------------------------------------------------------------
+
+    def _on_kill(self, process: SimulatedProcess) -> None:
+        self.trace(process.name, "is killed")
+        for run in self.laws.runs:
+            if run.process == process.name:
+                self.end(run)
+        if process.name.startswith("watch"):
+            wait = self.scenario.chance(f"restart {process.name}").choice((1.0, 5.0, 20.0, 100.0))
+            self.loop.call_later(wait, self._start_watch)
+
+    def _on_commit(self, commit: Commit) -> None:
+        if not commit.writer.startswith("foreign"):
+            self.trace(
+                "brokers", "commit by %s: %s", commit.writer,
+                [(entity_of(record.names), record.key, record.value) for record in commit.records],
+            )  # fmt: skip
+        self._judge(self.laws.committed, commit)
+
+    def _on_replace(self, process: SimulatedProcess, path: object, content: bytes) -> None:
+        if path == actors.INVENTORY:
+            self._judge(self.laws.recorded, self.clock.now(), process.name, content)
+
+    def _on_append(self, process: SimulatedProcess, path: object, content: bytes) -> None:
+        if path == actors.AUDIT:
+            self._judge(self.laws.audited, self.clock.now(), process.name, content)
+
+    def _judge(self, law: object, *facts: object) -> None:
+        if self.violation:
+            return
+        try:
+            law(*facts)  # type: ignore[operator]
+        except LawBroken as error:
+            self._break(str(error))
+
+    def _break(self, violation: str) -> None:
+        if not self.violation:
+            self.violation = violation
+            self.trace("law", "BROKEN: %s", violation)
+            self._broken.set()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        if isinstance(error, ProcessKilled) or self.calm:
+            return
+        self._break(f"{context.get('message')}: {type(error).__name__}: {error}")
+
+    def _close(self) -> None:
+        """Cancel what is left, and run until all of it has ended."""
+        self.calm = True
+        for process in self.processes.values():
+            if process.alive:
+                process._on_kill = lambda _: None
+                process.kill()
+        for connection in list(self.network.connections.values()):
+            connection.cut()
+        for _ in range(20):
+            tasks = asyncio.all_tasks(self.loop)
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=60.0))
+        for task in asyncio.all_tasks(self.loop):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        asyncio.set_event_loop(None)
+        self.loop.close()
