@@ -13,9 +13,9 @@ from reconciler.app.loop import LoopTrigger
 from reconciler.errors import ConnectError, KquotaError, KubernetesUnavailable
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
-from reconciler.kube.records import config_maps
+from reconciler.kube.records.config_map_reader import read
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import SETTLING_SECONDS
 from reconciler.quota.state import set_values
 from tests.fakes.cluster import LANDED, LATE, LOST
@@ -227,15 +227,26 @@ class FaultyWorld(World):
         return found
 
     def _of_records(self) -> list[str]:
-        maps = [one for (plural, _, _), one in self.api.objects.items() if plural == "configmaps"]
-        rest = config_maps.read(self.kafka.cluster_id, maps).remainder
-        found = [f"an intent is left: {pair} {one}" for pair, one in rest.intents.items()]
-        found += [
-            f"a record is left: {subject} {one.applied} {one.owners}"
-            for subject, one in rest.records.items()
+        maps = [obj for (plural, _, _), obj in self.api.objects.items() if plural == "configmaps"]
+        owned = read(self.kafka.cluster_id, maps).owned
+        declared = {
+            (self.declared.subjects[name], key): (f"team/{name}", value)
+            for name, values in self.declared.limits.items()
+            for key, value in values.items()
+        }
+        recorded = {
+            (subject, key): (owner.document, record.applied[COLUMN_OF[key]])
+            for subject, record in owned.records.items()
+            for key, owner in record.pairs()
+        }
+        problems = [f"an intent is left: {pair} {intent}" for pair, intent in owned.intents.items()]
+        problems += [
+            f"{pair}: {declared.get(pair)} is declared, {recorded.get(pair)} is recorded"
+            for pair in sorted(declared.keys() | recorded.keys(), key=str)
+            if declared.get(pair) != recorded.get(pair)
         ]
-        found += [f"orphaned: {pair}" for pair in rest.orphaned]
-        return [*found, *(f"drift is left: {pair}" for pair in rest.drift_since)]
+        problems += [f"orphaned: {pair}" for pair in owned.orphaned]
+        return [*problems, *(f"drift is left: {pair}" for pair in owned.drift_since)]
 
     def told(self, problem: str) -> str:
         """The problem with everything that led to it."""

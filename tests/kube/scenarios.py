@@ -19,7 +19,7 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.kube.configuration.namespace_limits import NamespaceLimits, excerpt
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.status.client_quota import document_status, pending_status
 from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
 from reconciler.kube.status.quota_cluster import (
@@ -45,6 +45,7 @@ NOW = 1_700_000_000.0
 HOME = entity(ip="::1")
 DOCUMENT = "team/a"
 CREATED = resource("a", ALICE, {RATE: 4096})
+OLDEST = resource("oldest", BOB, {RATE: 4096}, created="2020-01-01T00:00:00Z")
 TENANTS = [{"namespaces": ["team"], "entities": [{"user": {"exact": "bob"}}], "allow": ["Suspend"]}]
 
 ERRORS: Mapping[Reason, KquotaError] = {
@@ -191,7 +192,9 @@ def _pending() -> dict[str, Any]:
 DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     **{reason: lambda error=error: failed(error) for reason, error in ERRORS.items()},
     Reason.DELETING: _deleting,
-    Reason.NAMESPACE_LIMIT: lambda: ran(world(None, excerpt(CREATED, NamespaceLimits()))),
+    Reason.NAMESPACE_LIMIT: lambda: ran(
+        world(None, OLDEST, CREATED, limits=NamespaceLimits(documents=1))
+    ),
     Reason.INVALID: lambda: ran(world(None, resource("a", ALICE, {RATE: -1}))),
     Reason.CLUSTER_NOT_FOUND: lambda: standing_alone({}),
     Reason.CLUSTER_INVALID: lambda: standing_alone({}, "prod"),

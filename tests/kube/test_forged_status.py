@@ -15,12 +15,13 @@ from reconciler.kube.api.resource_paths import (
     QUOTA_CLUSTERS,
 )
 from reconciler.kube.records import config_maps, record_store
-from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.records.release import release
+from reconciler.kube.records.stored_records import DOCUMENTS, StoredRecords
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.ownership import OwnershipRecords
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
@@ -146,15 +147,15 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     for name, cluster_id in (("evil", "other"), ("more", "never-seen")):
         world.put({**forged, "metadata": {**forged["metadata"], "name": name, "uid": name}})
         forge(world, name, record(), clusterId=cluster_id)
-    held = config_maps.StoredRecords(remainder=config_maps.OwnershipRecords(cluster_id="other"), holdings=config_maps.OwnershipRecords(cluster_id="other"))  # fmt: skip
+    held = StoredRecords(owned=OwnershipRecords(cluster_id="other"))
     _ = asyncio.run(record_store.change(world.api, "ops", "other", lambda _: held))
     world.turn(resync=True)
     for name in ("evil", "more"):
         delete(world, name, finalizer=True)
     world.turn(resync=True)
     kept = asyncio.run(record_store.read(world.api, "ops", "other"))
-    assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
-    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).remainder.is_known
+    assert (kept.owned.records, kept.owned.orphaned) == ({}, frozenset())
+    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
 def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged_status() -> None:
@@ -167,7 +168,6 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
         world.cache,
         writes=ResourceWriter(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
         clock=world.kafka.clock,
-        inventory_of=lambda name: KubeInventory(world.api, world.cache, name=name, namespace="ops"),
     )
 
     async def run() -> None:
@@ -177,8 +177,8 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
     asyncio.run(run())
     assert not world.exists("evil")
     kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert (kept.remainder.records, kept.remainder.orphaned) == ({}, frozenset())
-    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).remainder.is_known
+    assert (kept.owned.records, kept.owned.orphaned) == ({}, frozenset())
+    assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
 def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
@@ -193,38 +193,32 @@ def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
     )
     assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
     kept = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert kept.remainder.orphaned == {(MINE, RATE)}
-
-
-def test_an_illegible_status_of_a_document_without_a_grant_freezes_no_other() -> None:
-    world = tenants_world()
-    world.put(resource("admins", ADMIN, {RATE: 262144}, namespace="platform"))
-    world.put(resource("evil", ADMIN, {RATE: 1}))
-    world.turn(resync=True)
-    forge(world, "evil", record())
-    del world.obj("evil")["status"]["clusterId"]
-    change_admins(world, limits={"producerByteRate": 524288})
-    world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(524288.0)}
-    assert world.reason("evil") == "NotGranted"
+    assert kept.owned.orphaned == {(MINE, RATE)}
 
 
 # ---- upgrades, restores --------------------------------------------------------------------------
 
 
-def forget_holdings(world: World) -> None:
-    """The ledger as the version before wrote it."""
-    for (plural, _, name), obj in world.api.objects.items():
-        if plural == CONFIG_MAPS.plural and "ledger" in name:
-            obj["data"].pop(config_maps.HOLDINGS)
-            kept = config_maps.StoredRecords(remainder=config_maps.read("fake", [obj]).remainder)
-            kept = config_maps.StoredRecords(
-                remainder=config_maps.OwnershipRecords(
-                    cluster_id="fake", intents=kept.remainder.intents
-                )
-            )
-            _, maps = config_maps.config_maps(kept, namespace="ops")
-            obj["binaryData"] = maps[name]["binaryData"]
+def earlier_form(world: World, *, listed: bool) -> None:
+    """The ConfigMaps as an earlier version wrote them: with a list of what documents own, or not yet."""
+    for (plural, _, _), obj in world.api.objects.items():
+        if plural == CONFIG_MAPS.plural:
+            del obj["binaryData"][DOCUMENTS]
+            if not listed:
+                del obj["data"]
+                empty = StoredRecords(owned=OwnershipRecords(cluster_id="fake"))
+                (made,) = config_maps.config_maps(empty, namespace="ops")[1].values()
+                obj["binaryData"] = {"content": made["binaryData"]["content"]}
+
+
+def forget_list(world: World) -> None:
+    """The version that kept records in statuses alone."""
+    earlier_form(world, listed=False)
+
+
+def forget_uids(world: World) -> None:
+    """The version whose list confirmed statuses."""
+    earlier_form(world, listed=True)
 
 
 def forget_config_maps(world: World) -> None:
@@ -233,8 +227,10 @@ def forget_config_maps(world: World) -> None:
         del world.api.objects[key]
 
 
-@pytest.mark.parametrize("lose", [forget_holdings, forget_config_maps])
-def test_after_an_upgrade_or_a_restore_statuses_count_where_there_is_a_grant(lose: Any) -> None:
+@pytest.mark.parametrize("lose", [forget_list, forget_uids, forget_config_maps])
+def test_after_an_upgrade_or_a_restore_records_are_taken_over_where_there_is_a_grant(
+    lose: Any,
+) -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}, deletionPolicy="Delete"))
     world.put(resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete"))
@@ -278,6 +274,52 @@ def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
     world.change("alice", limits={"producerByteRate": 2048})
     world.turn(resync=True)
     assert world.live()[MINE] == limits(2048.0)
+
+
+def test_a_status_that_is_forged_after_the_one_time_migration_is_not_believed() -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    forget_list(world)
+    world.begin()
+    world.turn(resync=True)
+    world.kafka.write(MINE, SHARE, 50.0)
+    forge(world, "alice", record(deletionPolicy="Delete"), record(SHARE, 50))
+    world.begin()
+    world.turn(resync=True)
+    world.delete("alice")
+    world.turn(resync=True)
+    world.turn(resync=True)
+    assert world.live()[MINE] == limits(share=50.0)
+
+
+def test_nothing_is_taken_over_for_good_before_every_document_was_listed() -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    forget_list(world)
+    world.begin()
+    world.turn()
+    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
+    assert stored.takes_statuses
+    world.turn(resync=True)
+    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
+    assert not stored.takes_statuses
+    assert stored.uids == {"team/alice": "uid-team-alice"}
+
+
+def test_a_document_of_an_older_list_whose_status_shows_nothing_is_another_one() -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    forget_uids(world)
+    del world.api.objects["clientquotas", "team", "alice"]
+    again = resource("alice", MINE, {SHARE: 50})
+    again["metadata"]["uid"] = "another"
+    world.put(again)
+    world.begin()
+    world.turn(resync=True)
+    assert world.live()[MINE] == limits(2048.0, 50.0)
 
 
 # ---- the law -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.config_maps import StoredRecords
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.ownership import Orphaned, Owner, Recorded
 from tests.kube.run.test_cluster_reconciler import (
     ALICE,
@@ -114,15 +114,15 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     def leave(kept: StoredRecords) -> StoredRecords:
         """As somebody who releases documents of a QuotaCluster that is gone."""
         owner = Owner(document="other/bob", since=1.0)
-        rest = kept.remainder.with_changes(
+        rest = kept.owned.with_changes(
             [Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner), Orphaned(entity=BOB, key=RATE)]
         )  # fmt: skip
-        left.append(replace(kept, remainder=rest))
+        left.append(replace(kept, owned=rest))
         return left[-1]
 
     def meanwhile(verb: str, plural: str, namespace: str, name: str) -> Any:
-        del namespace
-        if (verb, plural) == ("create", "configmaps") and "records" in name and not left:
+        del namespace, name
+        if (verb, plural) == ("update", "configmaps") and not left:
             return record_store.change(world.api, "ops", world.kafka.cluster_id, leave)
         return None
 
@@ -130,7 +130,7 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     world.turn(resync=True)
     assert left
     kept = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
-    assert kept.remainder.orphaned == {(ALICE, RATE), (BOB, RATE)}
-    assert set(kept.remainder.records) == {ALICE, BOB}
+    assert kept.owned.orphaned == {(ALICE, RATE), (BOB, RATE)}
+    assert set(kept.owned.records) == {ALICE, BOB}
     world.turn(resync=True)
     assert counts(world) == (2, 0)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.status.reasons import Reason
 from tests.fakes.cluster import LANDED, LOST
 from tests.kube.crd_schema import faults
@@ -147,11 +148,16 @@ def test_the_api_server_would_take_every_status(documents, spec, happenings):
 def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
     """Nothing is written after the pass but its intents, which stood there before anything was sent."""
     made = _ran(documents, {}, happenings)
-    before = dict(made.objects)
-    made.run(now_writes=False)
+
+    def refuse(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            raise KubernetesUnavailable("away")
+
+    made.api.before = refuse
+    made.run()
+    made.api.before = None
     lost = made.owned
-    for name, obj in before.items():
-        assert made.objects[name] is obj
+    made.restart()
     made.run()
     for pair, value in _values(made.owned).items():
         assert _values(lost).get(pair, value)[1] == value[1]
@@ -195,5 +201,5 @@ def test_a_restart_writes_nothing_whatever_the_reason(reason):
         made.restart()
         made.clock.advance(100)
         made.run()
-        assert made.writes == []
+        assert set(made.writes) <= {"configmap"}  # An intent and its end, where it is tried again.
     assert Reason(made.reason("team/a")) is Reason(reason)

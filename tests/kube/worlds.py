@@ -1,46 +1,45 @@
-"""Small Kubernetes worlds without an API server: custom resources in a dict, a Kafka cluster in memory, passes as one call.
-
-What the operator's rim does around a pass is done here in the fewest words: statuses and ConfigMaps are written where
-they changed, and every write is counted.
-"""
+"""Small Kubernetes worlds: the real reconciler of one cluster on an API server and a Kafka cluster in memory."""
 
 import asyncio
 import copy
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from reconciler.app.loop import MemoryRemovals, ReconcileRunner, RemovalWindow
-from reconciler.errors import KquotaError
-from reconciler.inventory.memory import MemoryInventory
-from reconciler.kube.api.custom_resources import FINALIZER, document_of
-from reconciler.kube.records import config_maps
-from reconciler.kube.records.live_records import (
-    live_documents,
-    records_outside_statuses,
+from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
+from reconciler.inventory.audit_log import MemoryAuditLog
+from reconciler.kube.api.custom_resources import FINALIZER, document_of, name_of
+from reconciler.kube.api.resource_paths import (
+    CLIENT_QUOTA_DEFINITION,
+    CLIENT_QUOTAS,
+    CONFIG_MAPS,
+    DEFINITIONS,
+    QUOTA_CLUSTERS,
 )
-from reconciler.kube.records.status_records import owned_from, release
-from reconciler.kube.status.client_quota import (
-    cluster_status,
-    document_status,
-    unchanged,
-)
-from reconciler.kube.status.eligibility import (
-    assess_eligibility,
-    resolve_desired_state,
-)
-from reconciler.kube.status.events import (
-    ResourceEvent,
-    cluster_transitions,
-    transitions,
-)
-from reconciler.manifest.project.cluster import from_spec
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits
+from reconciler.kube.configuration.operator_settings import OperatorSettings
+from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.records.stored_records import StoredRecords
+from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
+from reconciler.kube.run.removal_guard import DefinitionGuard
+from reconciler.kube.status.events import ResourceEvent
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import RULES, Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
+from reconciler.reconcile import ReconcileOptions
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.kube_api import FakeKubeApi
 from tests.reconcile.worlds import OPEN, state
+
+DELETED = "2023-11-14T22:13:20Z"
+"""When the fake clock begins."""
 
 FIELD = {key: rule.field for key, rule in RULES.items()}
 
@@ -95,13 +94,152 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
     }
 
 
-class KubeWorld:
-    """ClientQuotas, one QuotaCluster and its Kafka cluster.
+class Sessions:
+    """Gives the cluster, or raises what it was told to."""
+
+    def __init__(self, store: FakeCluster) -> None:
+        self.store, self.error = store, None
+
+    async def for_(self, cluster: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.store
+
+
+class World:
+    """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
+
+    def __init__(
+        self,
+        *,
+        patience: float = 600.0,
+        from_file: bool = False,
+        limits: NamespaceLimits | None = None,
+        kafka: FakeCluster | None = None,
+        confirm_after: int = 2,
+        **spec: Any,
+    ) -> None:
+        self.confirm_after = confirm_after
+        self.reports: list[Reconciliation] = []
+        self.patience, self.fenced, self.limits = patience, False, limits
+        self.api = FakeKubeApi(namespace="ops")
+        self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
+        self.kafka = FakeCluster() if kafka is None else kafka
+        self.sessions = Sessions(self.kafka)
+        self.file: tuple[dict[str, Any], ...] | None = None
+        if from_file:
+            self.file = ({**quota_cluster(**spec)},)
+            del self.file[0]["apiVersion"]
+        else:
+            self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
+        self.begin()
+
+    def begin(self) -> None:
+        """A new operator process: nothing is remembered."""
+        self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
+        clock = self.kafka.clock
+        inventory = self.inventory = KubeInventory(
+            self.api, self.cache, name="prod", namespace="ops"
+        )
+        self.everything = FullListing(
+            self.api,
+            self.cache,
+            namespaces=(),
+            from_file=self.file,
+            wake=lambda names, key: None,
+            on_listed=lambda: None,
+        )
+        self.work = self.reconciler()(
+            "prod",
+            OperatorContext(
+                settings=OperatorSettings(
+                    identity="op", operator_namespace="ops", deletion_timeout=self.patience
+                ),
+                cache=self.cache,
+                list_everything=self.list_everything,
+                sessions=self.sessions,
+                writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
+                clock=clock,
+                audit=self.audit,
+                refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
+                fenced=lambda: self.fenced,
+                looks_after=lambda cluster_id, name: name,
+                secret_of=lambda name: None,
+                passed=lambda report, conflicts: self.reports.append(report),
+            ),
+            inventory=inventory,
+            passes=ReconcileRunner(
+                "prod",
+                clock=clock,
+                window=RemovalWindow(KubeRemovals(inventory), seconds=3600),
+                vigil=DriftTracker(confirm_after=self.confirm_after),
+            ),
+        )
+
+    def reconciler(self) -> type[ClusterReconciler]:
+        """The class under test."""
+        return ClusterReconciler
+
+    async def list_everything(self) -> bool:
+        """A complete listing, as a reconciliation asks for it."""
+        return await self.everything()
+
+    def put(self, obj: dict[str, Any]) -> None:
+        self.api.put(CLIENT_QUOTAS, obj)
+
+    def change(self, name: str, **spec: Any) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        obj["spec"] |= spec
+        obj["metadata"]["generation"] += 1
+
+    def delete(self, name: str) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        if obj["metadata"].get("finalizers"):
+            obj["metadata"]["deletionTimestamp"] = DELETED
+        else:
+            del self.api.objects["clientquotas", "team", name]
+
+    def turn(self, **wake: Any) -> LoopOutcome:
+        """What the watch would have told by now, then one pass."""
+
+        async def one() -> LoopOutcome:
+            await self.everything()
+            return await self.work(LoopTrigger(**wake))
+
+        return asyncio.run(one())
+
+    def obj(self, name: str) -> dict[str, Any]:
+        return self.api.find(CLIENT_QUOTAS, "team", name)
+
+    def reason(self, name: str) -> str:
+        ready = [one for one in self.obj(name)["status"]["conditions"] if one["type"] == "Ready"]
+        return ready[0]["reason"]
+
+    def exists(self, name: str) -> bool:
+        return ("clientquotas", "team", name) in self.api.objects
+
+    def writes(self) -> list[tuple[str, str]]:
+        """What was written since the last call."""
+        found = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
+        self.api.calls.clear()
+        return found
+
+    def live(self) -> dict[Any, Any]:
+        return dict(self.kafka.truth.limits)
+
+
+class KubeWorld(World):
+    """A world whose steps are small: documents of several namespaces, and orders for single reconciliations.
 
     Args:
         live: What Kafka has from the start.
         guards: In place of those of the spec.
+        confirm_after: How many observations confirm drift.
         spec: Of the QuotaCluster.
+
+    Attributes:
+        writes: What was written: ``status NAMESPACE/NAME``, ``configmap``, ``cluster``.
+        happened: The events, with the document or cluster that they are about.
     """
 
     def __init__(
@@ -112,52 +250,89 @@ class KubeWorld:
         confirm_after: int = 1,
         **spec: Any,
     ) -> None:
-        self.kafka = FakeCluster(state(live or {}))
-        self.clock = self.kafka.clock
         self.guards = guards
-        self.obj = quota_cluster(**spec)
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.maps: dict[str, Any] = {}
+        self.orders: dict[str, Any] = {}
+        self.is_complete = True
+        self._deleted_uids: set[str] = set()
         self.writes: list[str] = []
         self.happened: list[tuple[str, ResourceEvent]] = []
-        self.gone: list[dict[str, Any]] = []
-        self.owned = OwnershipRecords(cluster_id=self.kafka.cluster_id, is_known=False)
-        self._confirm_after = confirm_after
-        self.restart()
+        super().__init__(
+            patience=1e9,
+            kafka=FakeCluster(state(live or {})),
+            confirm_after=confirm_after,
+            **spec,
+        )
+        self.clock = self.kafka.clock
+
+    def reconciler(self) -> type[ClusterReconciler]:
+        world = self
+
+        class OrderedReconciler(ClusterReconciler):
+            """The real one, with the orders of the world on top of its own."""
+
+            def _orders(self, *args: Any, **more: Any) -> ReconcileOptions:
+                options = super()._orders(*args, **more)
+                guards = options.guards
+                if world.guards is not None:
+                    guards = replace(world.guards, allow_empty=guards.allow_empty)
+                return replace(options, guards=guards, **world.orders)
+
+        return OrderedReconciler
+
+    async def list_everything(self) -> bool:
+        return self.is_complete and await self.everything()
 
     def restart(self) -> None:
-        """The process begins anew: nothing but what stands in Kubernetes is left."""
-        vigil_of = ReconcileRunner(
-            "prod", clock=self.clock, window=RemovalWindow(MemoryRemovals(), seconds=3600.0)
-        )
-        self.passes = ReconcileRunner(
-            "prod",
-            clock=self.clock,
-            window=RemovalWindow(MemoryRemovals(), seconds=3600.0),
-            vigil=type(vigil_of.vigil)(confirm_after=self._confirm_after),
-        )
+        """The process begins anew: nothing but what is in Kubernetes is left."""
+        self.begin()
+
+    @property
+    def obj(self) -> dict[str, Any]:
+        """The QuotaCluster."""
+        return self.api.find(QUOTA_CLUSTERS, None, "prod")
+
+    @property
+    def objects(self) -> dict[str, dict[str, Any]]:
+        """The documents, by ``namespace/name``."""
+        return {
+            document_of(obj): obj
+            for (plural, _, _), obj in self.api.objects.items()
+            if plural == CLIENT_QUOTAS.plural
+        }
+
+    @property
+    def owned(self) -> OwnershipRecords:
+        """The records as the last reconciliation left them."""
+        return self.inventory.owned
 
     def put(self, *objects: dict[str, Any]) -> None:
-        """Create or replace resources; the status that stands there stays."""
-        for one in objects:
-            known = self.objects.get(document_of(one))
-            made = copy.deepcopy(one)
+        """Create or replace resources; the status that is there stays."""
+        for obj in objects:
+            known = self.objects.get(document_of(obj))
+            placed = copy.deepcopy(obj)
             if known is not None:
-                made["status"] = known.get("status", {})
-                if made["spec"] != known["spec"]:
-                    made["metadata"]["generation"] = known["metadata"]["generation"] + 1
-            self.objects[document_of(one)] = made
+                placed["status"] = known.get("status", {})
+                placed["metadata"]["finalizers"] = known["metadata"].get("finalizers", [])
+                generation = known["metadata"]["generation"]
+                changed = placed["spec"] != known["spec"]
+                placed["metadata"]["generation"] = generation + 1 if changed else generation
+            elif placed["metadata"]["uid"] in self._deleted_uids:
+                placed["metadata"]["uid"] += f"-{len(self._deleted_uids)}"
+            self.api.put(CLIENT_QUOTAS, placed)
 
     def delete(self, document: str, *, finalizer: bool) -> None:
         """Delete a resource: at once, or as far as our finalizer lets it go."""
-        one = self.objects[document]
+        obj = self.objects[document]
         if finalizer:
-            one["metadata"] |= {
+            obj["metadata"] |= {
                 "deletionTimestamp": "2024-01-02T00:00:00Z",
                 "finalizers": [FINALIZER],
+                "resourceVersion": self.api.next_version(),
             }
         else:
-            self.gone.append(self.objects.pop(document))
+            namespace, _, name = document.partition("/")
+            self._deleted_uids.add(obj["metadata"]["uid"])
+            del self.api.objects[CLIENT_QUOTAS.plural, namespace, name]
 
     def status(self, document: str) -> dict[str, Any]:
         return self.objects[document].get("status", {})
@@ -172,81 +347,46 @@ class KubeWorld:
     def key(self, document: str, key: Key) -> dict[str, Any]:
         return next(one for one in self.status(document).get("keys", ()) if one["key"] == key)
 
-    def load(self) -> tuple[config_maps.StoredRecords, OwnershipRecords]:
-        kept = config_maps.read(self.kafka.cluster_id, self.maps.values())
-        rest = release(kept.remainder, self.gone)
-        return kept, owned_from(self.kafka.cluster_id, self.objects.values(), rest)
+    def load(self) -> tuple[StoredRecords, OwnershipRecords]:
+        """The records as Kubernetes has them."""
+        maps = [
+            obj for (plural, _, _), obj in self.api.objects.items() if plural == CONFIG_MAPS.plural
+        ]
+        stored = read(self.kafka.cluster_id, maps)
+        return stored, stored.owned
 
-    def run(
-        self, *, complete: bool = True, now_writes: bool = True, **orders: Any
-    ) -> Reconciliation:
-        """One pass and everything that is written after it."""
-        return asyncio.run(self._run(complete=complete, write=now_writes, orders=orders))
+    def run(self, *, complete: bool = True, **orders: Any) -> Reconciliation:
+        """One reconciliation and everything that is written after it."""
+        self.is_complete, self.orders = complete, orders
+        self.api.calls.clear()
+        self.api.events.clear()
 
-    async def _run(self, *, complete: bool, write: bool, orders: dict[str, Any]) -> Reconciliation:
-        cluster = from_spec("prod", self.obj["spec"])
-        standings = {
-            name: assess_eligibility(one, {"prod": cluster})
-            for name, one in sorted(self.objects.items())
-        }
-        report: Reconciliation
+        async def reconcile() -> LoopOutcome:
+            _ = await self.everything()
+            return await self.work(LoopTrigger(resync=True))
+
         try:
-            kept, owned = self.load()
-        except KquotaError as error:
-            kept, owned = config_maps.StoredRecords(remainder=self.owned), self.owned
-            report = Reconciliation(cluster="prod", error=error)
-        else:
-            inventory = MemoryInventory(owned)
-            settled = resolve_desired_state(standings.values(), owned)
-            told = ReconcileOptions(
-                rules=cluster.rules(complete=complete),
-                guards=self.guards or cluster.guards,
-                expected_cluster_id=cluster.expected_cluster_id,
-                validation=ValidationMode.NONE,
-                assess=False,
-                **orders,
-            )
-            ports = ReconcilePorts(store=self.kafka, inventory=inventory, clock=self.clock)
-            report = await self.passes.run(ports, told, settled.desired)
-            owned = await inventory.load(self.kafka.cluster_id)
-        self.owned = owned
-        if write:
-            self._tell(standings, kept, owned, report)
-        return report
+            _ = asyncio.run(reconcile())
+        finally:
+            self.is_complete, self.orders = True, {}
+        self.writes.extend(filter(None, map(_write, self.api.calls)))
+        self.happened.extend(map(_event, self.api.events))
+        return self.reports[-1]
 
-    def _tell(self, standings, kept, owned, report) -> None:
-        settled = resolve_desired_state(standings.values(), owned)
-        now = self.clock.now()
-        for name, one in standings.items():
-            before = self.status(name)
-            after = document_status(
-                one, settled=settled, report=report, owned=owned, previous=before, now=now
-            )
-            if not unchanged(before, after):
-                self.objects[name]["status"] = after
-                self.writes.append(f"status {name}")
-                self.happened += [(name, each) for each in transitions(before, after)]
-        rest = records_outside_statuses(owned, live_documents(self.objects.values()))
-        kept, wanted = config_maps.config_maps(
-            config_maps.StoredRecords(remainder=rest, layouts=kept.layouts), namespace="kquota"
-        )
-        todo = config_maps.diff(self.maps, wanted)
-        self.writes += ["configmap"] * todo.writes
-        self.maps |= {one["metadata"]["name"]: one for one in (*todo.create, *todo.update)}
-        for name in todo.delete:
-            del self.maps[name]
-        self.gone.clear()
-        before = self.obj.get("status", {})
-        after = cluster_status(
-            self.obj,
-            report=report,
-            settled=settled,
-            owned=owned,
-            documents=len(self.objects),
-            previous=before,
-            now=now,
-        )
-        if not unchanged(before, after):
-            self.obj["status"] = after
-            self.writes.append("cluster")
-            self.happened += [("prod", each) for each in cluster_transitions(before, after)]
+
+def _write(call: tuple[str, str, str, str]) -> str:
+    verb, plural, namespace, name = call
+    if verb in {"get", "list"}:
+        return ""
+    names = {CONFIG_MAPS.plural: "configmap", QUOTA_CLUSTERS.plural: "cluster"}
+    if plural == CLIENT_QUOTAS.plural and verb == "apply":
+        return f"status {namespace}/{name}"
+    return names.get(plural, "")
+
+
+def _event(event: Mapping[str, Any]) -> tuple[str, ResourceEvent]:
+    regarding = event["regarding"]
+    document = "namespace" in regarding["metadata"]
+    name = document_of(regarding) if document else name_of(regarding)
+    fields = {key: event[key] for key in ("kind", "reason", "note")}
+    return name, ResourceEvent(**fields)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.records import config_maps as shards
+from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.ownership import OwnershipRecords
 from tests.servers.raw_quotas import Quotas
 from tests.soak.plan import Limits, Step
 
@@ -104,22 +104,17 @@ class Seen:
     logs: str
 
     @property
-    def kept(self) -> shards.StoredRecords:
+    def kept(self) -> StoredRecords:
         """What the ConfigMaps hold."""
-        return shards.read(self.cluster_id, [dict(one) for one in self.config_maps])
+        return read(self.cluster_id, [dict(one) for one in self.config_maps])
 
     def records_of(self, user: str) -> Iterator[str]:
         """What the ConfigMaps hold of a user."""
         kept = self.kept
-        for title, owned in (("rest", kept.remainder), ("holdings", kept.holdings)):
-            if owned is None:
-                continue
-            for name, some in (("record", owned.records), ("intent", owned.intents)):
-                yield from (
-                    f"{title} {name}: {where} {one}"
-                    for where, one in some.items()
-                    if user in str(where)
-                )
+        for name, some in (("record", kept.owned.records), ("intent", kept.owned.intents)):
+            yield from (
+                f"{name}: {where} {one}" for where, one in some.items() if user in str(where)
+            )
 
 
 def problems(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> list[Problem]:
@@ -217,28 +212,22 @@ def _status_problem(obj: Mapping[str, Any], document: Document) -> str:
     return "" if finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
 
 
-def _records(declared: Declared, kept: shards.StoredRecords) -> Iterator[Problem]:
-    rest = kept.remainder
+def _records(declared: Declared, kept: StoredRecords) -> Iterator[Problem]:
+    rest = kept.owned
     retained = {
         one.user
         for name, one in declared.documents.items()
         if name not in declared.live and one.deletion_policy == "Retain"
     }
+    names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
     for subject, key in rest.intents:
         yield Problem(what=f"an intent is left for {subject[0]} {key}", user=str(subject[0]))
-    for subject in rest.records:
-        if subject[0] not in retained:
-            yield Problem(what=f"a record of {subject[0]} is left", user=str(subject[0]))
+    for subject, record in rest.records.items():
+        for _, owner in record.pairs():
+            if owner.document not in names and subject[0] not in retained:
+                yield Problem(
+                    what=f"a record of {subject[0]} is left by {owner.document}",
+                    user=str(subject[0]),
+                )
     for subject, key in rest.drift_since:
         yield Problem(what=f"drift of {subject[0]} {key} is left", user=str(subject[0]))
-    yield from _holdings(declared, kept.holdings)
-
-
-def _holdings(declared: Declared, holdings: OwnershipRecords | None) -> Iterator[Problem]:
-    names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
-    for subject, record in () if holdings is None else holdings.records.items():
-        for _, owner in record.pairs():
-            if owner.document not in names:
-                yield Problem(
-                    what=f"{owner.document} is gone and holds {subject[0]}", user=str(subject[0])
-                )

@@ -1,1 +1,1 @@
-"""Ownership records in statuses and ConfigMaps, and the finalizers that protect them."""
+"""Ownership records in ConfigMaps, whose document each belongs to, and the finalizers that protect them."""

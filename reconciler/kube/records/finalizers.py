@@ -13,9 +13,7 @@ from reconciler.kube.api.custom_resources import (
     Obj,
     finalizer_place,
     resource_version_of,
-    status_of,
 )
-from reconciler.kube.records.status_records import owned_from
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import (
     Orphaned,
@@ -92,26 +90,6 @@ def holds_back(
             if planned is None or pair in planned:
                 pairs_by_document.setdefault(owner.document, set()).add(pair)
     return pairs_by_document
-
-
-def applied_elsewhere(
-    documents: Mapping[str, Obj], cluster_id: str
-) -> Mapping[str, Mapping[str, set[Pair]]]:
-    """What documents applied to other clusters than this one: by the other cluster's id, then by document."""
-    pairs_by_cluster: dict[str, dict[str, set[Pair]]] = {}
-    for document, obj in documents.items():
-        other_cluster_id = status_of(obj).get("clusterId")
-        if not isinstance(other_cluster_id, str) or other_cluster_id == cluster_id:
-            continue
-        owned = owned_from(
-            other_cluster_id, [obj], OwnershipRecords(cluster_id=other_cluster_id, is_known=False)
-        )
-        pairs = {
-            (subject, key) for subject, record in owned.records.items() for key, _ in record.pairs()
-        }
-        if pairs:
-            pairs_by_cluster.setdefault(other_cluster_id, {})[document] = pairs
-    return pairs_by_cluster
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:

@@ -1,4 +1,4 @@
-"""Overrides where an operator acts: written into its ledger, carried out by its next pass. Kafka is not asked from here.
+"""Overrides where an operator acts: written into its records, carried out by its next pass. Kafka is not asked from here.
 
 What an override replaces has to be known when it begins, because it comes back at the end. A document's status says
 it; so only pairs that a document declares (or that already have an override) can be overridden here.
@@ -22,8 +22,8 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.config_maps import StoredRecords
-from reconciler.kube.records.status_records import entity_of
+from reconciler.kube.records.document_entity import entity_of
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import FIELDS, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
@@ -78,9 +78,8 @@ async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
         InventoryError: The ledger cannot be read.
         KubernetesError: The API server cannot be asked.
     """
-    return (
-        await record_store.read(ledger.api, ledger.namespace, ledger.cluster_id)
-    ).remainder.overrides
+    stored = await record_store.read(ledger.api, ledger.namespace, ledger.cluster_id)
+    return stored.owned.overrides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +141,12 @@ async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> 
     overrides_ended: list[Override] = []
 
     def work(stored: StoredRecords) -> StoredRecords:
-        missing = sorted(entity_text(pair[0]) for pair in pairs - stored.remainder.overrides.keys())
+        missing = sorted(entity_text(pair[0]) for pair in pairs - stored.owned.overrides.keys())
         if missing:
             raise UsageError(f"there is no override of {missing[0]} to end")
         overrides_ended[:] = [
             replace(override, until=min(override.until, now))
-            for pair, override in stored.remainder.overrides.items()
+            for pair, override in stored.owned.overrides.items()
             if pair in pairs
         ]
         return _with_overrides(stored, overrides_ended)
@@ -169,7 +168,7 @@ async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: C
 
 def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:
     changes = [OverrideSet(override=override) for override in new_overrides]
-    return replace(stored, remainder=stored.remainder.with_changes(changes))
+    return replace(stored, owned=stored.owned.with_changes(changes))
 
 
 def _build_override(
@@ -179,7 +178,7 @@ def _build_override(
     value: float | None,
     documents: Sequence[Obj],
 ) -> Override:
-    previous = stored.remainder.overrides.get((request.entity, key))
+    previous = stored.owned.overrides.get((request.entity, key))
     declaring = [
         document for document in documents if _FIELD_OF[key] in spec_of(document).get("limits", {})
     ]

@@ -1,17 +1,16 @@
-"""Taking our finalizer off, where no operator will: records to the ConfigMaps first, then the finalizers. Kafka is not asked.
+"""Taking our finalizer off, where no operator will: records are marked first, then the finalizers go. Kafka is not asked.
 
-What a document applied stands in its own status and would go with it. So it is kept as orphaned, by cluster id, before
-anything lets go; an operator that comes back then knows whose a quota was, and a document that is still there takes
-its records back. Run again, it does only what is left.
+What the documents applied is marked as orphaned in the ConfigMaps of every cluster id before anything lets go. An
+operator that comes back then knows whose a quota was, removes none for a document that is gone, and gives a document
+that still exists its records back. Run again, it does only what is left.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reconciler.errors import (
-    InventoryError,
     KquotaError,
     KubernetesConflict,
     KubernetesError,
@@ -24,14 +23,9 @@ from reconciler.kube.api.custom_resources import (
     has_finalizer,
     name_of,
     namespace_of,
-    status_of,
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
 from reconciler.kube.records import finalizers, record_store
-from reconciler.kube.records.config_maps import StoredRecords
-from reconciler.kube.records.confirmation import confirmation_of
-from reconciler.kube.records.status_records import release as released_records
-from reconciler.quota.ownership import OwnershipRecords, Pair
 
 IN_FLIGHT: Final = 16
 TRIES: Final = 3
@@ -47,7 +41,7 @@ class ReleaseResult:
     Attributes:
         documents: ``namespace/name`` of those that are free now, sorted.
         pairs: How many pairs of entity and key were kept as orphaned.
-        unkept: Documents whose records could not be kept, with the reason; they are free all the same.
+        unkept: Clusters whose records could not be marked, with the reason; documents are free all the same.
         failed: Documents whose finalizer is still there, with the reason.
     """
 
@@ -101,72 +95,19 @@ async def _documents_with_finalizer(api: KubernetesApi, namespaces: Sequence[str
 async def _keep(
     api: KubernetesApi, namespace: str, held_objects: Sequence[Obj], progress: Progress
 ) -> tuple[int, dict[str, str]]:
-    """Records of the documents to the ConfigMaps; how many pairs, and what could not be kept."""
-    by_cluster: dict[str, list[Obj]] = {}
-    unkept: dict[str, str] = {}
-    for obj in held_objects:
-        cluster_id = status_of(obj).get("clusterId")
-        if isinstance(cluster_id, str):
-            by_cluster.setdefault(cluster_id, []).append(obj)
-        elif status_of(obj).get("keys"):
-            unkept[document_of(obj)] = "its status does not say which Kafka cluster it is about"
-    pairs = 0
-    for number, (cluster_id, documents) in enumerate(sorted(by_cluster.items()), 1):
-        readable, faults = _readable(cluster_id, documents)
-        unkept |= faults
+    """Mark the records of the documents as orphaned; how many pairs, and the clusters whose records could not be marked."""
+    pairs, unkept = 0, dict[str, str]()
+    if not held_objects:
+        return pairs, unkept
+    documents = frozenset(document_of(obj) for obj in held_objects)
+    cluster_ids = await record_store.cluster_ids(api, namespace)
+    for number, cluster_id in enumerate(cluster_ids, 1):
         try:
-            change = _OrphanUpdate(documents=readable)
-            if readable and any(status_of(document).get("keys") for document in readable):
-                _ = await record_store.change(api, namespace, cluster_id, change)
-                pairs += len(change.pairs)
+            pairs += await record_store.orphan(api, namespace, cluster_id, documents)
         except KquotaError as error:
-            unkept |= {document_of(readable_obj): str(error) for readable_obj in readable}
-        progress("records", number, len(by_cluster))
+            unkept[f"records of cluster {cluster_id}"] = str(error)
+        progress("records", number, len(cluster_ids))
     return pairs, unkept
-
-
-def _readable(cluster_id: str, documents: Iterable[Obj]) -> tuple[list[Obj], dict[str, str]]:
-    """The documents whose status can be read, and the faults of the others."""
-    readable: list[Obj] = []
-    faults: dict[str, str] = {}
-    for document in documents:
-        try:
-            _ = released_records(OwnershipRecords(cluster_id=cluster_id), [document])
-        except InventoryError as error:
-            faults[document_of(document)] = str(error)
-        else:
-            readable.append(document)
-    return readable, faults
-
-
-@dataclass(slots=True, kw_only=True)
-class _OrphanUpdate:
-    """What is done to the records of one cluster id; callable, so that it can be done again after a conflict.
-
-    Attributes:
-        documents: Those that are let go.
-        pairs: What was kept as orphaned by the last call.
-    """
-
-    documents: Sequence[Obj]
-    pairs: frozenset[Pair] = frozenset()
-
-    def __call__(self, stored: StoredRecords) -> StoredRecords:
-        confirmation = confirmation_of(stored.holdings, None)
-        kept_records = released_records(
-            OwnershipRecords(cluster_id=stored.remainder.cluster_id),
-            self.documents,
-            confirmation=confirmation,
-        )
-        self.pairs = frozenset(
-            (subject, key)
-            for subject, record in kept_records.records.items()
-            for key, _ in record.pairs()
-        )
-        remainder = released_records(stored.remainder, self.documents, confirmation=confirmation)
-        return replace(
-            stored, remainder=replace(remainder, orphaned=remainder.orphaned | self.pairs)
-        )
 
 
 # ---- finalizers ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from reconciler.errors import InventoryError
@@ -44,8 +45,13 @@ def name_of_part(prefix: str, layout: SeriesLayout, number: int) -> str:
 
 def part_of(subject: Entity, parts: int) -> int:
     """In which part an entity is filed; the same for all time."""
+    return _hash(subject) % parts
+
+
+@lru_cache(maxsize=65_536)
+def _hash(subject: Entity) -> int:
     text = json.dumps(list(subject)).encode("ascii")
-    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % parts
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
 
 
 def current(prefix: str, names: Collection[str]) -> tuple[SeriesLayout, tuple[str, ...]]:

@@ -6,7 +6,7 @@ or writes ConfigMaps, and the arguments are immutable, so that it can run in a t
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,20 +33,28 @@ class PartLimits:
         packed: Characters of one part in base64, as it is stored. The API server takes ConfigMaps of 1 MiB.
         unpacked: Bytes of one part before compression; well below what a reader accepts.
         parts: Parts of one series.
+        target: Characters of one part in base64 as long as there are few parts: a change of one document rewrites one.
+        target_parts: With so many parts they grow beyond the target.
     """
 
     packed: int = 256 * 1024
     unpacked: int = 16 * 1024 * 1024
     parts: int = 1024
+    target: int = 24 * 1024
+    target_parts: int = 128
 
-    def allows(self, part: "SeriesPart") -> bool:
-        """Whether a part is small enough."""
-        return 4 * ((len(part.packed) + 2) // 3) <= self.packed and part.size <= self.unpacked
+    def characters(self, parts: int) -> int:
+        """Most characters of a part in base64, in a layout with so many parts."""
+        return min(self.target, self.packed) if parts < self.target_parts else self.packed
 
-    @property
-    def certain(self) -> int:
+    def allows(self, part: "SeriesPart", parts: int) -> bool:
+        """Whether a part is small enough for a layout with so many parts."""
+        characters = 4 * ((len(part.packed) + 2) // 3)
+        return characters <= self.characters(parts) and part.size <= self.unpacked
+
+    def certain(self, parts: int) -> int:
         """So many bytes fit into one part whatever they are: gzip adds 5 per 16 KiB at most, and 18."""
-        room = self.packed // 4 * 3
+        room = self.characters(parts) // 4 * 3
         return min(room - room // 1024 - 64, self.unpacked)
 
 
@@ -54,6 +62,9 @@ PART_LIMITS: Final = PartLimits()
 
 GROWTH: Final = 1.2
 """A part of a larger layout may compress so much worse than the part that it comes from: estimates allow for it."""
+
+EMPTY: Final = 192
+"""At most so many bytes has a part without records, compressed; in base64, a third more."""
 
 OVERHEAD: Final = 512
 """Bytes of a part besides its rows, estimated."""
@@ -99,22 +110,23 @@ def lay_out(
         InventoryError: There is more than even the largest layout takes.
     """
     parts = _parts(owned, writers, present.parts, pack)
-    if all(map(limits.allows, parts)):
+    if all(limits.allows(part, present.parts) for part in parts):
         if not _is_far_too_large(present, parts, limits):
             return present, parts
-        return _next(present, 1), _parts(owned, writers, 1, pack)
+        return next_layout(present, 1), _parts(owned, writers, 1, pack)
     sizes = _Sizes(owned, present.parts, limits.parts)
     for count in sizes.candidates(parts, limits):
         parts = _parts(owned, writers, count, pack)
-        if all(map(limits.allows, parts)):
-            return _next(present, count), parts
+        if all(limits.allows(part, count) for part in parts):
+            return next_layout(present, count), parts
     raise InventoryError(
         f"the records of cluster {owned.cluster_id} do not fit into {limits.parts} ConfigMaps",
         hint="remove orphaned quotas, or keep their documents",
     )
 
 
-def _next(present: SeriesLayout, parts: int) -> SeriesLayout:
+def next_layout(present: SeriesLayout, parts: int) -> SeriesLayout:
+    """The layout with so many parts that follows another one."""
     return SeriesLayout(serial=present.serial + 1, parts=parts)
 
 
@@ -124,7 +136,7 @@ def _is_far_too_large(
     """Whether one part would be filled to a quarter: much less, so that a layout does not change to and fro."""
     return (
         present.parts > 1
-        and sum(len(part.packed) for part in parts) <= limits.packed // 4
+        and sum(max(len(part.packed) - EMPTY, 0) for part in parts) <= limits.characters(1) // 4
         and sum(part.size for part in parts) <= limits.unpacked // 4
     )
 
@@ -155,18 +167,18 @@ class _Sizes:
             for part, size in zip(parts, self._of(self._present), strict=True)
         ]
         estimated = self._first(
-            lambda number, size: (
-                size * ratios[number % self._present] + OVERHEAD <= limits.packed * 3 / 4
+            lambda number, size, count: (
+                size * ratios[number % self._present] + OVERHEAD <= limits.characters(count) * 3 / 4
                 and size + OVERHEAD <= limits.unpacked
             )
         )
-        certain = self._first(lambda _, size: size + OVERHEAD <= limits.certain)
+        certain = self._first(lambda _, size, count: size + OVERHEAD <= limits.certain(count))
         return sorted({estimated, max(estimated, certain), self._counts[-1]} - {self._present})
 
-    def _first(self, fits: Callable[[int, int], bool]) -> int:
+    def _first(self, fits: Callable[[int, int, int], bool]) -> int:
         """The smallest larger layout all of whose parts fit; the largest if none does."""
         for count in self._counts[1:]:
-            if all(fits(number, size) for number, size in enumerate(self._of(count))):
+            if all(fits(number, size, count) for number, size in enumerate(self._of(count))):
                 return count
         return self._counts[-1]
 
@@ -232,26 +244,36 @@ def _parts(
     count: int,
     pack: Callable[[bytes], bytes],
 ) -> Sequence[SeriesPart]:
-    parts = []
-    for number, share in enumerate(split(owned, count)):
+    return [part for _, _, part in encoded_parts(owned, writers, count, range(count), pack=pack)]
+
+
+def encoded_parts(
+    owned: OwnershipRecords,
+    writers: Mapping[str, RecordedWriter],
+    count: int,
+    numbers: Collection[int],
+    *,
+    pack: Callable[[bytes], bytes] = gzip_of,
+) -> Iterator[tuple[int, OwnershipRecords, SeriesPart]]:
+    """Some parts of a layout with so many parts: the number, what it holds, how it is stored."""
+    for number, share in zip(sorted(numbers), split(owned, count, numbers), strict=True):
         records = ClusterRecords(owned=share, writers={} if number else writers)
         content = records_format.encode({owned.cluster_id: records})
-        parts.append(SeriesPart(packed=pack(content), size=len(content)))
-    return parts
+        yield number, share, SeriesPart(packed=pack(content), size=len(content))
 
 
-def split(owned: OwnershipRecords, count: int) -> Sequence[OwnershipRecords]:
-    """What each of so many parts holds; every record is looked at once."""
+def split(
+    owned: OwnershipRecords, count: int, numbers: Collection[int] | None = None
+) -> Sequence[OwnershipRecords]:
+    """What each of so many parts holds, or each of those with these numbers; every record is looked at once."""
     if count == 1:
-        return (owned,)
-    shares = [_PartShare() for _ in range(count)]
-    places: dict[Entity, _PartShare] = {}
+        return (owned,) if numbers is None or numbers else ()
+    part_numbers = range(count) if numbers is None else sorted(numbers)
+    shares = {number: _PartShare() for number in part_numbers}
+    unselected = _PartShare()
 
     def share_of(subject: Entity) -> _PartShare:
-        share = places.get(subject)
-        if share is None:
-            share = places[subject] = shares[part_of(subject, count)]
-        return share
+        return shares.get(part_of(subject, count), unselected)
 
     for subject, record in owned.records.items():
         share_of(subject).records[subject] = record
@@ -272,5 +294,5 @@ def split(owned: OwnershipRecords, count: int) -> Sequence[OwnershipRecords]:
             orphaned=frozenset(share.orphaned),
             overrides=share.overrides,
         )
-        for share in shares
+        for share in shares.values()
     )

@@ -29,7 +29,6 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.records.status_records import entity_of
 from reconciler.kube.run.removal_guard import might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
@@ -178,10 +177,12 @@ class ClusterReconciler:
             owned = await self._read_records(expected, cluster)
             complete = await self._complete(wake, owned, cluster)
             if complete:
-                owned = self._inventory.reload_from_cache()
+                _ = self._inventory.reload_from_cache(complete=True)
             orders = self._orders(cluster, expected, complete=complete)
             rules = orders.rules
             used_eligibilities, unheld = await self._hold(cluster, rules)
+            if self._context.cache.has_departed(self._name):
+                _ = self._inventory.reload_from_cache()
             settled = self._gathered(used_eligibilities, unheld)
             ports = ReconcilePorts(
                 store=store,
@@ -217,7 +218,6 @@ class ClusterReconciler:
             settled=self._gathered(eligibilities, unheld),
             eligibilities=eligibilities,
             unheld=unheld,
-            unreadable=self._inventory.unreadable,
             records_known=self._records_known is not False,
             documents=self._context.cache.of(self._name),
             behaves_as=behaves_as,
@@ -261,19 +261,8 @@ class ClusterReconciler:
     def _gathered(
         self, eligibilities: Mapping[str, Eligibility], unheld: frozenset[str]
     ) -> ResolvedClaims:
-        """What all documents together ask for; what a status that cannot be read may own is asked for by none."""
-        unreadable, holding_up = self._inventory.unreadable, self._inventory.holding_up
-        subjects = (
-            entity_of(eligibility.obj)
-            for name, eligibility in eligibilities.items()
-            if name in holding_up
-        )
-        return resolve_desired_state(
-            eligibilities.values(),
-            self._inventory.owned,
-            waiting=unheld | unreadable.keys(),
-            untouched={subject for subject in subjects if subject is not None},
-        )
+        """What all documents together ask for."""
+        return resolve_desired_state(eligibilities.values(), self._inventory.owned, waiting=unheld)
 
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._context.settings.allow_references)
@@ -294,8 +283,8 @@ class ClusterReconciler:
 
     def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> ReconcileOptions:
         rules = cluster.rules(complete=complete)
-        if self._context.settings.namespaces or self._inventory.holding_up:
-            # Removing what no document declares requires a look at every namespace and every record.
+        if self._context.settings.namespaces:
+            # Removing what no document declares requires a look at every namespace.
             rules = replace(rules, exclusive=False)
         return ReconcileOptions(
             rules=rules,

@@ -277,22 +277,14 @@ class Operator:
 
     def _work_of(self, name: str) -> Work:
         if name == LOST:
-            return MissingClusterReconciler(
-                self._cache,
-                writes=self._writer,
-                clock=self._clock,
-                inventory_of=self._inventory_of,
-            )
-        inventory = self._inventory_of(name)
+            return MissingClusterReconciler(self._cache, writes=self._writer, clock=self._clock)
+        inventory = KubeInventory(
+            self._api, self._cache, name=name, namespace=self._settings.operator_namespace
+        )
         window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
         runner = ReconcileRunner(name, clock=self._clock, window=window)
         work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=runner)
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
-
-    def _inventory_of(self, name: str) -> KubeInventory:
-        return KubeInventory(
-            self._api, self._cache, name=name, namespace=self._settings.operator_namespace
-        )
 
     def _surroundings(self) -> OperatorContext:
         leader = self._leader

@@ -15,7 +15,7 @@ from reconciler.kube.api.custom_resources import (
     generation_of,
     requested_at,
 )
-from reconciler.kube.records.status_records import entity_of
+from reconciler.kube.records.document_entity import entity_of
 from reconciler.kube.status.comparison import unchanged as unchanged  # noqa: PLC0414 - for both kinds
 from reconciler.kube.status.conditions import bounded, condition_of, conditions
 from reconciler.kube.status.eligibility import Eligibility, EligibilityKind

@@ -35,9 +35,7 @@ from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_res
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.manifest.syntax import nodes
-from reconciler.quota.entity import Entity
 from reconciler.quota.grants import judge
-from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
@@ -170,7 +168,6 @@ def resolve_desired_state(
     owned: OwnershipRecords,
     *,
     waiting: Collection[str] = (),
-    untouched: Collection[Entity] = (),
 ) -> ResolvedClaims:
     """What all documents of one cluster together ask for, rivals settled.
 
@@ -179,14 +176,12 @@ def resolve_desired_state(
         owned: The records, which show who holds a pair at present.
         waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
             not removed for another document.
-        untouched: Entities whose limits have no known owner: documents that ask for any of them wait, too.
     """
     everything = tuple(eligibilities)
     held_up = [
         eligibility.claim.declaration
         for eligibility in everything
-        if eligibility.claim is not None
-        and (eligibility.document in waiting or eligibility.claim.declaration.entity in untouched)
+        if eligibility.claim is not None and eligibility.document in waiting
     ]
     silent = {*waiting, *(declaration.document for declaration in held_up)}
     return resolve_claims(
@@ -208,7 +203,6 @@ def resolve_desired_state(
                 for declaration in held_up
                 for key, _ in set_values(declaration.limits)
             ),
-            ((subject, key) for subject in untouched for key in COLUMNS),
         ),
     )
 

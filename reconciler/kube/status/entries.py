@@ -7,14 +7,19 @@ from functools import cached_property
 from typing import Any
 
 from reconciler.kube.api.custom_resources import Obj, time_text
-from reconciler.kube.records.status_records import key_record_fields
 from reconciler.kube.status.conditions import bounded, condition_of
 from reconciler.kube.status.eligibility import Eligibility, EligibilityKind
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
-from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Override,
+    Owner,
+    OwnershipRecords,
+    Pair,
+)
 from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.names import escaped
 from reconciler.render.units import json_number
@@ -200,3 +205,34 @@ def previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any
             row["desired"] = json_number(value)
         rows.append(row)
     return rows
+
+
+def key_record_fields(
+    owned: OwnershipRecords, document: str, subject: Entity, key: Key
+) -> dict[str, Any]:
+    """The fields of ``status.keys`` that show one record; empty where nothing of it is this document's.
+
+    ``appliedAt`` is not among them: records do not know it.
+    """
+    fields: dict[str, Any] = {}
+    record = owned.records.get(subject, NO_RECORD)
+    column = COLUMN_OF[key]
+    owner, applied = record.owners[column], record.applied[column]
+    if owner is not None and applied is not None and owner.document == document:
+        fields |= {"applied": json_number(applied)} | _owner_fields(owner)
+    intent = owned.intents.get((subject, key))
+    if intent is not None and intent.owner.document == document:
+        fields = fields or _owner_fields(intent.owner)
+        fields |= (
+            {"intendedRemoval": True}
+            if intent.value is None
+            else {"intended": json_number(intent.value)}
+        )
+    return fields
+
+
+def _owner_fields(owner: Owner) -> dict[str, Any]:
+    fields: dict[str, Any] = {"since": time_text(owner.since)}
+    if owner.deletion_policy is not None:
+        fields["deletionPolicy"] = owner.deletion_policy.value
+    return fields

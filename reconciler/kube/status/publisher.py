@@ -1,16 +1,15 @@
-"""After a pass: statuses, records, finalizers and events, in the order in which a crash between two of them does least harm.
+"""After a reconciliation: records, statuses, finalizers and events, in the order in which a crash between two of them does least harm.
 
-Statuses first, because they hold the records; then shards and ledger, which forget what a status now holds; then
-finalizers, because an object that goes takes its status along; then the QuotaCluster.
+Records first: statuses show them. Then statuses; then finalizers, because an object that goes takes its status along;
+then the QuotaCluster.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import InventoryError, KquotaError
+from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
     deletion_requested_at,
@@ -48,8 +47,6 @@ from reconciler.kube.status.reconcile_result import (
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Reconciliation
-
-_LOG: Final = logging.getLogger("reconciler.kube")
 
 MOST_EVENTS: Final = 100
 """Events of one pass: beyond that they say what the QuotaCluster's counts say better."""
@@ -111,8 +108,7 @@ class StatusPublisher:
         try:
             return await self._publish(result, everything=everything)
         except KquotaError as error:
-            failed = replace(result.report, error=result.report.error or error)
-            await self._cluster(replace(result, report=failed), {})
+            await self._cluster(replace(result, report=failed(result.report, error)), {})
             raise
 
     async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
@@ -123,16 +119,18 @@ class StatusPublisher:
             if is_terminating(obj) and has_finalizer(obj) and was_leaving(result, document)
         }
         held_documents, gave_up = await self._held_back(leaving, result)
-        await self._orphan_records_elsewhere(result, leaving)
+        try:
+            await self._inventory.flush()
+        except KquotaError as error:
+            # Documents show why, but none is released.
+            result = replace(result, report=failed(result.report, error))
+            _ = await self._statuses(result, frozenset(leaving), [], everything=everything)
+            raise
         events: list[tuple[Obj, ResourceEvent]] = []
         unsaved = await self._statuses(result, held_documents, events, everything=everything)
         released = {
             document: obj for document, obj in leaving.items() if document not in held_documents
         }
-        await self._inventory.flush(
-            live=[document for document in result.documents if document not in released],
-            complete=result.report.preview is not None and result.report.preview.plan.complete,
-        )
         stuck = await self._finalizers(result, released)
         await self._cluster(result, gave_up)
         if result.report.error is None:
@@ -156,18 +154,14 @@ class StatusPublisher:
             return frozenset(leaving), {}
         now, owned = self._clock.now(), self._inventory.owned
         held_pairs = dict(finalizers.holds_back(leaving, owned, result.report))
-        # Another cluster answers, or is meant, than the one that they were applied to.
-        legible = {
-            document: obj for document, obj in leaving.items() if document not in result.unreadable
+        elsewhere = {
+            document: cluster_id
+            for document, obj in leaving.items()
+            if (cluster_id := _other_cluster(obj, owned.cluster_id))
         }
-        strange = finalizers.applied_elsewhere(legible, owned.cluster_id)
         if result.report.error is not None:
-            held_pairs |= {
-                document: pairs for _, some in strange.items() for document, pairs in some.items()
-            }
-        for document in leaving.keys() & result.unreadable.keys():
-            # Its status may still be repaired; if it is not, its quotas stay.
-            _ = held_pairs.setdefault(document, set())
+            for document in elsewhere:
+                _ = held_pairs.setdefault(document, set())
         self._waited = waited_for_budget(leaving, held_pairs, result.report, self._waited, now=now)
         late = {
             document
@@ -177,41 +171,17 @@ class StatusPublisher:
             >= self._deletion_timeout
         }
         waiting = frozenset(held_pairs).difference(late)
-        for cluster_id, some in strange.items():
-            await self._inventory.orphan_records(
-                cluster_id, [leaving[document] for document in some if document not in waiting]
-            )
-        own_late = late.difference(*strange.values())
-        if own_late:
+        for document, cluster_id in elsewhere.items():
+            if document not in waiting:
+                await self._inventory.orphan_elsewhere(cluster_id, [document])
+        if late:
             given_up = [
                 change
-                for document in own_late
+                for document in late
                 for change in finalizers.given_up(held_pairs[document], owned)
             ]
             await self._inventory.write(owned.cluster_id, given_up)
         return waiting, {document: len(held_pairs[document]) for document in sorted(late)}
-
-    async def _orphan_records_elsewhere(
-        self, result: ReconcileResult, leaving: Mapping[str, Obj]
-    ) -> None:
-        """Keep what statuses record of another cluster, before they speak of this one instead."""
-        if result.report.preview is None:
-            return
-        staying_documents = {
-            document: eligibility.obj
-            for document, eligibility in result.eligibilities.items()
-            if document not in leaving and document not in result.unreadable
-        }
-        elsewhere = finalizers.applied_elsewhere(
-            staying_documents, self._inventory.owned.cluster_id
-        )
-        for cluster_id, some in elsewhere.items():
-            try:
-                await self._inventory.orphan_records(
-                    cluster_id, [staying_documents[document] for document in some]
-                )
-            except InventoryError as error:
-                _LOG.warning("what was applied to cluster %s is forgotten: %s", cluster_id, error)
 
     async def _statuses(
         self,
@@ -223,12 +193,12 @@ class StatusPublisher:
     ) -> set[str]:
         """Write the statuses that changed; the documents whose status could not be written."""
         quiet: dict[str, tuple[object, ...]] = {}
-        failed = await self._writer.statuses(
+        unwritten = await self._writer.statuses(
             self._changed(result, held_documents, events, quiet, everything=everything)
         )
         forget_memo()
-        self._quiet = {name: token for name, token in quiet.items() if name not in failed}
-        return failed
+        self._quiet = {name: token for name, token in quiet.items() if name not in unwritten}
+        return unwritten
 
     def _changed(
         self,
@@ -304,6 +274,18 @@ class StatusPublisher:
         if not unchanged(before, after):
             _ = await self._writer.cluster_status(result.obj, after)
         await self._writer.events(((result.obj, event) for event in events), otherwise=None)
+
+
+def _other_cluster(obj: Obj, cluster_id: str) -> str:
+    """The id of the cluster that a document was applied to, if it is another one than meant now: that may be a mistake."""
+    status = status_of(obj)
+    shown_id = status.get("clusterId") if status.get("keys") else None
+    return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""
+
+
+def failed(report: Reconciliation, error: KquotaError) -> Reconciliation:
+    """A reconciliation whose records could not be written."""
+    return replace(report, error=report.error or error)
 
 
 def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:

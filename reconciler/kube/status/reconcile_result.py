@@ -1,9 +1,9 @@
-"""What a pass over one cluster left to report, and what follows from it. Values in, values out; ``telling`` writes."""
+"""What a pass over one cluster left to report, and what follows from it. Values in, values out; `publisher` writes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from reconciler.errors import Forbidden, InventoryError, KquotaError
+from reconciler.errors import Forbidden
 from reconciler.kube.api.custom_resources import (
     Obj,
     generation_of,
@@ -33,7 +33,6 @@ class ReconcileResult:
         eligibilities: What each document may ask for.
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
-        unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
         records_known: Whether the records could be read; without them no document is released.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
@@ -47,7 +46,6 @@ class ReconcileResult:
     eligibilities: Mapping[str, Eligibility]
     documents: Mapping[str, Obj]
     unheld: frozenset[str] = frozenset()
-    unreadable: Mapping[str, InventoryError] = field(default_factory=dict[str, InventoryError])
     records_known: bool = True
     behaves_as: str = ""
     secret: SecretUse | None = None
@@ -56,11 +54,9 @@ class ReconcileResult:
 def report_for(document: str, result: ReconcileResult) -> Reconciliation:
     """What the pass means for a document, also for one that was left out of it."""
     report = result.report
-    error: KquotaError | None = result.unreadable.get(document)
-    if error is None and document in result.unheld:
-        error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
-    if error is None:
+    if document not in result.unheld:
         return report
+    error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
     return Reconciliation(
         cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
     )
@@ -87,7 +83,7 @@ def token(eligibility: Eligibility, result: ReconcileResult) -> tuple[object, ..
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:
     """Documents that the pass has something to say of."""
-    documents = set(result.settled.losses) | result.unheld | result.unreadable.keys()
+    documents = set(result.settled.losses) | result.unheld
     report = result.report
     if report.preview is not None:
         plan = report.preview.plan

@@ -23,7 +23,6 @@ from reconciler.kube.api.custom_resources import (
     namespace_of,
     requested_at,
     resource_version_of,
-    status_of,
     uid_of,
 )
 from reconciler.kube.configuration.namespace_limits import (
@@ -169,8 +168,12 @@ class ResourceCache:
         return cluster is not None and uid_of(self._documents[cluster][document]) == uid_of(obj)
 
     def take_departed(self, cluster: str) -> dict[str, Obj]:
-        """The ClientQuotas of a cluster that were seen to be deleted and left records, since the last call, as they were."""
+        """The ClientQuotas of a cluster that were seen to be deleted since the last call, as they were."""
         return self._departed_documents.pop(cluster, {})
+
+    def has_departed(self, cluster: str) -> bool:
+        """Whether there are documents for :meth:`take_departed`."""
+        return cluster in self._departed_documents
 
     def observe(self, obj: Obj) -> frozenset[str]:
         """A ClientQuota as it is now, or was a while ago."""
@@ -221,7 +224,7 @@ class ResourceCache:
         _ = use.remove(document)
         if not len(use):
             del self._uses[namespace_of(current)]
-        if status_of(current).get("keys"):  # Else it left nothing, and may never be asked for.
+        if cluster in self.clusters:  # Else they may never be asked for.
             self._departed_documents.setdefault(cluster, {})[document] = current
         return frozenset({cluster})
 

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from reconciler.kube.records import config_maps
+from reconciler.kube.records.config_map_reader import read
+from reconciler.kube.records.stored_records import selector
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.render.names import entity_text
 from tests.kube.e2e.world import Operator, World
@@ -58,11 +59,11 @@ def records(world: World) -> OwnershipRecords:
     """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     said = world.kube.kubectl(
-        "get", "configmaps", "-n", world.place.namespace, "-l", config_maps.selector(cluster_id),
+        "get", "configmaps", "-n", world.place.namespace, "-l", selector(cluster_id),
         "-o", "json",
     )  # fmt: skip
     found = json.loads(said.stdout)["items"]
-    return config_maps.read(cluster_id, found).remainder
+    return read(cluster_id, found).owned
 
 
 def orphans(world: World) -> set[str]:

@@ -15,15 +15,9 @@ from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter
-from reconciler.kube.records import config_maps as shards
-from reconciler.kube.records.config_maps import (
-    StoredRecords,
-    config_maps,
-    diff,
-    read,
-    selector,
-    unpacked,
-)
+from reconciler.kube.records import config_map_reader
+from reconciler.kube.records.config_map_reader import read, unpacked
+from reconciler.kube.records.config_maps import config_maps, diff
 from reconciler.kube.records.series_layout import (
     ONE,
     SeriesLayout,
@@ -37,10 +31,13 @@ from reconciler.kube.records.series_parts import (
     gzip_of,
     split,
 )
+from reconciler.kube.records.stored_records import StoredRecords, hash_of, selector
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import (
     Intent,
+    IntentBacking,
+    IntentStarted,
     Orphaned,
     Owner,
     OwnershipRecords,
@@ -51,12 +48,12 @@ from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
 from tests.reconcile.worlds import RATE
 
 ID = "lkc/1 odd\u202e"
-NOTHING = StoredRecords(remainder=OwnershipRecords(cluster_id=ID, is_known=False))
+NOTHING = StoredRecords(owned=OwnershipRecords(cluster_id=ID, is_known=False))
 FEW = st.lists(RECORD_CHANGES, max_size=8)
 
 
 def kept(*changes, **more):
-    return StoredRecords(remainder=OwnershipRecords(cluster_id=ID).with_changes(changes), **more)
+    return StoredRecords(owned=OwnershipRecords(cluster_id=ID).with_changes(changes), **more)
 
 
 def maps(value, namespace="kquota", limits=PART_LIMITS):
@@ -71,7 +68,10 @@ def part(owned, series, name):
     return {
         **whole,
         "metadata": {**whole["metadata"], "name": name, "labels": labels},
-        "binaryData": {"content": base64.b64encode(gzip_of(content)).decode()},
+        "binaryData": {
+            **whole["binaryData"],
+            "content": base64.b64encode(gzip_of(content)).decode(),
+        },
     }
 
 
@@ -106,52 +106,59 @@ def test_everything_reads_back(changes, removals):
     )
     value = kept(*changes, removals=removals, writers={"operator": writer})
     laid_out, made = config_maps(value, namespace="kquota")
-    assert read(ID, made.values()) == replace(
-        laid_out, remainder=replace(value.remainder, is_known=True)
-    )
-    assert laid_out.remainder == value.remainder
+    assert read(ID, made.values()) == replace(laid_out, owned=replace(value.owned, is_known=True))
+    assert laid_out.owned == value.owned
 
 
 @given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
 def test_everything_reads_back_from_several_parts(changes, parts):
     value = kept(*changes)
-    count = {name: SeriesLayout(serial=3, parts=parts) for name in ("records", "ledger")}
+    layout = SeriesLayout(serial=3, parts=parts)
     made = {}
-    for series, layout in count.items():
-        rest = value.remainder
-        halves = {
-            "records": replace(rest, intents={}, overrides={}),
-            "ledger": OwnershipRecords(
-                cluster_id=ID, intents=rest.intents, overrides=rest.overrides
-            ),
-        }
-        for number, share in enumerate(split(halves[series], parts)):
-            name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
-            made[name] = part(share, series, name)
+    for number, share in enumerate(split(value.owned, parts)):
+        name = name_of_part(f"kquota-{hash_of(ID)}-ledger", layout, number)
+        made[name] = part(share, "ledger", name)
     back = read(ID, made.values())
-    assert back.remainder == replace(value.remainder, is_known=True)
-    assert back.layouts == count
+    assert back.owned == replace(value.owned, is_known=True)
+    assert back.layout == layout
+
+
+DOCUMENTS = st.dictionaries(
+    st.sampled_from([f"team-{number}/{number}" for number in range(4)]),
+    st.sampled_from(["u1", "u2"]),
+)
+
+
+@given(FEW, FEW, DOCUMENTS, DOCUMENTS, st.booleans())
+def test_parts_that_are_encoded_alone_are_those_of_everything(first, second, some, others, mark):
+    before, there = config_maps(kept(*many(300), *first, uids=some), namespace="x", limits=SMALL)
+    after = replace(
+        before, owned=before.owned.with_changes(second), uids=others, takes_statuses=mark
+    )
+    _, updated = config_maps(after, namespace="x", before=before, objects=there, limits=SMALL)
+    _, complete = config_maps(after, namespace="x", limits=SMALL)
+    assert updated == complete
 
 
 @given(FEW, st.randoms())
 def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
     value = kept(*changes)
     mixed = {
-        name: dict(sorted(getattr(value.remainder, name).items(), key=lambda _: dice.random()))
+        name: dict(sorted(getattr(value.owned, name).items(), key=lambda _: dice.random()))
         for name in ("records", "intents", "drift_since", "overrides")
     }
-    shuffled = replace(value, remainder=replace(value.remainder, **mixed))
+    shuffled = replace(value, owned=replace(value.owned, **mixed))
     assert maps(value) == maps(shuffled)
     assert diff(maps(value), maps(shuffled)).writes == 0
 
 
 def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing():
-    assert read(ID, ()) == replace(NOTHING, layouts={"records": ONE, "ledger": ONE})
+    assert read(ID, ()) == replace(NOTHING, layout=ONE, takes_statuses=True)
     made = maps(NOTHING)
     assert len(made) == 1
     back = read(ID, made.values())
-    assert back.remainder.is_known
-    assert back.remainder.records == {}
+    assert back.owned.is_known
+    assert back.owned.records == {}
 
 
 def test_they_are_found_by_label_and_owned_by_nobody():
@@ -180,10 +187,10 @@ def sizes(made):
 def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
     value = kept(*many(8000))
     laid_out, made = config_maps(value, namespace="kquota")
-    assert laid_out.layouts["records"].parts >= 2
+    assert laid_out.layout.parts >= 2
     assert max(sizes(made)) <= PART_LIMITS.packed
     assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
-    assert read(ID, made.values()).remainder == value.remainder
+    assert read(ID, made.values()).owned == value.owned
 
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
@@ -198,21 +205,19 @@ def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_par
     }
     assert len(intents) == 15_000
     before, there = config_maps(kept(), namespace="x")
-    value = replace(before, remainder=OwnershipRecords(cluster_id=ID, intents=intents))
+    value = replace(before, owned=OwnershipRecords(cluster_id=ID, intents=intents))
     during, under_way = config_maps(value, namespace="x")
     assert max(sizes(under_way)) <= PART_LIMITS.packed
-    assert read(ID, under_way.values()).remainder == value.remainder
-    after, left = config_maps(
-        replace(during, remainder=OwnershipRecords(cluster_id=ID)), namespace="x"
-    )
+    assert read(ID, under_way.values()).owned == value.owned
+    after, left = config_maps(replace(during, owned=OwnershipRecords(cluster_id=ID)), namespace="x")
     assert len(left) == 1
-    assert after.layouts["ledger"].parts == 1
+    assert after.layout.parts == 1
     assert diff(under_way, left).create
     assert set(diff(under_way, left).delete) == set(under_way)
     assert diff(there, under_way).delete == tuple(there)
 
 
-def test_a_batch_of_a_hundred_documents_costs_two_writes():
+def test_a_batch_of_a_hundred_documents_writes_each_part_once():
     before, there = config_maps(kept(*many(500)), namespace="x")
     intents = {
         (entity(user=f"user-{number}"), key): Intent(
@@ -222,18 +227,16 @@ def test_a_batch_of_a_hundred_documents_costs_two_writes():
         for key in COLUMNS[:3]
     }
     _, during = config_maps(
-        replace(before, remainder=replace(before.remainder, intents=intents)), namespace="x"
+        replace(before, owned=replace(before.owned, intents=intents)), namespace="x"
     )
-    assert diff(there, during).writes == 1
-    assert diff(during, there).writes == 1
+    assert diff(there, during).writes == before.layout.parts == 4
+    assert diff(during, there).writes == 4
 
 
 def test_one_changed_pair_touches_one_part_of_many():
     value, there = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
-    subject = next(iter(value.remainder.records))
-    changed = replace(
-        value, remainder=value.remainder.with_changes([Orphaned(entity=subject, key=RATE)])
-    )
+    subject = next(iter(value.owned.records))
+    changed = replace(value, owned=value.owned.with_changes([Orphaned(entity=subject, key=RATE)]))
     difference = diff(there, config_maps(changed, namespace="x", limits=SMALL)[1])
     assert difference.writes == 1
     assert len(difference.update) == 1
@@ -252,32 +255,32 @@ def test_more_than_the_largest_layout_takes_is_an_error():
 def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
     """New parts are created before old ones go: until all are there, the old layout counts."""
     old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
-    grown = replace(old, remainder=old.remainder.with_changes(many(500, seed=2)))
+    grown = replace(old, owned=old.owned.with_changes(many(500, seed=2)))
     new, wanted = config_maps(grown, namespace="x", limits=SMALL)
     difference = diff(there, wanted)
-    created = [one for one in difference.create if "-records-" in one["metadata"]["name"]]
+    created = [one for one in difference.create if "-ledger-" in one["metadata"]["name"]]
     some = [one for number, one in enumerate(created) if number in written]
     stored = {**there, **{one["metadata"]["name"]: one for one in some}}
     if len(some) < len(created):
-        assert read(ID, stored.values()).remainder.records == old.remainder.records
+        assert read(ID, stored.values()).owned.records == old.owned.records
         return
     if deleted:
         stored = {name: one for name, one in stored.items() if name not in difference.delete}
     back = read(ID, stored.values())
-    assert back.remainder.records == grown.remainder.records
-    assert back.layouts["records"] == new.layouts["records"]
+    assert back.owned.records == grown.owned.records
+    assert back.layout == new.layout
 
 
 def test_a_missing_part_is_damage_and_not_less():
     _, made = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
-    lost = next(name for name in made if "-records-" in name)
+    lost = next(name for name in made if "-ledger-" in name)
     with pytest.raises(InventoryError, match="missing"):
         read(ID, [one for name, one in made.items() if name != lost])
 
 
 def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
     old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
-    wanted = maps(replace(old, remainder=old.remainder.with_changes(many(500, seed=2))), "x", SMALL)
+    wanted = maps(replace(old, owned=old.owned.with_changes(many(500, seed=2))), "x", SMALL)
     again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x", limits=SMALL)[
         1
     ]
@@ -298,7 +301,7 @@ def test_a_foreign_name_with_our_labels_is_an_error():
     with pytest.raises(InventoryError, match="not their name"):
         current("kquota-x-records", {"somebody-elses"})
     with pytest.raises(InventoryError, match="not their name"):
-        current("kquota-x-records", {"kquota-x-records-backup"})
+        current("kquota-x-records", {"kquota-x-ledger-backup"})
 
 
 @given(ENTITIES)
@@ -314,16 +317,21 @@ def test_where_entities_are_filed_never_changes():
 
 
 def good():
-    return next(one for name, one in maps(kept(*many(3))).items() if "-records-" in name)
+    return next(one for name, one in maps(kept(*many(3))).items() if "-ledger-" in name)
 
 
 def packed(content: bytes) -> dict:
+    return {**good()["binaryData"], "content": base64.b64encode(content).decode()}
+
+
+def packed_content(content: bytes) -> dict:
     return {"content": base64.b64encode(content).decode()}
 
 
 DAMAGE = {
     "no content": {},
-    "not base64": {"content": "***"},
+    "not base64": {"content": "***", "documents": ""},
+    "damaged uids": {**packed(gzip.compress(b"{}")), "documents": "***"},
     "not gzip": packed(b"hello"),
     "cut off": packed(gzip.compress(b"x" * 500)[:-3]),
     "something behind it": packed(gzip.compress(b"{}") + b"more"),
@@ -344,7 +352,7 @@ def test_damage_is_an_error_that_names_the_config_map(case):
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr(shards, "UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(config_map_reader, "UNPACKED_BYTES", 1000)
     one = copy.deepcopy(good())
     one["binaryData"] = packed(gzip.compress(b"x" * 100_000))
     with pytest.raises(InventoryError, match="too large"):
@@ -353,10 +361,8 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
 
 def test_records_of_another_cluster_id_are_damage():
     one = copy.deepcopy(good())
-    other = maps(
-        StoredRecords(remainder=OwnershipRecords(cluster_id="other").with_changes(many(3)))
-    )
-    name = next(name for name in other if "-records-" in name)
+    other = maps(StoredRecords(owned=OwnershipRecords(cluster_id="other").with_changes(many(3))))
+    name = next(name for name in other if "-ledger-" in name)
     one["binaryData"] = other[name]["binaryData"]
     with pytest.raises(InventoryError, match="another cluster id"):
         read(ID, [one])
@@ -366,8 +372,8 @@ def test_a_pair_in_two_parts_is_damage():
     layout = SeriesLayout(serial=1, parts=2)
     several = []
     for number in range(2):
-        name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)
-        several.append(part(kept(*many(3)).remainder, "records", name))
+        name = name_of_part(f"kquota-{hash_of(ID)}-records", layout, number)
+        several.append(part(kept(*many(3)).owned, "records", name))
     with pytest.raises(InventoryError, match="repeats"):
         read(ID, several)
 
@@ -396,14 +402,14 @@ def test_a_difference_lists_what_to_create_update_and_delete():
     assert difference.create == ()
     assert [o["metadata"]["resourceVersion"] for o in difference.update] == ["7"]
     assert difference.delete == ("stale",)
-    assert len(diff({}, two).create) == 2
+    assert len(diff({}, two).create) == 1
 
 
 def test_what_another_zlib_packed_is_the_same():
     there = maps(kept(*many(30)))
     repacked = copy.deepcopy(there)
     for one in repacked.values():
-        one["binaryData"] = packed(gzip.compress(unpacked(one), 1))
+        one["binaryData"] |= packed_content(gzip.compress(unpacked(one), 1))
     assert repacked != there
     assert diff(repacked, there).writes == 0
 
@@ -424,7 +430,7 @@ def test_removals_are_readable_without_a_tool():
     made = maps(kept(removals=tuple(counts)))
     assert [one["data"] for one in made.values()] == [
         {
-            "removals": "[[1.0, 3], [5.5, 3]]",
+            "holdings": "complete",
             "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
         }
     ]
@@ -434,3 +440,60 @@ def test_removals_of_an_earlier_version_are_read():
     (one,) = maps(NOTHING).values()
     found = read(ID, [{**one, "data": {"removals": "[[1.0, 3]]"}}]).removals
     assert [(count.at, count.tenant, count.count) for count in found] == [(1.0, "", 3)]
+
+
+# ---- older forms -----------------------------------------------------------------------------------
+
+
+def old_form(holdings, remainder, *, listed=True, intents=()):
+    """The two series of the version before, and whether it had listed what live documents own."""
+    made = {}
+    ledger = OwnershipRecords(cluster_id=ID, records=holdings).with_changes(intents)
+    for series, owned in (("ledger", ledger), ("records", remainder)):
+        name = name_of_part(f"kquota-{hash_of(ID)}-{series}", ONE, 0)
+        made[name] = part(owned, series, name)
+        made[name]["binaryData"].pop("documents")
+        made[name].pop("data", None)
+        if series == "ledger" and listed:
+            made[name]["data"] = {"holdings": "complete"}
+    return made
+
+
+def test_an_older_form_is_read_with_what_live_documents_own_and_what_was_left_behind():
+    remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
+    holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
+    stored = read(ID, old_form(holdings, remainder).values())
+    assert dict(stored.owned.records) == {**remainder.records, **holdings}
+    assert (stored.is_old_form, stored.takes_statuses) == (True, False)
+    assert stored.uids == {"team-0/0": "", "team-1/1": ""}
+
+
+def test_an_older_form_without_a_list_leaves_it_to_the_statuses():
+    stored = read(ID, old_form({}, OwnershipRecords(cluster_id=ID), listed=False).values())
+    assert (stored.is_old_form, stored.takes_statuses) == (True, True)
+
+
+def test_an_older_form_is_replaced_by_a_new_layout_and_a_crash_in_between_loses_nothing():
+    remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
+    holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
+    there = old_form(holdings, remainder)
+    stored = read(ID, there.values())
+    _, wanted = config_maps(stored, namespace="x", before=stored, objects=there)
+    difference = diff(there, wanted)
+    assert (difference.update, set(difference.delete)) == ((), set(there))
+    during = {**there, **{one["metadata"]["name"]: one for one in difference.create}}
+    for objects in (during, wanted):
+        back = read(ID, objects.values())
+        assert back.owned.records == stored.owned.records
+        assert back.is_old_form is False
+
+
+def test_a_record_that_an_intent_carried_is_taken_over():
+    subject, owner = entity(user="alice"), Owner(document="team/alice")
+    backing = IntentBacking(applied=5.0, owner=owner)
+    intent = Intent(value=6.0, owner=owner, backing=backing)
+    started = IntentStarted(entity=subject, key=RATE, intent=intent)
+    there = old_form({}, OwnershipRecords(cluster_id=ID), intents=[started])
+    stored = read(ID, there.values())
+    assert stored.owned.records[subject].applied[0] == 5.0
+    assert stored.uids == {"team/alice": ""}

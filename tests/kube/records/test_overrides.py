@@ -59,7 +59,7 @@ def begun(api: FakeKubeApi, value: float | None = 5 * MIB, **changes: Any) -> An
 
 
 def kept(api: FakeKubeApi) -> dict[Any, Override]:
-    return dict(asyncio.run(record_store.read(api, "kafka", "id")).remainder.overrides)
+    return dict(asyncio.run(record_store.read(api, "kafka", "id")).owned.overrides)
 
 
 def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
@@ -151,9 +151,7 @@ def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
             api,
             "kafka",
             "id",
-            lambda one: replace(
-                one, remainder=one.remainder.with_changes([OverrideSet(override=other)])
-            ),
+            lambda one: replace(one, owned=one.owned.with_changes([OverrideSet(override=other)])),
         )
 
     api.before = operator

@@ -1,6 +1,7 @@
 """Releasing without an operator: records kept as orphaned, finalizers gone, quotas untouched; again does nothing."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,38 +11,45 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.release import ReleaseResult, release
-from reconciler.kube.records.status_records import owned_from
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.policy import DeletionPolicy
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE
+from tests.kube.worlds import World, resource
 
 ID = "cluster-1"
 OTHER = "another.finalizer/x"
 
 
-def held(
-    name: str, *, cluster_id: str = ID, finalizers: Any = (FINALIZER,), **metadata: Any
-) -> Any:
-    """A ClientQuota that applied one limit."""
+def held(name: str, *, finalizers: Any = (FINALIZER,), **metadata: Any) -> Any:
+    """A ClientQuota."""
     obj = quota(name)
     obj["metadata"] |= {"finalizers": list(finalizers), **metadata}
     obj["metadata"].pop("uid")
-    obj["status"] = {
-        "clusterId": cluster_id,
-        "entity": f"user={name}",
-        "keys": [
-            {
-                "key": "producer_byte_rate",
-                "applied": 1048576,
-                "since": "2026-01-01T00:00:00Z",
-                "appliedAt": "2026-01-01T00:00:00Z",
-                "deletionPolicy": "Delete",
-            }
-        ],
-    }
     return obj
+
+
+def apply_limits(api: FakeKubeApi, *names: str, cluster_id: str = ID) -> None:
+    """Record a limit for each of these documents, as the operator does."""
+    changes = [
+        Recorded(
+            entity=entity(user=name),
+            key=Key.PRODUCER_BYTE_RATE,
+            value=1048576.0,
+            owner=Owner(document=f"payments/{name}", deletion_policy=DeletionPolicy.DELETE),
+        )
+        for name in names
+    ]
+
+    def record(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, owned=stored.owned.with_changes(changes))
+
+    _ = asyncio.run(record_store.change(api, "kafka", cluster_id, record))
+    api.calls.clear()
 
 
 def released(
@@ -60,7 +68,7 @@ def released(
 
 
 def records(api: FakeKubeApi, cluster_id: str = ID) -> OwnershipRecords:
-    return asyncio.run(record_store.read(api, "kafka", cluster_id)).remainder
+    return asyncio.run(record_store.read(api, "kafka", cluster_id)).owned
 
 
 def pair(name: str) -> Any:
@@ -75,6 +83,7 @@ def test_documents_are_free_and_their_records_orphaned() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
         api.put(CLIENT_QUOTAS, held(name, finalizers=[OTHER, FINALIZER]))
+    apply_limits(api, "alice", "bob")
     found, steps = released(api)
     assert found == ReleaseResult(documents=("payments/alice", "payments/bob"), pairs=2)
     assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [OTHER]
@@ -99,6 +108,7 @@ def test_a_broken_off_release_is_taken_up_where_it_was() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
         api.put(CLIENT_QUOTAS, held(name))
+    apply_limits(api, "alice", "bob")
 
     def forbidden(verb: str, *rest: str) -> None:
         if verb == "patch" and rest[-1] == "bob":
@@ -116,20 +126,32 @@ def test_a_broken_off_release_is_taken_up_where_it_was() -> None:
 
 
 def test_a_document_that_stays_takes_its_record_back_and_one_that_went_leaves_an_orphan() -> None:
-    api = FakeKubeApi()
-    for name in ("alice", "bob"):
-        api.put(CLIENT_QUOTAS, held(name))
-    released(api)
-    staying = api.find(CLIENT_QUOTAS, "payments", "alice")
-    owned = owned_from(ID, [staying], records(api))
-    assert owned.records[entity(user="alice")].owners[0].document == "payments/alice"  # type: ignore[union-attr]
-    assert pair("bob") in owned.orphaned
+    world = World()
+    for name, user in (("alice", ALICE), ("bob", BOB)):
+        world.put(resource(name, user, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    world.delete("bob")
+    released = asyncio.run(
+        release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
+    )
+    assert (released.pairs, released.documents) == (2, ("team/alice", "team/bob"))
+    world.begin()
+    for _ in range(2):
+        world.turn(resync=True)
+    assert set(world.live()) == {ALICE, BOB}
+    stored = asyncio.run(record_store.read(world.api, "ops", world.kafka.cluster_id))
+    assert stored.owned.orphaned == {(BOB, RATE)}
+    world.delete("alice")
+    world.turn(resync=True)
+    assert set(world.live()) == {BOB}
 
 
 def test_each_kafka_cluster_keeps_its_own() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, held("alice"))
-    api.put(CLIENT_QUOTAS, held("bob", cluster_id="cluster-2"))
+    api.put(CLIENT_QUOTAS, held("bob"))
+    apply_limits(api, "alice")
+    apply_limits(api, "bob", cluster_id="cluster-2")
     assert released(api)[0].pairs == 2
     assert records(api).orphaned == {pair("alice")}
     assert records(api, "cluster-2").orphaned == {pair("bob")}
@@ -143,35 +165,27 @@ def test_only_the_named_namespaces_are_touched() -> None:
     assert api.find(CLIENT_QUOTAS, "others", "bob")["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_records_that_cannot_be_kept_hold_nobody_back_and_are_named() -> None:
+def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, held("alice"))
-    damaged = held("bob")
-    damaged["status"]["keys"][0]["applied"] = "much"
-    api.put(CLIENT_QUOTAS, damaged)
-    homeless = held("carol")
-    del homeless["status"]["clusterId"]
-    api.put(CLIENT_QUOTAS, homeless)
+    apply_limits(api, "alice")
 
     def forbidden(verb: str, plural: str, *_: str) -> None:
-        if plural == CONFIG_MAPS.plural:
+        if (verb, plural) == ("update", CONFIG_MAPS.plural):
             raise Forbidden("no right to ConfigMaps", status=403)
 
     api.before = forbidden
     found, _ = released(api)
-    assert found.documents == ("payments/alice", "payments/bob", "payments/carol")
+    assert found.documents == ("payments/alice",)
     assert found.pairs == 0
-    assert found.unkept["payments/alice"] == "no right to ConfigMaps"
-    assert "damaged" in found.unkept["payments/bob"]
-    assert "which Kafka cluster" in found.unkept["payments/carol"]
+    assert found.unkept == {f"records of cluster {ID}": "no right to ConfigMaps"}
 
 
-def test_a_document_without_any_status_is_simply_free() -> None:
+def test_a_document_without_any_record_is_simply_free() -> None:
     api = FakeKubeApi()
-    obj = held("alice")
-    del obj["status"]
-    api.put(CLIENT_QUOTAS, obj)
+    api.put(CLIENT_QUOTAS, held("alice"))
     assert released(api)[0] == ReleaseResult(documents=("payments/alice",))
+    assert all(plural == CLIENT_QUOTAS.plural for _, plural, *_ in writes(api))
 
 
 def test_finalizers_that_moved_meanwhile_are_found_again() -> None:
@@ -234,10 +248,18 @@ def test_what_cannot_be_listed_is_an_error_and_changes_nothing() -> None:
 
 def test_two_thousand_documents_are_released_in_one_config_map_write_per_part() -> None:
     api = FakeKubeApi()
-    for number in range(2000):
-        api.put(CLIENT_QUOTAS, held(f"user-{number}"))
+    names = [f"user-{number}" for number in range(2000)]
+    for name in names:
+        api.put(CLIENT_QUOTAS, held(name))
+    apply_limits(api, *names)
     found, _ = released(api)
     assert len(found.documents) == 2000
     assert found.pairs == 2000
     assert len([call for call in api.calls if call[0] == "patch"]) == 2000
-    assert len([call for call in api.calls if call[0] == "create"]) <= 4
+    parts = [key for key in api.objects if key[0] == CONFIG_MAPS.plural]
+    written = [
+        call
+        for call in writes(api)
+        if call[:2] in {("create", "configmaps"), ("update", "configmaps")}
+    ]
+    assert len(written) == len(parts) > 1

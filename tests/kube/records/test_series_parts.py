@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
-from reconciler.kube.records.config_maps import (
-    UNPACKED_BYTES,
-    StoredRecords,
-    config_maps,
-    read,
-)
+from reconciler.kube.records.config_map_reader import UNPACKED_BYTES, read
+from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.series_layout import ONE, SeriesLayout
 from reconciler.kube.records.series_parts import (
     PartLimits,
@@ -23,6 +19,7 @@ from reconciler.kube.records.series_parts import (
     sizes_of,
     split,
 )
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
@@ -92,7 +89,7 @@ def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, 
     limits = PartLimits(packed=4096, unpacked=9000)
     layout, packed = lay_out(owned, {}, SeriesLayout(serial=3, parts=parts), limits=limits)
     assert layout.parts == len(packed)
-    assert all(map(limits.allows, packed))
+    assert all(limits.allows(part, layout.parts) for part in packed)
     shares = split(owned, layout.parts)
     together = OwnershipRecords(cluster_id=ID)
     for share, part in zip(shares, packed, strict=True):
@@ -136,7 +133,7 @@ def test_long_names_are_encoded_and_compressed_a_few_times_however_many_parts_th
     packer = Packer()
     layout, parts = lay_out(owned, {}, ONE, pack=packer)
     assert layout.parts > 1
-    assert all(map(PartLimits().allows, parts))
+    assert all(PartLimits().allows(part, layout.parts) for part in parts)
     assert packer.bytes <= 4.2 * size_of(owned)
 
 
@@ -161,7 +158,8 @@ def test_a_layout_that_fits_is_packed_once():
 
 
 def test_records_are_not_spread_over_many_more_parts_than_they_fill():
-    layout, parts = lay_out(records(control_names(60)), {}, ONE)
+    limits = PartLimits(target=256 * 1024)
+    layout, parts = lay_out(records(control_names(60)), {}, ONE, limits=limits)
     stored = sum(4 * len(part.packed) / 3 for part in parts)
     assert layout.parts <= 8 * stored / PartLimits().packed
 
@@ -172,6 +170,6 @@ def test_records_are_not_spread_over_many_more_parts_than_they_fill():
 def test_what_compresses_well_is_still_small_enough_to_be_read_again():
     owned = records([f"{number:05}" + "a" * 32_000 for number in range(3000)])
     assert size_of(owned) > UNPACKED_BYTES
-    kept, stored = config_maps(StoredRecords(remainder=owned), namespace="x")
-    assert kept.layouts["records"].parts > 1
-    assert read(ID, stored.values()).remainder.records == owned.records
+    kept, stored = config_maps(StoredRecords(owned=owned), namespace="x")
+    assert kept.layout.parts > 1
+    assert read(ID, stored.values()).owned.records == owned.records

@@ -11,160 +11,24 @@ import pytest
 from reconciler.app.loop import (
     LoopOutcome,
     LoopTrigger,
-    ReconcileRunner,
-    RemovalWindow,
 )
 from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
-from reconciler.inventory.audit_log import MemoryAuditLog
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import (
-    CLIENT_QUOTA_DEFINITION,
-    CLIENT_QUOTAS,
     CONFIG_MAPS,
-    DEFINITIONS,
     QUOTA_CLUSTERS,
 )
-from reconciler.kube.configuration.namespace_limits import NamespaceLimits
-from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records import record_store
-from reconciler.kube.records.config_maps import StoredRecords
-from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
-from reconciler.kube.run.cluster_reconciler import (
-    ClusterReconciler,
-    OperatorContext,
-)
-from reconciler.kube.run.removal_guard import DefinitionGuard
-from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideSet
-from tests.fakes.cluster import FakeCluster
-from tests.fakes.kube_api import FakeKubeApi
-from tests.kube.worlds import quota_cluster, resource
+from tests.kube.worlds import World, resource
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 DELETED = "2023-11-14T22:13:20Z"
 """When the fake clock begins."""
-
-
-class Sessions:
-    """Gives the cluster, or raises what it was told to."""
-
-    def __init__(self, store: FakeCluster) -> None:
-        self.store, self.error = store, None
-
-    async def for_(self, cluster: Any) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.store
-
-
-class World:
-    """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
-
-    def __init__(
-        self,
-        *,
-        patience: float = 600.0,
-        from_file: bool = False,
-        limits: NamespaceLimits | None = None,
-        **spec: Any,
-    ) -> None:
-        self.patience, self.fenced, self.limits = patience, False, limits
-        self.api = FakeKubeApi(namespace="ops")
-        self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
-        self.kafka = FakeCluster()
-        self.sessions = Sessions(self.kafka)
-        self.file: tuple[dict[str, Any], ...] | None = None
-        if from_file:
-            self.file = ({**quota_cluster(**spec)},)
-            del self.file[0]["apiVersion"]
-        else:
-            self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
-        self.begin()
-
-    def begin(self) -> None:
-        """A new operator process: nothing is remembered."""
-        self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
-        clock = self.kafka.clock
-        inventory = KubeInventory(self.api, self.cache, name="prod", namespace="ops")
-        self.everything = FullListing(
-            self.api,
-            self.cache,
-            namespaces=(),
-            from_file=self.file,
-            wake=lambda names, key: None,
-            on_listed=lambda: None,
-        )
-        self.work = ClusterReconciler(
-            "prod",
-            OperatorContext(
-                settings=OperatorSettings(
-                    identity="op", operator_namespace="ops", deletion_timeout=self.patience
-                ),
-                cache=self.cache,
-                list_everything=self.everything,
-                sessions=self.sessions,
-                writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
-                clock=clock,
-                audit=self.audit,
-                refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
-                fenced=lambda: self.fenced,
-                looks_after=lambda cluster_id, name: name,
-                secret_of=lambda name: None,
-                passed=lambda report, conflicts: None,
-            ),
-            inventory=inventory,
-            passes=ReconcileRunner(
-                "prod", clock=clock, window=RemovalWindow(KubeRemovals(inventory), seconds=3600)
-            ),
-        )
-
-    def put(self, obj: dict[str, Any]) -> None:
-        self.api.put(CLIENT_QUOTAS, obj)
-
-    def change(self, name: str, **spec: Any) -> None:
-        obj = self.api.find(CLIENT_QUOTAS, "team", name)
-        obj["spec"] |= spec
-        obj["metadata"]["generation"] += 1
-
-    def delete(self, name: str) -> None:
-        obj = self.api.find(CLIENT_QUOTAS, "team", name)
-        if obj["metadata"].get("finalizers"):
-            obj["metadata"]["deletionTimestamp"] = DELETED
-        else:
-            del self.api.objects["clientquotas", "team", name]
-
-    def turn(self, **wake: Any) -> LoopOutcome:
-        """What the watch would have told by now, then one pass."""
-
-        async def one() -> LoopOutcome:
-            await self.everything()
-            return await self.work(LoopTrigger(**wake))
-
-        return asyncio.run(one())
-
-    def obj(self, name: str) -> dict[str, Any]:
-        return self.api.find(CLIENT_QUOTAS, "team", name)
-
-    def reason(self, name: str) -> str:
-        ready = [one for one in self.obj(name)["status"]["conditions"] if one["type"] == "Ready"]
-        return ready[0]["reason"]
-
-    def exists(self, name: str) -> bool:
-        return ("clientquotas", "team", name) in self.api.objects
-
-    def writes(self) -> list[tuple[str, str]]:
-        """What was written since the last call."""
-        found = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
-        self.api.calls.clear()
-        return found
-
-    def live(self) -> dict[Any, Any]:
-        return dict(self.kafka.truth.limits)
 
 
 def limits(rate: float | None = None, share: float | None = None) -> Sequence[float | None]:
@@ -260,8 +124,6 @@ def test_what_is_retained_stays_and_is_remembered_as_orphaned():
     world.delete("alice")
     world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
-    records = [name for plural, _, name in world.api.objects if plural == "configmaps"]
-    assert any("records" in name for name in records)
     status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
     assert status["counts"]["orphaned"] == 1
     world.begin()
@@ -484,7 +346,7 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
     )
 
     def with_override(kept: StoredRecords) -> StoredRecords:
-        return replace(kept, remainder=kept.remainder.with_changes([OverrideSet(override=ends)]))
+        return replace(kept, owned=kept.owned.with_changes([OverrideSet(override=ends)]))
 
     _ = asyncio.run(record_store.change(world.api, "ops", cluster_id, with_override))
     world.turn()

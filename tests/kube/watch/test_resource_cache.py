@@ -26,6 +26,12 @@ def quota_cluster(name, *, uid="c1", generation=1):
     return {"metadata": {"name": name, "uid": uid, "generation": generation}, "spec": {}}
 
 
+def prod_cache():
+    cache = ResourceCache()
+    _ = cache.cluster_seen(quota_cluster("prod"))
+    return cache
+
+
 def test_a_new_document_wakes_its_cluster_and_the_same_again_does_not():
     cache = ResourceCache()
     assert cache.observe(quota("a")) == {"prod"}
@@ -59,21 +65,23 @@ def test_spec_deletion_request_and_finalizer_wake_the_cluster():
 
 
 def test_a_deleted_document_departs_once():
-    cache = ResourceCache()
+    cache = prod_cache()
     _ = cache.observe(quota("a", status=RECORDS))
-    _ = cache.observe(quota("b", uid="u2"))
+    _ = cache.observe(quota("b", uid="u2", cluster="nowhere"))
     assert cache.forget(quota("a")) == {"prod"}
     assert cache.forget(quota("a")) == frozenset()
-    assert cache.forget(quota("b", uid="u2")) == {"prod"}
+    assert cache.forget(quota("b", uid="u2")) == {"nowhere"}
+    assert cache.has_departed("prod")
+    assert not cache.has_departed("nowhere"), "no reconciliation would ever take it"
     departed = cache.take_departed("prod")
-    assert list(departed) == ["team/a"], "the other one left nothing"
+    assert list(departed) == ["team/a"]
     assert departed["team/a"]["status"] == RECORDS
     assert cache.take_departed("prod") == {}
     assert cache.document_count == 0
 
 
 def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives():
-    cache = ResourceCache()
+    cache = prod_cache()
     _ = cache.observe(quota("a", uid="u1", status=RECORDS))
     assert cache.observe(quota("a", uid="u2", cluster="test")) == {"prod", "test"}
     assert list(cache.take_departed("prod")) == ["team/a"]
@@ -82,7 +90,7 @@ def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives
 
 
 def test_a_complete_listing_replaces_what_was_there():
-    cache = ResourceCache()
+    cache = prod_cache()
     _ = cache.observe(quota("a", status=RECORDS))
     _ = cache.observe(quota("b", uid="u2"))
     assert cache.observe_listing([quota("b", uid="u2"), quota("c", uid="u3")]) == {"prod"}
@@ -154,7 +162,7 @@ def test_an_event_that_is_older_than_the_answer_to_our_own_write_takes_no_status
 
 
 def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
-    cache = ResourceCache()
+    cache = prod_cache()
     _ = cache.observe(quota("a", uid="u1", resourceVersion="5", status=RECORDS))
     _ = cache.observe(quota("a", uid="u2", resourceVersion="9"))
     assert cache.forget(quota("a", uid="u1", resourceVersion="8")) == frozenset()

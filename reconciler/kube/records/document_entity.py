@@ -1,0 +1,46 @@
+"""The Kafka entity of a ClientQuota, by its spec or by its status."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.kube.api.custom_resources import Obj, spec_of, status_of
+from reconciler.quota.entity import Entity, Slot, entity
+from reconciler.render.names import read_entity
+
+_SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
+
+
+def declared_entity(obj: Obj) -> Entity | None:
+    """The entity of a ClientQuota by its spec alone, ``None`` if it cannot be read."""
+    parts = spec_of(obj).get("entity")
+    try:
+        if isinstance(parts, Mapping) and parts:
+            return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
+    except (KeyError, ValueError, QuotaValueError):
+        pass
+    return None
+
+
+def _slot(value: object) -> Slot:
+    match value:
+        case {"name": str(name)}:
+            return name
+        case {"default": True}:
+            return None
+        case _:
+            raise ValueError(f"{value!r} is no slot")
+
+
+def entity_of(obj: Obj) -> Entity | None:
+    """The entity of a ClientQuota, by its spec or else by its status; ``None`` if neither can be read.
+
+    The spec of a document that breaks a rule elsewhere still shows its entity.
+    """
+    declared = declared_entity(obj)
+    if declared is not None:
+        return declared
+    try:
+        return read_entity(str(status_of(obj).get("entity", "")))
+    except QuotaValueError:
+        return None

@@ -1,0 +1,174 @@
+"""Whose a record is at present: of a live document, of one that is going, or of one that is gone.
+
+A record names its document by namespace, name and uid. A deletion that was seen (a finalizer held the document, or the
+watch reported the deletion) lets the recorded deletionPolicy decide. A document that disappeared unseen, for example
+with its definition or while no operator ran, leaves its limits as Retain: nothing is removed for it. Another document
+of its name, for example a restored one, goes on owning the pairs that it declares.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from reconciler.kube.api.custom_resources import Obj, is_terminating, spec_of, uid_of
+from reconciler.kube.records.document_entity import declared_entity
+from reconciler.kube.records.status_migration import shows_records
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, RULES, Key
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    Pair,
+)
+from reconciler.quota.policy import DeletionPolicy
+
+DEPARTED: Final = " (deleted)"
+"""Ends the name of a document that is gone while another of its name exists: no name of a resource ends so."""
+
+UNKNOWN_UID: Final = ""
+"""Uid of a document in records of a version that did not record uids."""
+
+
+class Presence(Enum):
+    """What became of the document of a record."""
+
+    LIVE = "live"
+    TERMINATING = "terminating"
+    DELETED = "deleted"
+    MISSING = "missing"
+
+
+def may_always_remove(_: str, __: Entity) -> bool:
+    """The end of every document may remove what it owns."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPresence:
+    """The documents of one cluster as they are now.
+
+    Attributes:
+        cluster_id: Of the Kafka cluster.
+        documents: The live documents, those on their way out included, by name.
+        departed: Documents that were seen to be deleted, as they were last.
+        uids: The uid that the records have of each document; none = its deletion was seen.
+        is_complete: Whether every document was listed: what is not here is gone.
+        may_remove: Whether the end of a document may remove limits of an entity.
+    """
+
+    cluster_id: str
+    documents: Mapping[str, Obj]
+    departed: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
+    uids: Mapping[str, str]
+    is_complete: bool
+    may_remove: Callable[[str, Entity], bool] = may_always_remove
+
+    def of(self, document: str) -> Presence:
+        """What became of the document that owns a record."""
+        obj, uid = self.documents.get(document), self.uids.get(document)
+        if obj is not None and self._is_same(obj, uid):
+            return Presence.TERMINATING if is_terminating(obj) else Presence.LIVE
+        gone = self.departed.get(document)
+        if uid is None or (gone is not None and self._is_same(gone, uid)):
+            return Presence.DELETED
+        return Presence.MISSING
+
+    def _is_same(self, obj: Obj, uid: str | None) -> bool:
+        if uid == UNKNOWN_UID:
+            return shows_records(obj, self.cluster_id)
+        return uid_of(obj) == uid
+
+    def owner(self, owner: Owner, subject: Entity, key: Key) -> Owner:
+        """The owner of a pair as it is judged now."""
+        document = owner.document
+        presence = self.of(document)
+        if presence is Presence.LIVE or not document:
+            return owner
+        named = owner
+        if presence is not Presence.TERMINATING and document in self.documents:
+            named = replace(owner, document=document + DEPARTED)
+        if presence is Presence.MISSING:
+            obj = self.documents.get(document)
+            if obj is None and not self.is_complete:
+                return owner  # It may just not have been listed.
+            if obj is not None and _declares(obj, subject, key):
+                return owner  # Restored from a backup or replaced: it asks for the same pair.
+            return replace(named, deletion_policy=DeletionPolicy.RETAIN)
+        if not self.may_remove(document.removesuffix(DEPARTED), subject):
+            return replace(named, deletion_policy=DeletionPolicy.RETAIN)
+        objects = self.documents if presence is Presence.TERMINATING else self.departed
+        return _last_declared(named, objects.get(document))
+
+    # ---- all records -------------------------------------------------------------------------
+
+    def judged(self, owned: OwnershipRecords) -> OwnershipRecords:
+        """The records with their owners as they are now."""
+        records = dict(owned.records)
+        names: dict[str, Presence] = {}
+        for subject, record in owned.records.items():
+            sole = record.sole
+            if sole is not None:
+                presence = names.get(sole.document)
+                if presence is None:
+                    presence = names[sole.document] = self.of(sole.document)
+                if presence is Presence.LIVE:
+                    continue
+            records[subject] = self._record(record, subject)
+        return replace(
+            owned,
+            records=records,
+            intents={
+                pair: replace(intent, owner=self._departed_name(intent.owner))
+                for pair, intent in owned.intents.items()
+            },
+            orphaned=frozenset(pair for pair in owned.orphaned if self._is_orphaned(pair, owned)),
+        )
+
+    def _record(self, record: OwnershipRecord, subject: Entity) -> OwnershipRecord:
+        judged = record
+        for key, owner in record.pairs():
+            current = self.owner(owner, subject, key)
+            if current != owner:
+                judged = judged.with_pair(key, record.applied[COLUMN_OF[key]], current)
+        return judged
+
+    def _departed_name(self, owner: Owner) -> Owner:
+        gone = owner.document in self.documents and self.of(owner.document) in {
+            Presence.DELETED,
+            Presence.MISSING,
+        }
+        return replace(owner, document=owner.document + DEPARTED) if gone else owner
+
+    def _is_orphaned(self, pair: Pair, owned: OwnershipRecords) -> bool:
+        """A live document ends the orphanhood of its limits, for example after a release."""
+        owner = owned.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
+        return owner is None or self.of(owner.document) is not Presence.LIVE
+
+
+def _declares(obj: Obj, subject: Entity, key: Key) -> bool:
+    limits = spec_of(obj).get("limits")
+    return (
+        isinstance(limits, Mapping)
+        and RULES[key].field in limits
+        and not is_terminating(obj)
+        and declared_entity(obj) == subject
+    )
+
+
+def _last_declared(owner: Owner, obj: Obj | None) -> Owner:
+    """The owner with the deletionPolicy of the last spec where that keeps more than the recorded one.
+
+    A change to Retain and a deletion right afterwards may be faster than any reconciliation. A change the other way
+    removes nothing: rights are judged by reconciliations only.
+    """
+    if obj is None:
+        return owner
+    deletion_policy = spec_of(obj).get("deletionPolicy")
+    if deletion_policy == DeletionPolicy.RETAIN:
+        return replace(owner, deletion_policy=DeletionPolicy.RETAIN)
+    if deletion_policy is None and owner.deletion_policy is DeletionPolicy.DELETE:
+        return replace(owner, deletion_policy=None)
+    return owner

@@ -1,0 +1,110 @@
+"""What the ConfigMaps of one cluster id hold, as a value; what they are called; and which parts a change touches."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.inventory.writers import RecordedWriter
+from reconciler.kube.api.custom_resources import GROUP
+from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
+from reconciler.quota.entity import Entity
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.removal_budgets import RemovalCount
+
+LEDGER: Final = "ledger"
+OLD_RECORDS: Final = "records"
+"""The second series of older forms: what no live document owned."""
+
+CONTENT, DOCUMENTS, REMOVALS, BUDGETS, HOLDINGS = (
+    "content",
+    "documents",
+    "removals",
+    "budgets",
+    "holdings",
+)
+CLUSTER_LABEL: Final = f"{GROUP}/cluster"
+SERIES_LABEL: Final = f"{GROUP}/records"
+CLUSTER_ID: Final = f"{GROUP}/cluster-id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecords:
+    """What the ConfigMaps of one cluster id hold.
+
+    Attributes:
+        owned: All records, intents, overrides, orphans and drift times.
+        uids: The uids of the documents that own something, as far as their deletion was not seen.
+        removals: Removals within the guard's window.
+        writers: Who writes to this cluster, by writer id.
+        layout: How the parts are laid out at present.
+        takes_statuses: Whether records of statuses are still to be taken over: no list of what documents own was ever
+            written for this cluster.
+        is_old_form: Whether an older version wrote them; they are replaced as a new layout.
+    """
+
+    owned: OwnershipRecords
+    uids: Mapping[str, str] = field(default_factory=dict[str, str])
+    removals: Sequence[RemovalCount] = ()
+    writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
+    layout: SeriesLayout = ONE
+    takes_statuses: bool = False
+    is_old_form: bool = False
+
+
+def hash_of(cluster_id: str) -> str:
+    """What names and labels call a cluster id: ids hold characters that those may not."""
+    return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def selector(cluster_id: str) -> str:
+    """The label selector of all ConfigMaps of a cluster id."""
+    return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{SERIES_LABEL}"
+
+
+def changed_parts(before: StoredRecords, after: StoredRecords) -> Collection[int]:
+    """The numbers of the parts that hold something else now."""
+    parts = after.layout.parts
+    entities = changed_entities(before, after)
+    numbers = {part_of(subject, parts) for subject in entities}
+    if (before.removals, before.writers, before.takes_statuses) != (
+        after.removals,
+        after.writers,
+        after.takes_statuses,
+    ):
+        numbers.add(0)
+    return sorted(numbers)
+
+
+def changed_entities(before: StoredRecords, after: StoredRecords) -> set[Entity]:
+    """The entities of which something else is recorded now."""
+    first, second = before.owned, after.owned
+    entities: set[Entity] = set()
+    if first.records is not second.records:
+        entities |= first.records.keys() ^ second.records.keys()
+        known = first.records.get
+        entities.update(
+            subject for subject, record in second.records.items() if known(subject) is not record
+        )
+    maps: tuple[tuple[Mapping[Any, Any], Mapping[Any, Any]], ...] = (
+        (first.intents, second.intents),
+        (first.drift_since, second.drift_since),
+        (first.overrides, second.overrides),
+    )
+    for some, additional in maps:
+        if some != additional:
+            pairs = some.keys() | additional.keys()
+            entities.update(pair[0] for pair in pairs if some.get(pair) != additional.get(pair))
+    entities.update(subject for subject, _ in first.orphaned ^ second.orphaned)
+    if before.uids != after.uids:
+        documents = {
+            document
+            for document in before.uids.keys() | after.uids.keys()
+            if before.uids.get(document) != after.uids.get(document)
+        }
+        entities.update(
+            subject
+            for subject, record in second.records.items()
+            if any(owner is not None and owner.document in documents for owner in record.owners)
+        )
+    return entities
