@@ -82,9 +82,11 @@ def changed_entities(before: StoredRecords, after: StoredRecords) -> set[Entity]
     entities: set[Entity] = set()
     if first.records is not second.records:
         entities |= first.records.keys() ^ second.records.keys()
-        known = first.records.get
+        record_before = first.records.get
         entities.update(
-            subject for subject, record in second.records.items() if known(subject) is not record
+            subject
+            for subject, record in second.records.items()
+            if record_before(subject) is not record
         )
     maps: tuple[tuple[Mapping[Any, Any], Mapping[Any, Any]], ...] = (
         (first.intents, second.intents),
