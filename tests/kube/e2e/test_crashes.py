@@ -43,10 +43,10 @@ def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: 
     again = world.start()
     eventually(lambda: not world.get("held"), what="the held document to be released")
     world.becomes("again", "Synced")
-    # Nothing is left of the others but their quotas: unmanaged, never removed.
+    # The deletion of the others was not seen: their quotas stay, and the records say whose they were.
     eventually(lambda: set(world.live()) == {"free", "again", "unheld"})
     counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
-    assert (counts["unmanaged"], counts["orphaned"]) == (2, 0)
+    assert (counts["unmanaged"], counts["orphaned"]) == (0, 2)
     assert [one["key"] for one in audited(again)] == ["producer_byte_rate"]
 
 
