@@ -174,3 +174,19 @@ def test_http_has_one_home() -> None:
     libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
     modules = {relative(path) for path in MODULES if imported(path) & libraries}
     assert modules == set(HTTP)
+
+
+def test_no_thread_of_arrow_gets_memory_or_files_of_python() -> None:
+    """Such a thread needs the interpreter after the call has returned, and aborts a process that ends meanwhile."""
+    allowed = {
+        "BufferReader": "reconciler/evidence/store/files/arrow_tables.py",
+        "PythonFile": "reconciler/evidence/store/files/row_groups.py",  # without threads and read-ahead
+    }
+    places = [
+        (node.attr, relative(path))
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("BufferReader", "PythonFile", "py_buffer")
+    ]
+    assert [place for place in places if allowed.get(place[0]) != place[1]] == []

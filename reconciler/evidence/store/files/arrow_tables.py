@@ -24,6 +24,18 @@ TABLE_KEY: Final = b"kquota.table"
 ASK_FOR_WHOLE: Final = "run ingest --rebuild (samples), or the job that makes it, for this day"
 
 
+def open_content(content: bytes) -> pa.BufferReader:
+    """A reader of a copy of these bytes in Arrow's own memory.
+
+    Threads of Arrow's pools may release the memory of a reader after the call that used it has returned. Memory of
+    Python needs the interpreter for that, and a process that ends meanwhile is aborted
+    (https://github.com/apache/arrow/issues/36389).
+    """
+    buffer = pa.allocate_buffer(len(content))
+    memoryview(buffer).cast("B")[:] = content
+    return pa.BufferReader(buffer)
+
+
 def schema(table: Table) -> pa.Schema:
     """The columns of a table in order, with exact nullability; name and schema version stand in the metadata."""
     return pa.schema(

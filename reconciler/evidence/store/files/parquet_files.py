@@ -69,7 +69,7 @@ def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: s
         LakeDamaged: It is damaged or cut off.
     """
     try:
-        parquet_file = pq.ParquetFile(pa.BufferReader(content))
+        parquet_file = pq.ParquetFile(arrow_tables.open_content(content))
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
     column, limit = table.names.index(before[0]), before[1]
@@ -178,7 +178,7 @@ def _some_rows(
 
     file = _open(table, content, path)
     schema = arrow_tables.schema(table)
-    fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
+    fragment = ds.ParquetFileFormat().make_fragment(arrow_tables.open_content(content))
     groups = fragment.subset(row_filter, schema=schema).row_groups
     parts = [schema.empty_table().select(list(names))]
     size = 0
@@ -193,7 +193,7 @@ def _some_rows(
 
 
 def _open(table: Table, content: bytes, path: str) -> pq.ParquetFile:
-    file = open_parquet(pa.BufferReader(content))
+    file = open_parquet(arrow_tables.open_content(content))
     arrow_tables.check_columns(table, file.schema_arrow, path)
     return file
 
@@ -249,7 +249,7 @@ def count(content: bytes, path: str) -> int:
         LakeDamaged: It is damaged or cut off.
     """
     try:
-        return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
+        return int(pq.read_metadata(arrow_tables.open_content(content)).num_rows)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
 

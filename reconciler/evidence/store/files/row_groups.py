@@ -18,12 +18,19 @@ from reconciler.usage.tables import ColumnKind, Table
 TAIL: Final = 1 << 18
 """What is fetched of a file's end at once: its footer, unless it has thousands of row groups."""
 
+LARGEST_GAP: Final = 1 << 16
+"""Bytes between two column chunks that are fetched along, because another request would cost more."""
+
 Wanted = Collection[tuple[str, ...]]
 """Values of the first columns that are asked for, one text per column."""
 
 
 class _RangeFile(io.RawIOBase):
-    """A file of a store as Python knows files; its end is kept, since Parquet begins there."""
+    """A file of a store as Python knows files; its end is kept, since Parquet begins there.
+
+    Arrow may use it on the calling thread only. A thread of Arrow's pools that calls Python while the interpreter
+    ends aborts the process (https://github.com/apache/arrow/issues/36389).
+    """
 
     def __init__(self, store: FileStore, path: str, size: int) -> None:
         super().__init__()
@@ -31,7 +38,28 @@ class _RangeFile(io.RawIOBase):
         self._at = 0
         self._tail_from = max(0, size - TAIL)
         self._tail = store.get_range(path, self._tail_from, size)
+        self._blocks: list[tuple[int, bytes]] = []
         self.failed: LakeError | None = None
+
+    def fetch(self, ranges: Collection[tuple[int, int]]) -> None:
+        """Fetches byte ranges (start, end) with as few requests as their gaps allow; they replace those fetched before."""
+        self._blocks = []
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted(ranges):
+            if start >= self._tail_from:
+                break
+            if spans and start - spans[-1][1] <= LARGEST_GAP:
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            else:
+                spans.append((start, end))
+        self._blocks = [(start, self._range(start, end)) for start, end in spans]
+
+    def _range(self, start: int, end: int) -> bytes:
+        try:
+            return self._store.get_range(self._path, start, end)
+        except LakeError as error:
+            self.failed = error  # Arrow turns it into an error of its own, without our words
+            raise OSError(str(error)) from error
 
     def end(self) -> bytes:
         """The end of the file as :func:`parquet.end_of` has it; the whole of it is kept from then on."""
@@ -58,16 +86,17 @@ class _RangeFile(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
-        if self._at >= self._tail_from:
-            content = self._tail[self._at - self._tail_from : end - self._tail_from]
-        else:
-            try:
-                content = self._store.get_range(self._path, self._at, end)
-            except LakeError as error:
-                self.failed = error  # Arrow turns it into an error of its own, without our words
-                raise OSError(str(error)) from error
+        content = self._fetched(end)
+        if content is None:
+            content = self._range(self._at, end)
         self._at += len(content)
         return content
+
+    def _fetched(self, end: int) -> bytes | None:
+        for start, block in (*self._blocks, (self._tail_from, self._tail)):
+            if start <= self._at and end <= start + len(block):
+                return block[self._at - start : end - start]
+        return None
 
 
 class RowGroupFile:
@@ -109,7 +138,7 @@ class RowGroupFile:
             self._file = pq.ParquetFile(
                 pa.PythonFile(self._ranges, mode="r"),
                 read_dictionary=texts,
-                pre_buffer=True,
+                pre_buffer=False,
                 page_checksum_verification=True,
             )
         except (pa.ArrowException, OSError) as error:
@@ -132,6 +161,9 @@ class RowGroupFile:
             )
         arrow_tables.check_columns(table, self._file.schema_arrow, self._shown)
         self._places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+        self._leaves: dict[str, list[int]] = {}  # a list has its leaf at NAME.list.element
+        for path, at in self._places.items():
+            self._leaves.setdefault(path.partition(".")[0], []).append(at)
 
     @property
     def rows(self) -> int:
@@ -176,10 +208,26 @@ class RowGroupFile:
             LakeError: They are damaged, or cannot be fetched.
         """
         try:
-            rows = self._file.read_row_groups(list(groups), columns=list(columns))
+            self._ranges.fetch(self._chunks(groups, columns))
+            rows = self._file.read_row_groups(
+                list(groups), columns=list(columns), use_threads=False
+            )
         except (pa.ArrowException, OSError) as error:
             raise self._failed(error) from error
         return rows.unify_dictionaries()
+
+    def _chunks(self, groups: Sequence[int], columns: Sequence[str]) -> list[tuple[int, int]]:
+        """First byte, and the byte after the last, of the chunks of these columns in these row groups."""
+        chunks = []
+        for group in groups:
+            metadata = self._file.metadata.row_group(group)
+            for at in (leaf for name in columns for leaf in self._leaves.get(name, ())):
+                chunk = metadata.column(at)
+                dictionary = chunk.dictionary_page_offset
+                start = chunk.data_page_offset
+                start = start if dictionary is None else min(start, dictionary)
+                chunks.append((start, start + chunk.total_compressed_size))
+        return chunks
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """All rows, row group by row group.

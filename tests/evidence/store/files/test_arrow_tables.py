@@ -84,3 +84,12 @@ def test_lists_of_texts_keep_their_elements() -> None:
 
 def test_a_sample_may_lack_what_the_table_says_may_be_null() -> None:
     assert arrow_tables.conformed(USAGE_SAMPLE, rows.usage()).column("throttle_ms").null_count == 3
+
+
+def test_a_reader_owns_a_copy_of_the_bytes_in_memory_of_arrow() -> None:
+    content = bytes(range(256)) * 4
+    before = pa.total_allocated_bytes()
+    reader = arrow_tables.open_content(content)
+    assert pa.total_allocated_bytes() - before >= len(content)
+    assert reader.read() == content
+    assert arrow_tables.open_content(b"").read() == b""
