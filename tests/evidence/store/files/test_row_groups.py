@@ -35,7 +35,9 @@ def store(tmp_path: Path) -> ThreadWatch:
 
 def stored(store: Watched, content: bytes, rows: int) -> UnitFile:
     store.put(PATH, content)
-    return UnitFile(path=PATH, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest())
+    return UnitFile(
+        path=PATH, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest()
+    )
 
 
 def many_samples(store: Watched) -> UnitFile:
