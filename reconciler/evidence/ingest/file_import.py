@@ -8,11 +8,6 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.arrivals import (
-    ALWAYS,
-    ClusterArrivals,
-    SeriesBuffer,
-)
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
@@ -21,7 +16,13 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.point_rows import PointCollector
-from reconciler.evidence.ingest.point_store import PointSource, last_dialect
+from reconciler.evidence.ingest.point_store import (
+    ALWAYS,
+    ClusterArrivals,
+    PointSource,
+    SeriesBuffer,
+    last_dialect,
+)
 from reconciler.evidence.ingest.readers import (
     column_files,
     openmetrics,

@@ -9,7 +9,6 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.arrivals import ClusterArrivals, SeriesBuffer
 from reconciler.evidence.ingest.assembly.day_tables import day_of
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
@@ -20,7 +19,9 @@ from reconciler.evidence.ingest.drop_reasons import SENTENCES
 from reconciler.evidence.ingest.point_rows import PointCollector, seen_labels
 from reconciler.evidence.ingest.point_store import (
     REFETCH_MS,
+    ClusterArrivals,
     PointSource,
+    SeriesBuffer,
     cursor,
     last_dialect,
 )

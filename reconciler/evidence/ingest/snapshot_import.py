@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Final
 
 import pyarrow as pa
@@ -15,8 +15,8 @@ from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.evidence.ingest.unit_append import added
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Manifest, Unit
-from reconciler.evidence.store.quota_snapshots import begin_ms, day_of, state_of
+from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import begin_ms, complete_snapshots, day_of, state_of
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, set_values
@@ -212,82 +212,21 @@ def limit_snapshots(
         LakeError: A table cannot be read.
     """
     begin = None if since is None else begin_ms(since)
-    snapshot_rows, entries = _select_snapshots(lake, cluster_id, begin)
     snapshots: list[LimitSnapshot] = []
-    rows: tuple[date, pa.Table] | None = None
     latest: pa.Table | None = None
-    for observed, name, count in snapshot_rows:
-        day = day_of(observed)
-        if rows is None or rows[0] != day:
-            of_day = [entries[day]] if day in entries else []
-            rows = day, lake.read(of_day, _VALUES, table=QUOTA_ENTRY)
-        snapshot_entries = (
-            rows[1].filter(pc.equal(rows[1]["snapshot_id"], name)).drop_columns(["snapshot_id"])
+    for header, rows in complete_snapshots(lake, cluster_id, begin, columns=_VALUES).read():
+        if rows is None:
+            continue
+        entries = rows.drop_columns(["snapshot_id"]).combine_chunks()
+        is_same_state = latest is not None and entries.equals(latest)
+        state = snapshots[-1].state if is_same_state else state_of(entries)
+        snapshots.append(
+            LimitSnapshot(
+                observed_ms=header.observed_at_ms, snapshot_id=header.snapshot_id, state=state
+            )
         )
-        if snapshot_entries.num_rows != count:
-            continue  # its entries are not all there: it is none
-        snapshot_entries = snapshot_entries.combine_chunks()
-        is_same_state = latest is not None and snapshots and snapshot_entries.equals(latest)
-        state = snapshots[-1].state if is_same_state else state_of(snapshot_entries)
-        snapshots.append(LimitSnapshot(observed_ms=observed, snapshot_id=name, state=state))
-        latest = snapshot_entries
+        latest = entries
     return tuple(snapshots)
 
 
-_Row = tuple[int, str, int]
-"""When, which look, how many entries it has: in this order looks are sorted."""
-
-
-def _select_snapshots(
-    lake: Lake, cluster_id: str, begin: int | None
-) -> tuple[Sequence[_Row], Mapping[date, Manifest]]:
-    """What is said of the looks that count, in order, and where their entries are.
-
-    Looks of 25 months may be there and those of a few days matter: days are read from the newest to the one that holds
-    a whole look from before the begin. It is mostly found within a week, or else among all.
-    """
-    if begin is not None:
-        snapshot_rows, entries, is_enough = _since(lake, cluster_id, begin, day_of(begin) - _MOSTLY)
-        if is_enough:
-            return snapshot_rows, entries
-    snapshot_rows, entries, _ = _since(lake, cluster_id, begin, None)
-    return snapshot_rows, entries
-
-
-def _since(
-    lake: Lake, cluster_id: str, begin: int | None, first: date | None
-) -> tuple[Sequence[_Row], Mapping[date, Manifest], bool]:
-    """The same of days from ``first`` on; and whether the look before the begin is among them."""
-    manifests = lake.manifests(SNAPSHOT, [cluster_id], first)
-    entries = {
-        manifest.unit.day: manifest for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first)
-    }
-    snapshot_rows: list[_Row] = []
-    for manifest in reversed(manifests):
-        of_day = _complete(lake.read([manifest], table=SNAPSHOT))
-        before = [row for row in of_day if begin is not None and row[0] <= begin]
-        last = next((row for row in reversed(before) if _is_whole(lake, row, entries)), None)
-        if last is not None:
-            return [*of_day[of_day.index(last) :], *snapshot_rows], entries, True
-        snapshot_rows = [*of_day, *snapshot_rows]
-    return snapshot_rows, entries, False
-
-
-def _complete(rows: pa.Table) -> list[_Row]:
-    return sorted(
-        (row["observed_at_ms"], row["snapshot_id"], row["entries"])
-        for row in rows.to_pylist()
-        if row["complete"]
-    )
-
-
-def _is_whole(lake: Lake, row: _Row, entries: Mapping[date, Manifest]) -> bool:
-    """Whether all entries of a look are there."""
-    observed, name, count = row
-    of_day = [entries[day_of(observed)]] if day_of(observed) in entries else []
-    entry_rows = lake.read(of_day, ["snapshot_id"], table=QUOTA_ENTRY)
-    return int(pc.sum(pc.equal(entry_rows["snapshot_id"], name)).as_py() or 0) == count
-
-
-_MOSTLY: Final = timedelta(days=7)
 _VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")

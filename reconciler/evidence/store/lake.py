@@ -95,16 +95,8 @@ class Lake:
         Raises:
             LakeError: It cannot be read.
         """
-        for _ in range(TRIES):
-            newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
-            if not newest:
-                return None
-            manifest = self._read(newest[unit.manifests], unit)
-            if manifest is not None:
-                return manifest  # else it expired since it was listed
-        raise LakeError(
-            "vanishes whenever it is read", path=self.store.display_path(unit.manifests)
-        )
+        newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
+        return self._read(newest[unit.manifests], unit) if newest else None
 
     def manifests(
         self,
@@ -140,7 +132,7 @@ class Lake:
             for folder, path in sorted(manifests_.newest(folder_paths).items())
             if manifests_.is_within(folder, from_day, to_day)
         ]
-        manifests = each(self._read_listed, manifest_paths)
+        manifests = each(self._read, manifest_paths)
         return tuple(
             sorted(
                 (manifest for manifest in manifests if manifest is not None),
@@ -337,22 +329,13 @@ class Lake:
     def _read(self, path: str, unit: Unit | None = None) -> Manifest | None:
         content = self.store.find(path, max_bytes=MOST_BYTES)
         if content is None:
-            return None
+            return None  # its unit expired since it was listed: a newer generation stays for a day beside it
         manifest = manifests_.read(content, self.store.display_path(path), unit)
         if manifest.path != path:
             raise LakeDamaged(
                 f"is a manifest of {manifest.unit}, generation {manifest.generation}, in the wrong place",
                 path=self.store.display_path(path),
             )
-        return manifest
-
-    def _read_listed(self, path: str) -> Manifest | None:
-        manifest = self._read(path)
-        if manifest is None:  # expired since, or a newer one came and this one went
-            newest = manifests_.newest(
-                manifest_path for manifest_path, _ in self.store.paths(path.rpartition("/")[0])
-            )
-            return next((self._read(manifest_path) for manifest_path in newest.values()), None)
         return manifest
 
     def _generation(self, unit: Unit) -> int:

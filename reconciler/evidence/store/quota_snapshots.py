@@ -1,8 +1,8 @@
 """Looks at the limits of a cluster: from rows of ``quota_entry`` back to a state without loss, and what changed between two."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 FRESH_MS: Final = 2 * DAY_MS
 """So old the last look may be at the end of a window without a word: as old as evidence may be by default."""
 
+_MOSTLY: Final = timedelta(days=7)
 _KNOWN: Final = {str(key): key for key in COLUMNS}
 _VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
 
@@ -161,38 +162,24 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Observ
     Raises:
         LakeError: A table cannot be read.
     """
-    last = day_of(max(to_ms - 1, 0))
-    snapshots = lake.manifests(SNAPSHOT, [cluster_id], to_day=last)
-    entries = {
-        manifest.unit.day: manifest
-        for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], to_day=last)
-    }
-    looks, incomplete = _complete_snapshots(lake, snapshots, from_ms, to_ms)
-    lost_days = tuple(
-        f"looks of {manifest.unit.day}: {sentence}"
-        for manifest in snapshots
-        for sentence in manifest.partial
-        if manifest.unit.day >= day_of(from_ms)
-    )
+    snapshots = complete_snapshots(lake, cluster_id, from_ms, to_ms)
+    incomplete = list(snapshots.incomplete)
     change_counter, distinct_snapshots = _ChangeCounter(), _DistinctSnapshots(cluster_id)
     newest: tuple[SnapshotHeader, pa.Table] | None = None
-    for day in sorted({day_of(snapshot.observed_at_ms) for snapshot in looks}):
-        of_day = [entries[day]] if day in entries else []
-        rows = lake.read(of_day, table=QUOTA_ENTRY)
-        for look in (snapshot for snapshot in looks if day_of(snapshot.observed_at_ms) == day):
-            entries_of_snapshot = rows.filter(
-                pc.equal(rows.column("snapshot_id"), look.snapshot_id)
-            )
-            if entries_of_snapshot.num_rows != look.entries:
-                incomplete.append(look.snapshot_id)
-                continue
-            change_counter.add(entries_of_snapshot, counts=look.observed_at_ms >= from_ms)
-            distinct_snapshots.add(entries_of_snapshot)
-            newest = look, entries_of_snapshot
+    for header, rows in snapshots.read():
+        if rows is None:
+            incomplete.append(header.snapshot_id)
+            continue
+        change_counter.add(rows, counts=header.observed_at_ms >= from_ms)
+        distinct_snapshots.add(rows)
+        newest = header, rows
     if newest is None:
         nothing = lake.read((), table=QUOTA_ENTRY)
         return ObservedLimits(
-            snapshot=None, entries=nothing, incomplete=tuple(incomplete), lost_days=lost_days
+            snapshot=None,
+            entries=nothing,
+            incomplete=tuple(incomplete),
+            lost_days=snapshots.lost_days,
         )
     return ObservedLimits(
         snapshot=newest[0],
@@ -201,7 +188,7 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Observ
         earlier=distinct_snapshots.unlike(newest[1]),
         beyond=frozenset(distinct_snapshots.ways.beyond),
         incomplete=tuple(incomplete),
-        lost_days=lost_days,
+        lost_days=snapshots.lost_days,
     )
 
 
@@ -256,31 +243,102 @@ def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
     )
 
 
-def _complete_snapshots(
-    lake: Lake, snapshots: Iterable[Manifest], from_ms: int, to_ms: int
-) -> tuple[list[SnapshotHeader], list[str]]:
-    """The complete looks of a window with the one before it, in order; newest days are read first, older ones only until that one is found."""
-    complete_snapshots: list[SnapshotHeader] = []
-    incomplete: list[str] = []
-    for manifest in sorted(snapshots, key=lambda manifest: manifest.unit.day, reverse=True):
-        rows = lake.read([manifest])
-        for row in rows.to_pylist():
-            if row["observed_at_ms"] >= to_ms:
-                continue
-            if row["complete"]:
-                complete_snapshots.append(
-                    SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
-                )
-            elif row["observed_at_ms"] >= from_ms:
-                incomplete.append(row["snapshot_id"])
-        if any(look.observed_at_ms < from_ms for look in complete_snapshots):
+class CompleteSnapshots:
+    """The complete looks of a window and the one that holds at its begin, in order.
+
+    Attributes:
+        incomplete: Looks in the window that say themselves that they are not complete.
+        lost_days: What is lost of the looks of the window's days, in sentences.
+    """
+
+    def __init__(
+        self, lake: Lake, entries: Mapping[date, Manifest], columns: Sequence[str] | None
+    ) -> None:
+        self.headers: list[SnapshotHeader] = []
+        self.incomplete: list[str] = []
+        self.lost_days: tuple[str, ...] = ()
+        self._lake, self._entries, self._columns = lake, entries, columns
+        self._rows: tuple[date, pa.Table] | None = None
+
+    def read(self) -> Iterator[tuple[SnapshotHeader, pa.Table | None]]:
+        """Each look with its rows of ``quota_entry``; ``None`` = they are not all there, so it is none."""
+        for header in self.headers:
+            yield header, self.entries_of(header)
+
+    def entries_of(self, header: SnapshotHeader) -> pa.Table | None:
+        """The rows of a look; those of its day are read once, as long as looks of one day follow each other."""
+        day = day_of(header.observed_at_ms)
+        if self._rows is None or self._rows[0] != day:
+            of_day = [self._entries[day]] if day in self._entries else []
+            self._rows = day, self._lake.read(of_day, self._columns, table=QUOTA_ENTRY)
+        rows = self._rows[1]
+        rows = rows.filter(pc.equal(rows.column("snapshot_id"), header.snapshot_id))
+        return rows if rows.num_rows == header.entries else None
+
+
+def complete_snapshots(
+    lake: Lake,
+    cluster_id: str,
+    from_ms: int | None,
+    to_ms: int | None = None,
+    columns: Sequence[str] | None = None,
+) -> CompleteSnapshots:
+    """The complete looks of a window, with the last one before it whose rows are all there.
+
+    Looks of 25 months may be there and those of a few days matter: days are read from the newest to the one that holds
+    a look from before the begin. It is mostly found within a week, or else among all.
+
+    Args:
+        lake: Where they are.
+        cluster_id: Of which cluster.
+        from_ms: Begin of the window; ``None`` = all looks.
+        to_ms: Its end, not included; ``None`` = up to the newest.
+        columns: Of ``quota_entry``, ``snapshot_id`` among them; all by default.
+
+    Raises:
+        LakeError: A table cannot be read.
+    """
+    last = None if to_ms is None else day_of(max(to_ms - 1, 0))
+    for first in (None,) if from_ms is None else (day_of(from_ms) - _MOSTLY, None):
+        manifests = lake.manifests(SNAPSHOT, [cluster_id], first, last)
+        entries = {
+            manifest.unit.day: manifest
+            for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first, last)
+        }
+        snapshots = CompleteSnapshots(lake, entries, columns)
+        snapshots.lost_days = tuple(
+            f"looks of {manifest.unit.day}: {sentence}"
+            for manifest in manifests
+            for sentence in manifest.partial
+            if from_ms is None or manifest.unit.day >= day_of(from_ms)
+        )
+        if any(
+            _add_day(snapshots, lake.read([day]), from_ms, to_ms) for day in reversed(manifests)
+        ):
             break
-    complete_snapshots.sort()
-    before = [snapshot for snapshot in complete_snapshots if snapshot.observed_at_ms < from_ms]
-    return [
-        *before[-1:],
-        *(snapshot for snapshot in complete_snapshots if snapshot.observed_at_ms >= from_ms),
-    ], incomplete
+    return snapshots
+
+
+def _add_day(
+    snapshots: CompleteSnapshots, rows: pa.Table, from_ms: int | None, to_ms: int | None
+) -> bool:
+    """Puts the looks of a day before those of later days; whether one of them holds as the window begins."""
+    headers: list[SnapshotHeader] = []
+    for row in rows.to_pylist():
+        header = SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        if to_ms is not None and header.observed_at_ms >= to_ms:
+            continue
+        if row["complete"]:
+            headers.append(header)
+        elif from_ms is None or header.observed_at_ms >= from_ms:
+            snapshots.incomplete.append(header.snapshot_id)
+    headers.sort()
+    before = [header for header in headers if from_ms and header.observed_at_ms < from_ms]
+    holds = next(
+        (header for header in reversed(before) if snapshots.entries_of(header) is not None), None
+    )
+    snapshots.headers[:0] = headers if holds is None else headers[headers.index(holds) :]
+    return holds is not None
 
 
 def day_of(moment_ms: int) -> date:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest import arrivals
+from reconciler.evidence.ingest import point_store
 from reconciler.evidence.ingest.file_import import FileFormat
 from reconciler.evidence.ingest.point_store import last_dialect
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
@@ -107,7 +107,7 @@ def in_order_of_time(folder, name="a.json"):
 
 
 def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrivals, "MOST_POINTS", 50)
+    monkeypatch.setattr(point_store, "MOST_POINTS", 50)
     where, path = lake(), in_order_of_time(tmp_path)
     text = path.read_text()
     path.write_text(text[:-300])

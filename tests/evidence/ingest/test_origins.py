@@ -5,8 +5,8 @@ from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
+    ScrapeTarget,
 )
-from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
 from reconciler.evidence.ingest.point_rows import PointCollector
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,

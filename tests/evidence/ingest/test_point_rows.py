@@ -6,7 +6,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest import deduplication
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     BrokerIdRule,
@@ -14,7 +13,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector
+from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector, merged
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
 )
@@ -227,10 +226,10 @@ def test_reading_in_two_goes_and_merging_equals_reading_at_once(
     first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
 ) -> None:
     counts = DropCounts()
-    assert told(deduplication.merged([table_of(first), table_of(second)], counts)) == told(
+    assert told(merged([table_of(first), table_of(second)], counts)) == told(
         table_of(first + second)
     )
-    again = deduplication.merged([table_of(first), table_of(first)], counts)
+    again = merged([table_of(first), table_of(first)], counts)
     assert told(again) == told(table_of(first))
 
 
@@ -239,7 +238,7 @@ def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted
     readings: list[tuple[str, str, str, int, float]],
 ) -> None:
     counts = DropCounts()
-    table = deduplication.merged([table_of([one]) for one in readings], counts)
+    table = merged([table_of([one]) for one in readings], counts)
     keys = rows(table, *POINT.key)
     assert keys == sorted(set(keys))
     assert table.num_rows + counts[DropReason.DUPLICATES] + counts[

@@ -6,12 +6,11 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import server_import
-from reconciler.evidence.ingest.arrivals import ClusterArrivals
 from reconciler.evidence.ingest.day_assembler import DayAssembler
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.point_store import REFETCH_MS
+from reconciler.evidence.ingest.point_store import REFETCH_MS, ClusterArrivals
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import POINT, USAGE_SAMPLE

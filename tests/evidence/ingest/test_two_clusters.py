@@ -8,11 +8,11 @@ import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import file_import
-from reconciler.evidence.ingest.arrivals import ClusterArrivals
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest
+from reconciler.evidence.ingest.point_store import ClusterArrivals
 from reconciler.evidence.ingest.server_import import (
     FetchWindow,
     ServerImportOptions,

@@ -230,32 +230,6 @@ def test_a_manifest_in_the_wrong_place_is_refused(lake: Lake) -> None:
         lake.manifests(USAGE_SAMPLE)
 
 
-class Vanishing(rows.Watched):
-    """A generation is superseded and removed between listing and reading."""
-
-    vanish = ""
-    then: Callable[[], object] = staticmethod(lambda: None)
-
-    def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
-        if path == self.vanish:
-            self.vanish = ""
-            self.then()
-            self.delete([path])
-        return super().find(path, max_bytes=max_bytes)
-
-
-def test_a_generation_that_goes_while_it_is_read_leads_to_the_next(tmp_path: Path) -> None:
-    store = Vanishing(tmp_path)
-    lake = Lake(store, clock=FakeClock())
-    for look in (lambda: lake.manifest(UNIT), lambda: lake.manifests(USAGE_SAMPLE)[0]):
-        first = lake.commit(UNIT, rows.usage(), lake.manifest(UNIT))
-        store.vanish = first.path
-        store.then = lambda first=first: lake.commit(UNIT, rows.usage(), first)  # type: ignore[misc]
-        found = look()
-        assert found is not None
-        assert found.generation == first.generation + 1
-
-
 def appended(lake: Lake, name: str, times: int) -> None:
     """Adds so many rows, one commit each."""
 

@@ -18,7 +18,6 @@ from reconciler.evidence.ingest import (
     server_import,
     snapshot_import,
 )
-from reconciler.evidence.ingest.arrivals import ALWAYS, ClusterArrivals
 from reconciler.evidence.ingest.day_assembler import DayAssembler, DayReport
 from reconciler.evidence.ingest.dialects import (
     cluster_sources,
@@ -30,6 +29,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.point_store import ALWAYS, ClusterArrivals
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.readers.time_units import TimeUnit
 from reconciler.evidence.output.ingest_summary import (

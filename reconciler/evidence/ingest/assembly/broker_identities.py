@@ -1,12 +1,20 @@
-"""Which broker a target is, moment by moment: from app-info or the rule of the mapping; nothing is guessed."""
+"""Which broker a target is, whether two instances with one id can be one broker, and which node is the active controller."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.evidence.ingest.assembly import row_codes
 from reconciler.evidence.ingest.assembly.row_codes import is_whole
-from reconciler.evidence.ingest.dialects.targets import ScrapeTarget
+from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.usage.samples import LEAST_STEP_MS
+from reconciler.usage.tables import Measure
 
 MAX_ID = 2**31
 
@@ -107,3 +115,146 @@ def _stretches(sightings: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
         else:
             periods.append(IdentityPeriod(broker=broker, from_ms=ts, to_ms=ts))
     return tuple(periods)
+
+
+HOUR_MS: Final = 3_600_000
+
+LIKE: Final = 4
+"""Means of an hour that differ by more than one part in so many are of two brokers. One broker that is scraped twice has
+other readings each time, and nearly the same mean."""
+
+_Line = tuple[str, str, str, str, str]
+
+
+class DuplicateBrokerCheck:
+    """Readings of a day by who made them; looked at only where two instances have one id.
+
+    Args:
+        origins: By the number that readings have.
+        numbers: Of the origin of each reading.
+        names: Measure, quota type, user, client id and ip of each.
+        times: Milliseconds.
+        values: As recorded.
+    """
+
+    def __init__(
+        self,
+        origins: Sequence[SampleOrigin],
+        numbers: pa.Int64Array,
+        names: tuple[pa.Array, ...],
+        times: pa.Int64Array,
+        values: pa.DoubleArray,
+    ) -> None:
+        self._origins, self._numbers, self._names = origins, numbers, names
+        self._times, self._values = times, values
+
+    def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
+        """Whether at least half of what was used by the first or the second of them has the same mean with both.
+
+        Only types of quota that both report are compared, because one broker may have two exporters; and only what was
+        used at all. ``None`` = there is nothing of that.
+
+        Args:
+            first: An origin.
+            second: Another one.
+            hour: Since the epoch.
+        """
+        first_means, its = self._means.get((first, hour), {}), self._means.get((second, hour), {})
+        kinds = {line[:2] for line in first_means} & {line[:2] for line in its}
+        same_count = different = 0
+        for line in first_means.keys() | its.keys():
+            high = max(first_means.get(line, 0.0), its.get(line, 0.0))
+            if line[:2] in kinds and high > 0:
+                apart = LIKE * abs(first_means.get(line, 0.0) - its.get(line, 0.0)) > high
+                same_count, different = same_count + (not apart), different + apart
+        return None if not same_count and not different else same_count >= different
+
+    @cached_property
+    def _means(self) -> Mapping[tuple[SampleOrigin, int], Mapping[_Line, float]]:
+        used = pc.and_(pc.equal(self._names[0], Measure.RATE.value), pc.is_finite(self._values))
+        names = tuple(column.filter(used) for column in self._names)
+        hours = pc.divide(self._times.filter(used), HOUR_MS)
+        numbers = self._numbers.filter(used)
+        lines = row_codes.coded([numbers, hours, *names])
+        table = pa.table({"line": lines.codes, "value": self._values.filter(used)})
+        means = table.group_by("line", use_threads=False).aggregate([("value", "mean")])
+        firsts = lines.firsts.take(means["line"].combine_chunks())
+        means_by_origin: dict[tuple[SampleOrigin, int], dict[_Line, float]] = {}
+        columns = [column.take(firsts).to_pylist() for column in (numbers, hours, *names)]
+        for number, hour, measure, kind, user, client_id, ip, mean in zip(
+            *columns, means["value_mean"].to_pylist(), strict=True
+        ):
+            whose = means_by_origin.setdefault((self._origins[number], hour), {})
+            whose[measure, kind, user, client_id, ip] = mean
+        return means_by_origin
+
+
+class MutationScrape(NamedTuple):
+    """A kept scrape of a node that recorded mutations at some time of the day.
+
+    Attributes:
+        ts_ms: When.
+        node: Its id.
+        row: Its row.
+        total: Mutations per second of all buckets.
+    """
+
+    ts_ms: int
+    node: str
+    row: int
+    total: float
+
+
+def reign(sights: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:
+    """The rows at which the node that was scraped was the active controller, ascending in time.
+
+    No metric says who is active, but only the active controller counts mutations. So a node takes over where it shows
+    some while the one before shows none, or was not seen for two steps. Until a node shows some it is the first
+    that will.
+
+    Args:
+        sights: Of all such nodes.
+        step_ms: Usual distance of two scrapes.
+    """
+    order = sorted(sights)
+    if not order:
+        return ()
+    active = next((scrape.node for scrape in order if scrape.total > 0), order[0].node)
+    last_by_node: dict[str, MutationScrape] = {}
+    ruled: list[MutationScrape] = []
+    for scrape in order:
+        last_by_node[scrape.node] = scrape
+        if (
+            scrape.node != active
+            and scrape.total > 0
+            and _is_over(last_by_node.get(active), scrape, step_ms)
+        ):
+            active = scrape.node
+            if ruled and ruled[-1].total <= 0 and scrape.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
+                _ = (
+                    ruled.pop()
+                )  # the old one showed nothing any more: what the new one shows counts
+        if scrape.node == active and (not ruled or scrape.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
+            ruled.append(scrape)
+    return tuple(scrape.row for scrape in ruled)
+
+
+def _is_over(old: MutationScrape | None, new: MutationScrape, step_ms: int) -> bool:
+    return old is None or old.total <= 0 or new.ts_ms - old.ts_ms > 2 * step_ms
+
+
+def sights(
+    totals: Mapping[int, float], nodes: Mapping[str, Sequence[int]], times: Sequence[int]
+) -> list[MutationScrape]:
+    """All kept scrapes of some nodes.
+
+    Args:
+        totals: Mutations per second by row; none = 0.
+        nodes: The rows of each node.
+        times: Milliseconds of all rows.
+    """
+    return [
+        MutationScrape(ts_ms=times[row], node=node, row=row, total=totals.get(row, 0.0))
+        for node, rows in nodes.items()
+        for row in rows
+    ]

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.ingest.assembly import (
-    active_controller,
-    counter_rates,
+    broker_identities,
     row_codes,
     scrape_assignment,
 )
@@ -130,7 +129,7 @@ def readings(
             for number, track in enumerate(lines.tracks)
             if (measure, track) in before.counters
         }
-        measured_rates = counter_rates.rates(
+        measured_rates = rate_counters(
             *these, times=times, max_gap_ms=pace.max_gap_ms, before=readings_before, tally=tally
         )
         last.update(
@@ -259,8 +258,8 @@ class _ActiveController:
             return
         times = [moment.ts_ms for moment in scrapes.moments]
         nodes = sorted({track.broker for track in lines.tracks if track.quota_type == mutation})
-        order = active_controller.reign(
-            active_controller.sights(
+        order = broker_identities.reign(
+            broker_identities.sights(
                 self._totals(rates), {node: scrapes.rows[node] for node in nodes}, times
             ),
             step_ms,
@@ -296,3 +295,92 @@ class _ActiveController:
         table = table.filter(pc.is_finite(table["value"]))
         summed = table.group_by("row", use_threads=False).aggregate([("value", "sum")])
         return dict(zip(summed["row"].to_pylist(), summed["value_sum"].to_pylist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterRates:
+    """Rates of counters.
+
+    Attributes:
+        series: Which counter.
+        rows: At the end of which interval.
+        values: What it counted per second.
+        grown: What it counted in all.
+        last: The last reading of each counter, ``(milliseconds, value)``: the next day begins there.
+    """
+
+    series: pa.Int64Array
+    rows: pa.Int64Array
+    values: pa.DoubleArray
+    grown: pa.DoubleArray
+    last: Mapping[int, tuple[int, float]]
+
+
+def rate_counters(
+    series: pa.Array,
+    rows: pa.Array,
+    values: pa.Array,
+    *,
+    times: Sequence[int],
+    max_gap_ms: int,
+    before: Mapping[int, tuple[int, float]],
+    tally: DropCounts,
+) -> CounterRates:
+    """The rates of counters, one per reading but the first.
+
+    A counter that is lower than before began again: what it shows was counted since then, so the rate is at least
+    that. A reading that is not a number gives nothing and is passed over; so does an interval above ``max_gap_ms``, in
+    which much may have happened at any time.
+
+    Args:
+        series: Which counter.
+        rows: The moment of each reading, by its place in ``times``.
+        values: What was read.
+        times: Milliseconds of all moments; ascending within a series.
+        max_gap_ms: The longest interval.
+        before: The last reading of the day before.
+        tally: Where first readings, resets and gaps are counted.
+    """
+    real = pc.is_finite(values)
+    table = pa.table({"series": series, "row": rows, "value": values}).filter(real)
+    table = table.sort_by([("series", "ascending"), ("row", "ascending")])
+    which, row, value = (
+        row_codes.combine_column(table.column(name)) for name in ("series", "row", "value")
+    )
+    if not len(which):
+        return CounterRates(series=which, rows=row, values=value, grown=value, last={})
+    ts = row_codes.integers(times).take(row)
+    begins = pc.invert(row_codes.sure(pc.equal(which, row_codes.shifted(which))))
+    ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
+    last = {
+        counter: (at, read)
+        for counter, at, read in zip(
+            *(column.filter(ends).to_pylist() for column in (which, ts, value)), strict=True
+        )
+    }
+    readings_before = [
+        before.get(counter, (None, None)) for counter in which.filter(begins).to_pylist()
+    ]
+    old_ts = pc.replace_with_mask(
+        row_codes.shifted(ts), begins, pa.array([at for at, _ in readings_before], pa.int64())
+    )
+    old = pc.replace_with_mask(
+        row_codes.shifted(value),
+        begins,
+        pa.array([read for _, read in readings_before], pa.float64()),
+    )
+    passed = pc.subtract(ts, old_ts)
+    far = row_codes.sure(pc.greater(passed, max_gap_ms))
+    reset = row_codes.sure(pc.less(value, old))
+    grown = pc.if_else(reset, value, pc.subtract(value, old))
+    usable = pc.and_(pc.is_valid(passed), pc.invert(far))
+    tally.add(DropReason.COUNTER_FIRST, row_codes.count(pc.is_null(passed)))
+    tally.add(DropReason.COUNTER_GAP, row_codes.count(far))
+    tally.add(DropReason.COUNTER_RESET, row_codes.count(pc.and_(reset, usable)))
+    return CounterRates(
+        series=which.filter(usable),
+        rows=row.filter(usable),
+        values=pc.divide(pc.multiply(grown, 1000.0), passed.cast(pa.float64())).filter(usable),
+        grown=grown.filter(usable),
+        last=last,
+    )

@@ -4,9 +4,12 @@ A pure function of the day's points, of what the points of the day before leave 
 limits around it. So a rebuild, late points and a second replica all come to the same rows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import pairwise
+from statistics import median_low
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,20 +20,17 @@ from reconciler.evidence.ingest.assembly.broker_readings import (
     DayCarryover,
     readings,
 )
-from reconciler.evidence.ingest.assembly.broker_totals import (
-    broker_samples,
-    target_up,
-)
 from reconciler.evidence.ingest.assembly.censored_samples import censored
-from reconciler.evidence.ingest.assembly.day_warnings import doubts
 from reconciler.evidence.ingest.assembly.limit_history import (
     LimitHistory,
     LimitSnapshot,
 )
 from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.usage.samples import DAY_MS, MILLION, Cadence
-from reconciler.usage.tables import USAGE_SAMPLE
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
+from reconciler.usage.series import spans
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
 VERSION = 3
 """Of the rules in this package: days that were assembled by others are assembled anew."""
@@ -162,3 +162,130 @@ def split(points: pa.Table) -> dict[date, pa.Table]:
         day_of(unique_number * DAY_MS): points.filter(pc.equal(numbers, unique_number))
         for unique_number in sorted(pc.unique(numbers).to_pylist())
     }
+
+
+_COLUMNS: Final = {
+    "bytes_in": Measure.BYTES_IN,
+    "bytes_out": Measure.BYTES_OUT,
+    "replication_in": Measure.REPLICATION_IN,
+    "replication_out": Measure.REPLICATION_OUT,
+    "request_idle_ppm": Measure.REQUEST_IDLE,
+}
+
+
+def target_up(
+    cluster_id: str, day: date, day_readings: BrokerReadings, before: DayCarryover, pace: Cadence
+) -> pa.Table:
+    """When each broker was asked and whether it answered, sorted. A scrape stands for the time since the one before it."""
+    values_by_column: dict[str, list[object]] = {name: [] for name in TARGET_UP.names}
+    for broker in sorted({*day_readings.rows, *day_readings.failed} - {CONTROLLER}):
+        answered = [day_readings.moments[row].ts_ms for row in day_readings.rows.get(broker, ())]
+        is_up_by_time = dict.fromkeys(day_readings.failed.get(broker, ()), False) | dict.fromkeys(
+            answered, True
+        )
+        times = sorted(is_up_by_time)
+        values_by_column["cluster_id"] += [cluster_id] * len(times)
+        values_by_column["broker_id"] += [broker] * len(times)
+        values_by_column["ts_ms"] += times
+        values_by_column["dt_ms"] += spans(times, pace, before.last.get(broker))
+        values_by_column["up"] += [is_up_by_time[ts] for ts in times]
+        values_by_column["day"] += [day] * len(times)
+    return pa.table(values_by_column, schema=arrow_tables.schema(TARGET_UP))
+
+
+def broker_samples(
+    cluster_id: str, day: date, day_readings: BrokerReadings, before: DayCarryover, pace: Cadence
+) -> pa.Table:
+    """What each broker did, per second, at each moment of which anything is known, sorted."""
+    read = {name: _by_row(day_readings, measure) for name, measure in _COLUMNS.items()}
+    values_by_column: dict[str, list[object]] = {name: [] for name in BROKER_SAMPLE.names}
+    for broker, rows in sorted(day_readings.rows.items()):
+        rows_with_values = [row for row in rows if any(row in values for values in read.values())]
+        times = [day_readings.moments[row].ts_ms for row in rows_with_values]
+        values_by_column["cluster_id"] += [cluster_id] * len(times)
+        values_by_column["broker_id"] += [broker] * len(times)
+        values_by_column["ts_ms"] += times
+        values_by_column["dt_ms"] += spans(times, pace, before.last.get(broker))
+        for name, values in read.items():
+            values_by_column[name] += [values.get(row) for row in rows_with_values]
+        values_by_column["day"] += [day] * len(times)
+    return pa.table(values_by_column, schema=arrow_tables.schema(BROKER_SAMPLE))
+
+
+def _by_row(day_readings: BrokerReadings, measure: Measure) -> Mapping[int, int]:
+    rows, values = day_readings.totals[measure]
+    scale = MILLION if measure is Measure.REQUEST_IDLE else 1
+    max_units = MILLION if measure is Measure.REQUEST_IDLE else MAX_UNITS
+    return _whole_numbers(rows.to_pylist(), values.to_pylist(), scale, max_units)
+
+
+def _whole_numbers(
+    rows: Sequence[int], values: Sequence[float], scale: int, max_value: int
+) -> dict[int, int]:
+    """By row; what is not a number is not known. A counter comes before a gauge and counts."""
+    values_by_row: dict[int, int] = {}
+    for row, value in zip(rows, values, strict=True):
+        if value == value:  # noqa: PLR0124 - not a number is never equal to itself
+            values_by_row.setdefault(row, half_up(min(max(value * scale, 0.0), float(max_value))))
+    return values_by_row
+
+
+LEAST: Final = 20
+"""So many distances of scrapes say how often a broker is read; fewer say nothing."""
+
+_NEAR: Final = 4
+"""A distance that is off by more than one part in so many is another one."""
+
+_SHOWN: Final = 5
+
+
+def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[str, ...]:
+    """What people have to know of a day before they believe it.
+
+    Args:
+        day_readings: What was read.
+        up: Rows of ``target_up``, sorted.
+        pace: What the day was assembled with.
+    """
+    return (*_shared(day_readings.contested), *_paces(up, pace))
+
+
+def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for broker, instances in sorted(contested.items()):
+        yield (
+            f"{_join_names(instances)} have the broker id {broker} at the same time and are not one broker; nothing of them"
+            " is used: name in telemetry.matchers what distinguishes the clusters, or correct telemetry.brokerId"
+        )
+
+
+def _paces(up: pa.Table, pace: Cadence) -> Iterator[str]:
+    times: dict[str, list[int]] = {}
+    for broker, ts in zip(up["broker_id"].to_pylist(), up["ts_ms"].to_pylist(), strict=True):
+        times.setdefault(broker, []).append(ts)
+    brokers_by_step: dict[int, list[str]] = {}
+    for broker, scrape_times in times.items():
+        usual = _usual(scrape_times)
+        if usual is not None and abs(usual - pace.step_ms) * _NEAR > pace.step_ms:
+            brokers_by_step.setdefault(round(usual / 1000), []).append(broker)
+    for seconds, brokers in sorted(brokers_by_step.items()):
+        were = "broker {} was" if len(brokers) == 1 else "brokers {} were"
+        yield (
+            f"{were.format(_join_names(brokers))} read every {seconds} s, and telemetry.scrapeStep means every"
+            f" {_seconds(pace.step_ms)} with gaps of up to {_seconds(pace.max_gap_ms)}: correct it, then --rebuild"
+        )
+
+
+def _usual(times: Sequence[int]) -> int | None:
+    if len(times) <= LEAST:
+        return None
+    return median_low([later_ts - earlier for earlier, later_ts in pairwise(times)])
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:g} s"
+
+
+def _join_names(names: Iterable[str]) -> str:
+    all_names = list(names)
+    suffix = f" and {len(all_names) - _SHOWN} more" if len(all_names) > _SHOWN else ""
+    return ", ".join(all_names[:_SHOWN]) + suffix

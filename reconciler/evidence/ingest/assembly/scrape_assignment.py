@@ -7,9 +7,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import inferred_scrapes, row_codes, scrapes
-from reconciler.evidence.ingest.assembly.broker_identities import BrokerIdentities
-from reconciler.evidence.ingest.assembly.duplicate_broker_ids import (
+from reconciler.evidence.ingest.assembly import row_codes, scrapes
+from reconciler.evidence.ingest.assembly.broker_identities import (
+    BrokerIdentities,
     DuplicateBrokerCheck,
 )
 from reconciler.evidence.ingest.assembly.scrapes import (
@@ -17,7 +17,7 @@ from reconciler.evidence.ingest.assembly.scrapes import (
     DayScrapes,
     ScrapeSlot,
 )
-from reconciler.evidence.ingest.dialects.targets import SampleOrigin, ScrapeTarget
+from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.usage.tables import Measure
 
@@ -232,8 +232,8 @@ def _gathered(
         origin_times = times.filter(is_of_origin)
         series = row_codes.coded([column.filter(is_of_origin) for column in names]).codes
         distinct = pc.unique(origin_times)
-        scrape_of = inferred_scrapes.gathered(
-            distinct.to_pylist(), inferred_scrapes.reach(series, origin_times, step_ms)
+        scrape_of = scrapes.gathered(
+            distinct.to_pylist(), scrapes.reach(series, origin_times, step_ms)
         )
         scrape = row_codes.integers([scrape_of[ts] for ts in distinct.to_pylist()])
         gathered_times = pc.replace_with_mask(
