@@ -298,25 +298,38 @@ def complete_snapshots(
     Raises:
         LakeError: A table cannot be read.
     """
+    if from_ms is not None:
+        first = day_of(from_ms) - _MOSTLY
+        snapshots, reaches_begin = _since(lake, cluster_id, (from_ms, to_ms), columns, first)
+        if reaches_begin:
+            return snapshots
+    return _since(lake, cluster_id, (from_ms, to_ms), columns, None)[0]
+
+
+def _since(
+    lake: Lake,
+    cluster_id: str,
+    window: tuple[int | None, int | None],
+    columns: Sequence[str] | None,
+    first: date | None,
+) -> tuple[CompleteSnapshots, bool]:
+    """The same of days from ``first`` on; and whether the look before the begin is among them."""
+    from_ms, to_ms = window
     last = None if to_ms is None else day_of(max(to_ms - 1, 0))
-    for first in (None,) if from_ms is None else (day_of(from_ms) - _MOSTLY, None):
-        manifests = lake.manifests(SNAPSHOT, [cluster_id], first, last)
-        entries = {
-            manifest.unit.day: manifest
-            for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first, last)
-        }
-        snapshots = CompleteSnapshots(lake, entries, columns)
-        snapshots.lost_days = tuple(
-            f"looks of {manifest.unit.day}: {sentence}"
-            for manifest in manifests
-            for sentence in manifest.partial
-            if from_ms is None or manifest.unit.day >= day_of(from_ms)
-        )
-        if any(
-            _add_day(snapshots, lake.read([day]), from_ms, to_ms) for day in reversed(manifests)
-        ):
-            break
-    return snapshots
+    manifests = lake.manifests(SNAPSHOT, [cluster_id], first, last)
+    entries = {
+        manifest.unit.day: manifest
+        for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first, last)
+    }
+    snapshots = CompleteSnapshots(lake, entries, columns)
+    snapshots.lost_days = tuple(
+        f"looks of {manifest.unit.day}: {sentence}"
+        for manifest in manifests
+        for sentence in manifest.partial
+        if from_ms is None or manifest.unit.day >= day_of(from_ms)
+    )
+    days = (lake.read([manifest]) for manifest in reversed(manifests))
+    return snapshots, any(_add_day(snapshots, rows, from_ms, to_ms) for rows in days)
 
 
 def _add_day(
