@@ -89,8 +89,8 @@ def command(
     if bootstrap_server is None and command_config is None:
         raise UsageError("--bootstrap-server is missing")
 
+    from reconciler.app.clusters.connection import client_config, connection_events
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.connection import client_config, connection_events
     from reconciler.client import QuotaClient
 
     config = client_config(

@@ -17,8 +17,8 @@ from click.shell_completion import CompletionItem
 from reconciler.cli.options.completers import Completer
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
-    from reconciler.cli.options.shared import ClusterOptions
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.requests import TargetRequest
     from reconciler.quota.entity import Entity
 
 ASKING_SECONDS: Final = 2.0
@@ -37,7 +37,7 @@ def cluster_names(
     """The clusters of the project file."""
 
     def names() -> Iterable[str]:
-        from reconciler.cli.context.cluster_targets import read_project
+        from reconciler.app.clusters.targets import read_project
 
         return read_project(_where(ctx, cluster=None))[0].names
 
@@ -106,21 +106,21 @@ def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[Completi
     return [CompletionItem(name) for name in found[:_MOST] if name.isprintable()]
 
 
-def _where(ctx: click.Context, *, cluster: str | None) -> "ClusterOptions":
+def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
     """What was typed so far."""
-    from reconciler.cli.options.shared import ClusterOptions
+    from reconciler.app.requests import TargetRequest
 
     bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")
-    return ClusterOptions(
+    return TargetRequest(
         project=None if bootstrap else project, cluster=cluster, every=False, bootstrap_server=bootstrap,
         command_config=ctx.params.get("command_config"), config_from=None, timeout=ASKING_SECONDS,
     )  # fmt: skip
 
 
 def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
+    from reconciler.app.clusters.runtime import connected
+    from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.cluster_targets import target
-    from reconciler.cli.context.connected_client import connected
     from reconciler.cli.framework.console import Console
     from reconciler.quota.filters import ALL
 
@@ -141,7 +141,7 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
 
 def _is_known_here(target: "ClusterTarget") -> bool:
     """Whether records or an audit log of this cluster are in the project, and no commit brought them."""
-    from reconciler.app.state_files import own_path
+    from reconciler.app.clusters.state_files import own_path
 
     names = [target.project_cluster.inventory.file, target.project_cluster.audit_log]
     return any(

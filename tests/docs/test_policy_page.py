@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from reconciler.cli.context.reconcile_options import limit_options
+from reconciler.cli.options.plan import limit_options
 from reconciler.manifest.project.file import parse
 from reconciler.quota.planner.guards import (
     ALLOWED_WITH,

@@ -1,32 +1,28 @@
-"""``kquota apply``: make the cluster as declared, or as a saved plan says; send, verify, record."""
+"""``kquota apply``: make clusters as declared, or as a saved plan says; send, verify, record."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.context.plan_preparation import InventoryOptions, source_options
-from reconciler.cli.context.reconcile_options import PlanLimitOptions, limit_options
+from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.live_names import plan_files
-from reconciler.cli.options.shared import (
-    FILE,
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.plan import limit_options, source_options
+from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
-    from reconciler.cli.context.plan_preparation import PlanTask
-    from reconciler.quota.results.report import Outcome
+    from contextlib import AbstractAsyncContextManager
+
+    from reconciler.app.change.apply import ApplyRun
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.notices import Notices
     from reconciler.reconcile import SavedPlan
 
 HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, verify on every broker, record.
@@ -61,6 +57,8 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Save the outcome to this file, for kquota rollback."
 )
+@click.option("--continue-on-error/--stop-on-error", default=True, show_default=True,
+              help="With --all: write to the other clusters if one fails. --stop-on-error writes to none unless all have a plan that nothing refuses, and begins no cluster after a failed one.")  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @where_options(revisions=True)
 @source_options
@@ -77,19 +75,18 @@ def apply(
     trust_plan: bool,
     pace: bool,
     out: Path | None,
+    continue_on_error: bool,
     verbose: bool,
-    where: ClusterOptions,
-    sources: InventoryOptions,
-    limits: PlanLimitOptions,
+    where: TargetRequest,
+    sources: RecordSource,
+    limits: PlanLimits,
     output: str,
 ) -> ExitCode:
-    """Check what can be checked first, then do one cluster after the other."""
-    from reconciler.cli.change.apply_run import ApplyRequest, apply_to_cluster
-    from reconciler.cli.context.cluster_iteration import for_each
-    from reconciler.cli.context.cluster_targets import targets
-    from reconciler.cli.context.plan_preparation import task_for
-    from reconciler.cli.context.standard_input import check_piped
-    from reconciler.cli.output.plans import show_config_changes, show_outcomes
+    """Check what can be checked first; then plan all clusters, ask once, and write."""
+    from reconciler.app.change.apply import ApplyRequest, apply_run
+    from reconciler.app.clusters.targets import targets
+    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
+    from reconciler.cli.output.plans import show_config_changes
 
     saved, paths = saved_plan(paths)
     if trust_plan:
@@ -102,29 +99,21 @@ def apply(
     ):
         raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
     show_config_changes(console, where)
-    gathered: list[tuple[ClusterTarget, Outcome | None]] | None = None
-    if len(cluster_targets) > 1 and output == "json":
-        gathered = []
+    request = ApplyRequest(
+        paths=tuple(paths), limits=limits, sources=sources, saved=saved, is_trusted=trust_plan,
+        expect_digest=expect_digest, max_age=max_age, pace=pace, outcome_path=out,
+    )  # fmt: skip
 
-    def work(target: "ClusterTarget") -> ExitCode:
-        task: PlanTask | None = None
-        if not trust_plan:
-            task = task_for(console, target, paths, limits, sources)
-            check_piped(task, paths)
-            task = replace(task, orders=replace(task.orders, pace=pace))
-        request = ApplyRequest(
-            target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
-            expect_digest=expect_digest, max_age=max_age, pace=pace, outcome_path=out, output=output, verbose=verbose,
-            gathered=gathered, next_words=("apply" if saved is None else "plan", *paths),
-        )  # fmt: skip
-        return apply_to_cluster(console, request)
+    def open_run(
+        notices: "Notices", target: "ClusterTarget"
+    ) -> "AbstractAsyncContextManager[ApplyRun]":
+        return apply_run(notices, target, request)
 
-    if gathered is None:
-        return for_each(console, cluster_targets, work)
-    try:
-        return for_each(console, cluster_targets, work)
-    finally:
-        show_outcomes(console, gathered)
+    display = ApplyOutput(
+        output=output, yes=yes, verbose=verbose, is_reviewed=saved is not None,
+        concurrency=where.concurrency, continue_on_error=continue_on_error,
+    )  # fmt: skip
+    return apply_all(console, cluster_targets, open_run, display)
 
 
 def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":

@@ -1,21 +1,17 @@
 """``kquota override``: another limit for some hours, on top of what is declared; list them; end them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.context.reconcile_options import validate_option
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import Group
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.operator.overrides import KubernetesOptions, kubernetes_options
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.plan import validate_option
+from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import (
     DurationParameter,
     EntityParameter,
@@ -25,11 +21,8 @@ from reconciler.errors import UsageError
 from reconciler.quota.keys import FIELDS, Key
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.app.change.override import OverrideChange
     from reconciler.quota.entity import Entity
-    from reconciler.quota.ownership import Override, Pair
-    from reconciler.quota.results.report import Outcome
-    from reconciler.reconcile import NewOverride, Observation
     from reconciler.render.json_values import Json
 
 HELP: Final = """Set a temporary limit; list or end temporary limits.
@@ -96,7 +89,7 @@ def override() -> None:
 @click.argument("entity", type=EntityParameter())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
 @click.option("--for", "seconds", type=DurationParameter(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
-@click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
+@click.option("--reason", required=True, help="Reason; display in every plan while it is in force.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @kubernetes_options
@@ -111,20 +104,13 @@ def begin(
     seconds: float,
     reason: str,
     yes: bool,
-    where: ClusterOptions,
+    where: TargetRequest,
     kube: KubernetesOptions,
     validate: str,
     output: str,
 ) -> ExitCode:
     """Turn the command line into override orders, and apply them."""
-    from reconciler.cli.change.override_run import (
-        OverrideChange,
-        override_request,
-        shift,
-    )
-    from reconciler.cli.context.cluster_targets import target
-    from reconciler.cli.context.record_stores import current_principal
-    from reconciler.reconcile import NewOverride
+    from reconciler.app.change.override import OverrideChange
 
     values = _values(entity, limits_given)
     _check_answer(console, yes=yes)
@@ -142,25 +128,8 @@ def begin(
             yes=yes,
             output=output,
         )
-    by = current_principal()
-
-    def orders(observation: "Observation") -> "tuple[NewOverride, ...]":
-        return tuple(
-            NewOverride(
-                entity=entity,
-                key=key,
-                value=value,
-                until=observation.at + seconds,
-                principal=by,
-                reason=reason,
-            )
-            for key, value in values.items()
-        )
-
-    pairs = frozenset((entity, key) for key in values)
-    change = OverrideChange(begin=orders, end=frozenset(), pairs=lambda _: pairs)
-    request = override_request(target(where), validate, yes=yes, output=output, command="override")
-    return shift(console, request, change)
+    change = OverrideChange.beginning(entity, values, seconds=seconds, reason=reason)
+    return _carried_out(console, where, change, validate, yes=yes, output=output)
 
 
 @override.command("end", help=END_HELP)
@@ -180,18 +149,16 @@ def end(
     keys: Sequence[str],
     expired: bool,
     yes: bool,
-    where: ClusterOptions,
+    where: TargetRequest,
     kube: KubernetesOptions,
     validate: str,
     output: str,
 ) -> ExitCode:
     """End overrides of an entity (the named keys, or all that it has), or revert those that have expired."""
-    from reconciler.cli.change.override_run import (
-        OverrideChange,
-        override_request,
-        shift,
-    )
-    from reconciler.cli.context.cluster_targets import target
+    from reconciler.app.change.override import OverrideChange, overrides_of
+    from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
+    from reconciler.cli.framework.notices import ConsoleNotices
 
     _check_answer(console, yes=yes)
     if expired:
@@ -201,7 +168,8 @@ def end(
                 if kube.kubernetes
                 else "--expired is about every expired override; leave out the entity"
             )
-        return _end_expired(console, where, validate, yes=yes, output=output)
+        change = OverrideChange.reverting_expired()
+        return _carried_out(console, where, change, validate, yes=yes, output=output)
     if entity is None or where.every:
         raise UsageError(
             "name one entity of one cluster",
@@ -214,52 +182,40 @@ def end(
         return overrides.end(
             console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
         )
-    cluster_target = target(where)
-    recorded = [pair for pair in _overrides(console, cluster_target)[1] if pair[0] == entity]
-    pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(recorded)
+    with ConsoleNotices(console) as notices:
+        recorded = run(overrides_of(notices, target(where)))[1]
+    pairs = frozenset((entity, _key(name)) for name in keys)
+    pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
     if not pairs:
         from reconciler.render.names import entity_text
 
         raise UsageError(f"there is no override of {entity_text(entity)}")
-    change = OverrideChange(begin=lambda _: (), end=pairs, pairs=lambda _: pairs)
-    request = override_request(cluster_target, validate, yes=yes, output=output, command="override")
-    return shift(console, request, change)
+    change = OverrideChange.ending(pairs)
+    return _carried_out(console, where, change, validate, yes=yes, output=output)
 
 
-def _end_expired(
-    console: Console, cluster_options: ClusterOptions, validate: str, *, yes: bool, output: str
+def _carried_out(
+    console: Console,
+    where: TargetRequest,
+    change: "OverrideChange",
+    validate: str,
+    *,
+    yes: bool,
+    output: str,
 ) -> ExitCode:
-    """Revert every expired override of the clusters; one cluster that fails does not stop the others."""
-    from reconciler.cli.change.override_run import (
-        OverrideChange,
-        override_request,
-        shift,
+    """Plan, ask, apply; on every cluster that was chosen."""
+    from reconciler.app.change.override import OverrideRunRequest, override_run
+    from reconciler.app.clusters.targets import targets
+    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
+
+    request = OverrideRunRequest(change=change, validate=validate)
+    display = ApplyOutput(output=output, yes=yes, concurrency=where.concurrency)
+    return apply_all(
+        console,
+        targets(where),
+        lambda notices, target: override_run(notices, target, request),
+        display,
     )
-    from reconciler.cli.context.cluster_iteration import for_each
-    from reconciler.cli.context.cluster_targets import targets
-    from reconciler.cli.output.plans import show_outcomes
-
-    cluster_targets = targets(cluster_options)
-    outcomes: list[tuple[ClusterTarget, Outcome | None]] | None = None
-    if len(cluster_targets) > 1 and output == "json":
-        outcomes = []
-
-    def pairs(observation: "Observation") -> "frozenset[Pair]":
-        overrides = observation.owned.overrides
-        return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
-
-    change = OverrideChange(begin=lambda _: (), end=frozenset(), pairs=pairs)
-
-    def revert(chosen_target: "ClusterTarget") -> ExitCode:
-        request = override_request(
-            chosen_target, validate, yes=yes, output=output, command="override"
-        )
-        return shift(console, replace(request, gathered=outcomes), change)
-
-    code = for_each(console, cluster_targets, revert)
-    if outcomes is not None:
-        show_outcomes(console, outcomes)
-    return code
 
 
 @override.command("list", help=LIST_HELP)
@@ -268,11 +224,13 @@ def _end_expired(
 @format_option("text", "json")
 @click.pass_obj
 def list_overrides(
-    console: Console, *, where: ClusterOptions, kube: KubernetesOptions, output: str
+    console: Console, *, where: TargetRequest, kube: KubernetesOptions, output: str
 ) -> ExitCode:
     """Read the records and print."""
+    from reconciler.app.change.override import overrides_of
+    from reconciler.app.clusters.targets import target
+    from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
-    from reconciler.cli.context.cluster_targets import target
 
     if kube.kubernetes:
         from reconciler.cli.operator import overrides as overriding_kube
@@ -283,7 +241,10 @@ def list_overrides(
             sorted(stored.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
         )
     else:
-        cluster_id, overrides = _overrides(console, target(where))
+        from reconciler.cli.framework.notices import ConsoleNotices
+
+        with ConsoleNotices(console) as notices:
+            cluster_id, overrides = run(overrides_of(notices, target(where)))
     now = SystemClock().now()
     from reconciler.cli.output.override_rows import row, table_of
 
@@ -304,26 +265,6 @@ def list_overrides(
         return ExitCode.DONE
     table_of(console, list(overrides.values()), now)
     return ExitCode.DONE
-
-
-def _overrides(
-    console: Console, cluster_target: "ClusterTarget"
-) -> "tuple[str, dict[Pair, Override]]":
-    """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
-    from reconciler.app.event_loop import run
-    from reconciler.base.clock import SystemClock
-    from reconciler.cli.context.connected_client import connected, expected_cluster
-    from reconciler.cli.context.record_stores import read_only_inventory
-    from reconciler.quota.entity import sort_key
-
-    async def ask() -> "tuple[str, dict[Pair, Override]]":
-        async with connected(console, cluster_target) as client:
-            cluster = await expected_cluster(client, cluster_target)
-        owned = await read_only_inventory(cluster_target, SystemClock()).load(cluster.id)
-        pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
-        return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
-
-    return run(ask())
 
 
 def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:

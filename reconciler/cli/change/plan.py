@@ -7,37 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.change.evidence import (
-    EvidenceOptions,
-    address_of,
-    evidence_options,
-    quota_callback,
-    simulated,
-)
-from reconciler.cli.change.evidence import code_of as evidence_code
-from reconciler.cli.context.plan_preparation import InventoryOptions, source_options
-from reconciler.cli.context.principals import (
-    knowing,
-    principals_option,
-    read_principals,
-)
-from reconciler.cli.context.reconcile_options import PlanLimitOptions, limit_options
+from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
-from reconciler.cli.options.shared import (
-    FILE,
-    ClusterOptions,
-    format_option,
-    where_options,
+from reconciler.cli.options.plan import (
+    evidence_options,
+    limit_options,
+    principals_option,
+    source_options,
 )
+from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
-    from reconciler.cli.context.plan_preparation import PlanTask
+    from reconciler.app.change.plan import ClusterPlan
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.notices import Notices
     from reconciler.quota.results.report import Preview
-    from reconciler.reconcile import PreparedPlan
+    from reconciler.usage.impact.result_rows import Simulation
 
 HELP: Final = """Show what would change, which rule asks for it, and whether the broker would accept it.
 
@@ -87,99 +75,90 @@ def plan(
     detailed_exitcode: bool,
     verbose: bool,
     principals: str | None,
-    where: ClusterOptions,
-    sources: InventoryOptions,
-    limits: PlanLimitOptions,
-    asking: EvidenceOptions,
+    where: TargetRequest,
+    sources: RecordSource,
+    limits: PlanLimits,
+    asking: EvidenceRequest,
     output: str,
 ) -> ExitCode:
-    """Prepare each cluster's plan, then print and save."""
-    from reconciler.cli.context.changed_documents import changed_documents
-    from reconciler.cli.context.cluster_iteration import for_each
-    from reconciler.cli.context.cluster_targets import offline_targets, targets
-    from reconciler.cli.context.plan_preparation import task_for
-    from reconciler.cli.output.plans import (
-        PlanWithEvidence,
-        plan_page,
-        show_plans,
-        show_trust,
-    )
+    """Plan all clusters, then print and save."""
+    from reconciler.app.change.plan import PlanRequest, plan_cluster
+    from reconciler.app.change.principals import read_principals
+    from reconciler.app.clusters.targets import offline_targets, targets
+    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
+    from reconciler.cli.output.fleet import plan_rows
+    from reconciler.cli.output.plans import plan_page, show_plans, show_trust
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
     cluster_targets = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     if out is not None and len(cluster_targets) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
-    known_principals = () if principals is None else read_principals(principals, paths)
-    plans: list[PlanWithEvidence] = []
-    looked: list[PreparedPlan] = []
+    request = PlanRequest(
+        paths=tuple(paths),
+        limits=limits,
+        sources=sources,
+        evidence=asking,
+        principals=() if principals is None else read_principals(principals, paths),
+        offline=offline,
+        snapshot=snapshot,
+    )
 
-    def work(target: "ClusterTarget") -> ExitCode:
-        task = knowing(task_for(console, target, paths, limits, sources), known_principals)
-        callback = None
-        if offline:
-            prepared = _offline(console, task, snapshot)
-        else:
-            prepared, callback = _prepare(console, task, asks=bool(address_of(target, asking)))
-        simulation = simulated(console, task, prepared, asking, callback)
-        looked.append(prepared)
-        changed = changed_documents(target, task.documents.desired, typed_paths=bool(paths))
-        proposal = replace(prepared.preview, changed_documents=changed)
-        plans.append(PlanWithEvidence(target=target, preview=proposal, simulation=simulation))
-        code = code_of(prepared.preview, detailed=detailed_exitcode)
-        return worst([code, evidence_code(simulation, asking)])
+    async def work(notices: "Notices", target: "ClusterTarget") -> "ClusterPlan":
+        return await plan_cluster(notices, target, request)
 
-    code = for_each(console, cluster_targets, work)
+    results = for_clusters(console, cluster_targets, work, concurrency=where.concurrency)
+    plans = [result.value for result in results if result.value is not None]
     warnings = show_trust(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
     full = [
-        replace(
-            plan_view,
-            preview=replace(plan_view.preview, warnings=(*plan_view.preview.warnings, *warnings)),
-        )
-        for plan_view in plans
+        replace(plan, preview=replace(plan.preview, warnings=(*plan.preview.warnings, *warnings)))
+        for plan in plans
     ]
     if output == "html":
-        console.fact(plan_page(full, looked))
+        console.fact(plan_page(full))
     else:
-        show_plans(console, plans if output == "text" else full, output, verbose=verbose)
-    if out is not None and plans:
-        from reconciler.base.text_files import write_text
-        from reconciler.render.json_values import dump
+        show_plans(
+            console,
+            plans if output == "text" else full,
+            output,
+            rows=plan_rows(results) if len(results) > 1 else (),
+            verbose=verbose,
+        )
+    _save(console, full, out, page)
+    return code_of_fleet(
+        results,
+        lambda plan: worst(
+            [
+                code_of(plan.preview, detailed=detailed_exitcode),
+                code_of_evidence(plan.simulation, asking),
+            ]
+        ),
+    )
 
-        write_text(out, dump(full[0].document), private=True)
+
+def _save(
+    console: Console, plans: "Sequence[ClusterPlan]", out: Path | None, page: Path | None
+) -> None:
+    from reconciler.base.text_files import write_text
+    from reconciler.cli.output.plans import document_of_plan, plan_page
+    from reconciler.render.json_values import dump
+
+    if out is not None and plans:
+        write_text(out, dump(document_of_plan(plans[0])), private=True)
         console.note(f"the plan is saved in {out}, digest {plans[0].preview.plan.digest}")
     if page is not None and plans:
-        from reconciler.base.text_files import write_text
-
-        write_text(page, plan_page(full, looked), private=True)
+        write_text(page, plan_page(plans), private=True)
         console.note(f"the HTML page of the plan is saved in {page}")
-    return code
 
 
-def _prepare(
-    console: Console, task: "PlanTask", *, asks: bool
-) -> "tuple[PreparedPlan, str | None]":
-    """The plan, and where evidence is asked the quota callback of the brokers: a custom one makes evidence unusable."""
-    from reconciler.app.event_loop import run
-    from reconciler.cli.context.plan_preparation import prepared_for
-    from reconciler.cli.context.runtime import world
-
-    async def ask() -> "tuple[PreparedPlan, str | None]":
-        async with world(
-            console, task.target, task.records, command="plan", writes=False
-        ) as runtime:
-            prepared = await prepared_for(task, runtime)
-            callback = await quota_callback(runtime.client) if asks else None
-            return prepared, callback
-
-    return run(ask())
-
-
-def _offline(console: Console, task: "PlanTask", snapshot: Path | None) -> "PreparedPlan":
-    from reconciler.cli.context.offline_plan import plan_offline
-
-    return plan_offline(console, task, snapshot)
+def code_of_evidence(simulation: "Simulation | None", asking: EvidenceRequest) -> ExitCode:
+    """What recorded use alone exits with."""
+    if simulation is None:
+        return ExitCode.DONE
+    if simulation.breaches:
+        return ExitCode.REFUSED
+    return ExitCode.EVIDENCE if asking.require_evidence and not simulation.enough else ExitCode.DONE
 
 
 def code_of(preview: "Preview", *, detailed: bool) -> ExitCode:

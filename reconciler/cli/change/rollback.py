@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.context.reconcile_options import validate_option
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    FILE,
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.plan import validate_option
+from reconciler.cli.options.shared import FILE, format_option, where_options
 from reconciler.cli.options.value_types import DurationParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.codecs.outcome import RollbackSource
 
 HELP: Final = """Restore the limits from before an apply, from its outcome file.
@@ -52,61 +48,44 @@ def rollback(
     seconds: float,
     reason: str,
     yes: bool,
-    where: ClusterOptions,
+    where: TargetRequest,
     validate: str,
     output: str,
 ) -> ExitCode:
     """Turn an outcome into overrides."""
+    from reconciler.app.change.override import OverrideChange, OverrideRunRequest, override_run
     from reconciler.base.text_files import read_text
-    from reconciler.cli.change.override_run import (
-        OverrideChange,
-        override_request,
-        shift,
-    )
-    from reconciler.cli.context.record_stores import current_principal
+    from reconciler.cli.change.apply_output import ApplyOutput, apply_all
     from reconciler.codecs.outcome import read_undo
-    from reconciler.reconcile import NewOverride, Observation, rollback_orders
 
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.before:
         raise UsageError(f"{outcome} changed nothing that could be brought back")
     if not yes and not console.asks:
         raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
-
-    def begin(observation: Observation) -> tuple[NewOverride, ...]:
-        return rollback_orders(
-            undo.before,
-            now=observation.at,
-            principal=current_principal(),
-            reason=reason,
-            seconds=seconds,
-        )
-
-    pairs = frozenset((subject, key) for subject, key, _ in undo.before)
-    change = OverrideChange(
-        begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=undo.cluster_id
-    )
-    target = _target(where, undo, outcome)
-    request = override_request(
-        target,
-        validate,
-        yes=yes,
-        output=output,
+    request = OverrideRunRequest(
+        change=OverrideChange.rolling_back(undo, seconds=seconds, reason=reason),
+        validate=validate,
         command="rollback",
         next_words=("rollback", str(outcome)),
     )
-    return shift(console, request, change)
+    return apply_all(
+        console,
+        [_target(where, undo, outcome)],
+        lambda notices, target: override_run(notices, target, request),
+        ApplyOutput(output=output, yes=yes),
+    )
 
 
 def _target(
-    cluster_options: ClusterOptions, undo: "RollbackSource", outcome: Path
+    cluster_options: TargetRequest, undo: "RollbackSource", outcome: Path
 ) -> "ClusterTarget":
     """The cluster that was chosen, or else the one that the outcome is of.
 
     Raises:
         UsageError: The project has several clusters, and none of them is known to be that of the outcome.
     """
-    from reconciler.cli.context.cluster_targets import read_project, target
+    from reconciler.app.clusters.targets import read_project, target
 
     if cluster_options.cluster is not None or cluster_options.by_address:
         return target(cluster_options)

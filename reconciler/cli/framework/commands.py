@@ -22,6 +22,7 @@ _OUTPUT: Final = (
 _COMMON: Final[Headings] = {
     "Cluster": (
         "--cluster", "--all", "--project", "--config-from", "--bootstrap-server", "--command-config", "--timeout",
+        "--concurrency",
     ),
     "Policy and ownership": (
         "--policy", "--confirm-sync", "--only", "--correct-drift", "--force", "--since", "--no-inventory", "--validate",

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -222,7 +222,7 @@ class ProgressLine:
     def __exit__(self, *_: object) -> None:
         self._wipe()
 
-    def __call__(self, phase: str, done: int, total: int) -> None:
+    def __call__(self, phase: str, done: int, total: int, *, detail: str = "") -> None:
         """Show how far a phase is, if it has lasted long enough; a total of 0 is not known."""
         now = self._monotonic()
         if phase != self._phase:
@@ -233,12 +233,12 @@ class ProgressLine:
             return
         self._shown = now
         if not self._console.err_terminal:
-            self._console.note(f"{phase}: {done:,} of {total:,}")
+            self._console.note(f"{phase}: {done:,} of {total:,}{detail}")
             return
         if total:
             filled = _BAR_CELLS * done // total
             bar = "#" * filled + "-" * (_BAR_CELLS - filled)
-            self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}\x1b[K")
+            self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}{detail}\x1b[K")
         else:
             self._draw(f"\r{phase}: {done:,}\x1b[K")
         self._drawn = True
@@ -252,21 +252,3 @@ class ProgressLine:
         with contextlib.suppress(OSError, ValueError):
             self._console.err.write(text)
             self._console.err.flush()
-
-
-@contextlib.contextmanager
-def reading(
-    console: Console, *, monotonic: Callable[[], float] = time.monotonic
-) -> Iterator[Callable[[int], None]]:
-    """A counter of documents that are read, on a terminal; elsewhere nothing is written.
-
-    The first look at the clock is before the files are opened, so that slow disks count, too.
-    """
-    with ProgressLine(console, monotonic=monotonic) as line:
-
-        def progress(documents: int) -> None:
-            if console.err_terminal:
-                line("reading documents", documents, 0)
-
-        progress(0)
-        yield progress

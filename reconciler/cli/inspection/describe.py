@@ -4,14 +4,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import EntityParameter
 from reconciler.errors import UsageError
 
@@ -45,13 +42,13 @@ def describe(
     *,
     matching: "Entity | None",
     exactly: bool,
-    where: ClusterOptions,
+    where: TargetRequest,
     output: str,
 ) -> ExitCode:
     """One describe, printed."""
+    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.cluster_targets import target
-    from reconciler.cli.context.connected_client import connected, expected_cluster
 
     if exactly and matching is None:
         raise UsageError("--exactly needs --matching")

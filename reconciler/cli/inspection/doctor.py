@@ -4,17 +4,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:
-    from reconciler.cli.inspection.cluster_checks import Checkup
+    from reconciler.app.inspection.cluster_checks import Checkup
     from reconciler.render.json_values import Json
 
 HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, records and clock.
@@ -32,19 +29,23 @@ Example:
 @where_options()
 @format_option("text", "json")
 @click.pass_obj
-def doctor(console: Console, *, where: ClusterOptions, output: str) -> ExitCode:
-    """Run the checks of each cluster; a failed one does not stop the others where they can still say something."""
-    from reconciler.app.event_loop import run
-    from reconciler.cli.context.cluster_targets import targets
-    from reconciler.cli.inspection import cluster_checks
+def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
+    """Check all clusters; what fails in one stops no other."""
+    from reconciler.app.clusters.targets import targets
+    from reconciler.app.inspection.cluster_checks import check_cluster
+    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
+    from reconciler.cli.output.fleet import check_rows
+    from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.cluster_state import checks_document
     from reconciler.render.json_values import dump
 
-    checkups = [(target, run(cluster_checks.run_all(console, target))) for target in targets(where)]
+    results = for_clusters(console, targets(where), check_cluster, concurrency=where.concurrency)
+    checkups = [(result.target, result.value) for result in results if result.value is not None]
     if output == "text":
         for target, checkup in checkups:
             print_checks(console, target.display_name, checkup)
-    elif len(checkups) == 1:
+        show_fleet_summary(console, check_rows(results) if len(results) > 1 else ())
+    elif len(results) == 1:
         (_, only), *_ = checkups
         console.fact(dump(checks_document(only.checks, cluster_id=only.cluster_id)))
     else:
@@ -54,13 +55,13 @@ def doctor(console: Console, *, where: ClusterOptions, output: str) -> ExitCode:
             for target, checkup in checkups
         ]
         console.fact(dump({"kind": "kquota-checkups", "format": 1, "clusters": clusters}))
-    if any(checkup.failed for _, checkup in checkups):
+    return code_of_fleet(results, _code)
+
+
+def _code(checkup: "Checkup") -> ExitCode:
+    if checkup.failed:
         return ExitCode.ERROR
-    return (
-        ExitCode.CHANGES
-        if any(checkup.has_expired_override for _, checkup in checkups)
-        else ExitCode.DONE
-    )
+    return ExitCode.CHANGES if checkup.has_expired_override else ExitCode.DONE
 
 
 def print_checks(console: Console, subject: str, checkup: "Checkup") -> None:

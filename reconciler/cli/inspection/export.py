@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    FILE,
-    ClusterOptions,
-    packed,
-    where_options,
-)
+from reconciler.cli.options.shared import FILE, packed, where_options
 from reconciler.errors import QuotaValueError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.manifest.export.files import Team
     from reconciler.manifest.writer import ExportResult, OmittedQuota
     from reconciler.quota.state import QuotaState
@@ -106,11 +102,11 @@ def export(
     out: Path | None,
     out_dir: Path | None,
     layout: ExportLayout,
-    where: ClusterOptions,
+    where: TargetRequest,
 ) -> ExitCode:
     """One describe, written as documents."""
+    from reconciler.app.clusters.targets import target
     from reconciler.base.text_files import write_text
-    from reconciler.cli.context.cluster_targets import target
 
     if out is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
@@ -136,8 +132,8 @@ def export(
 
 def live_state(console: Console, target: "ClusterTarget") -> "QuotaState":
     """What the cluster of a target has."""
+    from reconciler.app.clusters.runtime import connected, expected_cluster
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.connected_client import connected, expected_cluster
 
     async def ask() -> "QuotaState":
         async with connected(console, target) as client:

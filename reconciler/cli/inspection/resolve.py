@@ -5,15 +5,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.live_names import part_names
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.shared import format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 
 if TYPE_CHECKING:
@@ -50,13 +47,13 @@ def resolve(
     client_id: str | None,
     ip: str | None,
     source: str | None,
-    where: ClusterOptions,
+    where: TargetRequest,
     output: str,
 ) -> ExitCode:
     """Ask once, resolve all clients from the one answer."""
+    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.cluster_targets import target
-    from reconciler.cli.context.connected_client import connected, expected_cluster
 
     principals = _principals(user, client_id, ip, source)
     cluster_target = target(where)
@@ -130,6 +127,6 @@ def _principals(
         return [Principal(user=user, client_id=client_id, ip=ip)]
     if names != (None, None, None):
         raise UsageError("--from stands alone; put the client into the file")
-    from reconciler.cli.context.principals import read_principals
+    from reconciler.app.change.principals import read_principals
 
     return list(read_principals(source))

@@ -5,10 +5,11 @@ from typing import Final
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, ClusterOptions, where_options
+from reconciler.cli.options.shared import FILE, where_options
 
 HELP: Final = """Save all quotas of a cluster without loss, including unknown entity types, unknown keys and unusual values.
 
@@ -26,14 +27,14 @@ Example:
 @where_options(many=False)
 @click.pass_obj
 def snapshot(
-    console: Console, *, out: Path | None, taken_at: bool, where: ClusterOptions
+    console: Console, *, out: Path | None, taken_at: bool, where: TargetRequest
 ) -> ExitCode:
     """One describe of everything, written as it came."""
+    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
     from reconciler.base.text_files import write_text
-    from reconciler.cli.context.cluster_targets import target
-    from reconciler.cli.context.connected_client import connected, expected_cluster
     from reconciler.codecs.state import state_document
     from reconciler.render.json_values import dump
     from reconciler.render.units import instant

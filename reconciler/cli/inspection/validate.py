@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler import __version__
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
-from reconciler.cli.framework.console import Console, reading
+from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.framework.notices import ConsoleNotices
+from reconciler.cli.options.shared import format_option, where_options
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.manifest.loader import LoadedManifests
     from reconciler.quota.planner.desired_state import DesiredState
     from reconciler.render.sarif import SarifResult
@@ -46,20 +44,20 @@ _LABELS: Final = {
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@where_options(revisions=True)
+@where_options(revisions=True, contacts=False)
 @format_option("text", "json", "sarif")
 @click.pass_obj
 def validate(
-    console: Console, *, paths: Sequence[str], where: ClusterOptions, output: str
+    console: Console, *, paths: Sequence[str], where: TargetRequest, output: str
 ) -> ExitCode:
     """Gather findings of every cluster, then print them once."""
-    from reconciler.cli.context.documents import load_loosely
+    from reconciler.app.clusters.documents import load_loosely, reading
 
     files = documents = 0
     all_findings: set[SarifResult] = set()
     for target in _targets(where, paths):
-        with reading(console) as progress:
-            loaded = load_loosely(target, paths, progress=progress)
+        with ConsoleNotices(console) as notices:
+            loaded = load_loosely(target, paths, progress=reading(notices))
         files = max(files, loaded.file_count)
         documents += sum(len(declarations) for declarations in loaded.by_cluster.values())
         all_findings.update(_findings(target, loaded))
@@ -76,9 +74,9 @@ def validate(
     return worst(_CODES.get(finding.rule, ExitCode.DONE) for finding in findings)
 
 
-def _targets(cluster_options: ClusterOptions, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
+def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
     """All clusters of the project unless one was chosen: a file is wrong for whomever it is wrong."""
-    from reconciler.cli.context.cluster_targets import offline_targets
+    from reconciler.app.clusters.targets import offline_targets
 
     if cluster_options.by_address or cluster_options.cluster is not None:
         return offline_targets(cluster_options, paths)

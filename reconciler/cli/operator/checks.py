@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from reconciler.app.event_loop import run
+from reconciler.app.inspection.cluster_checks import Checkup, examine, unusable
 from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.inspection.cluster_checks import Checkup, examine, unusable
 from reconciler.cli.inspection.doctor import print_checks
 from reconciler.errors import KquotaError
 from reconciler.kube.api.client import KubernetesApi

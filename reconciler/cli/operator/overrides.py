@@ -7,9 +7,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, ClusterOptions, packed
+from reconciler.cli.options.shared import FILE, packed
 from reconciler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +53,7 @@ def kubernetes_options(function: F) -> F:
 
 
 def ledger_work(
-    cluster_options: ClusterOptions,
+    cluster_options: TargetRequest,
     kube: KubernetesOptions,
     work: "Callable[[Any], Awaitable[Any]]",
 ) -> Any:  # noqa: ANN401 - whatever the work gives
@@ -89,7 +90,7 @@ def ledger_work(
 
 def begin(
     console: Console,
-    where: ClusterOptions,
+    where: TargetRequest,
     kube: KubernetesOptions,
     *,
     entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
@@ -100,8 +101,8 @@ def begin(
     output: str,
 ) -> ExitCode:
     """Write overrides down, and wait until the operator has made a pass."""
+    from reconciler.app.clusters.record_stores import current_principal
     from reconciler.base.clock import SystemClock
-    from reconciler.cli.context.record_stores import current_principal
     from reconciler.kube.records import overrides
     from reconciler.render.names import entity_text
 
@@ -126,7 +127,7 @@ def begin(
 
 def end(
     console: Console,
-    where: ClusterOptions,
+    where: TargetRequest,
     kube: KubernetesOptions,
     *,
     entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
@@ -156,7 +157,7 @@ def end(
 
 
 def list_overrides(
-    cluster_options: ClusterOptions, kube: KubernetesOptions
+    cluster_options: TargetRequest, kube: KubernetesOptions
 ) -> "tuple[str, Mapping[Any, Any]]":
     """Cluster id and overrides, in the order in which they are stored."""
     from reconciler.kube.records import overrides

@@ -2,61 +2,19 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from reconciler.app.requests import CONCURRENCY, TargetRequest
 from reconciler.cli.options.completers import completer
 from reconciler.cli.options.value_types import DurationParameter
-from reconciler.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """Which cluster or clusters a command is about, as it was typed.
-
-    Attributes:
-        project: The project file; ``None`` = ``kquota.yaml``, here or in a folder above (``project_files``).
-        cluster: Name of one cluster; ``None`` = the only one.
-        every: All clusters of the project.
-        bootstrap_server: Brokers, instead of a project.
-        command_config: Java properties of the client; with a project they are added to its settings.
-        config_from: Revision that the project file is read at; ``None`` = the file as it is.
-        timeout: Seconds for one call, instead of the configured ones.
-        takes_all: Whether the command has the option ``--all``.
-        from_environment: Which of these values come from ``KQUOTA_*`` variables.
-    """
-
-    project: Path | None
-    cluster: str | None
-    every: bool
-    bootstrap_server: str | None
-    command_config: str | None
-    config_from: str | None
-    timeout: float | None
-    takes_all: bool = False
-    from_environment: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.every and self.cluster is not None:
-            raise UsageError("--all and --cluster contradict each other")
-        if self.by_address and (self.every or self.project or self.config_from):
-            raise UsageError(
-                "--bootstrap-server (KQUOTA_BOOTSTRAP_SERVERS) cannot be combined with --all, --project"
-                " (KQUOTA_PROJECT) and --config-from, which are about the clusters of a project file"
-            )
-
-    @property
-    def by_address(self) -> bool:
-        """Whether brokers were named, so that no project file is read."""
-        return self.bootstrap_server is not None
 
 
 _OVERRULED: Final[Mapping[str, Sequence[str]]] = {
@@ -112,11 +70,14 @@ def packed(
     return decorate
 
 
-def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F], F]:
+def where_options(
+    *, many: bool = True, revisions: bool = False, contacts: bool = True
+) -> Callable[[F], F]:
     """The options that say which cluster.
 
     Args:
         many: Whether ``--all`` makes sense.
+        contacts: Whether clusters are contacted, so that ``--concurrency`` makes sense with ``--all``.
         revisions: Whether ``--config-from`` makes sense.
     """
     options: list[Callable[[Any], Any]] = [
@@ -135,6 +96,13 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
             1,
             click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
         )
+    if many and contacts:
+        options.append(
+            click.option(
+                "--concurrency", type=click.IntRange(1, 10_000), default=CONCURRENCY, show_default=True, metavar="N",
+                help="With --all: clusters that are worked on at the same time; the order of the output does not change.",
+            )
+        )  # fmt: skip
     if revisions:
         options.insert(
             2,
@@ -145,12 +113,13 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
             ),
         )
 
-    def make(**option_values: Any) -> ClusterOptions:  # noqa: ANN401 - click's values, checked by the dataclass
+    def make(**option_values: Any) -> TargetRequest:  # noqa: ANN401 - click's values, checked by the dataclass
         values = _typed_first(option_values, click.get_current_context(silent=True))
-        return ClusterOptions(**({"every": False, "config_from": None, "takes_all": many} | values))
+        return TargetRequest(**({"every": False, "config_from": None, "takes_all": many} | values))
 
     fields = ["project", "cluster", "bootstrap_server", "command_config", "timeout"]
     fields += ["every"] if many else []
+    fields += ["concurrency"] if many and contacts else []
     fields += ["config_from"] if revisions else []
     return packed("where", make, fields, options)
 

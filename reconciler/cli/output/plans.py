@@ -2,23 +2,23 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler import __version__
-from reconciler.cli.context.cluster_targets import (
+from reconciler.app.clusters.project_files import project_path
+from reconciler.app.clusters.targets import (
     ClusterTarget,
     TrustedProjectMissing,
     read_head_project,
     read_project,
 )
-from reconciler.cli.context.project_files import project_path
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.console import Console
-from reconciler.cli.options.shared import ClusterOptions
 
 if TYPE_CHECKING:
+    from reconciler.app.change.plan import ClusterPlan
+    from reconciler.cli.output.fleet_summary import FleetRow
     from reconciler.quota.results.report import Outcome, Preview
-    from reconciler.reconcile import PreparedPlan
     from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
     from reconciler.render.table import Style
@@ -42,29 +42,20 @@ def style_of(console: Console) -> "Style":
     return Style(colour=console.colour, width=console.width)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWithEvidence:
-    """One plan of a run, and what recorded use says to it; ``None`` = not asked for."""
+def recorded_use(plan: "ClusterPlan") -> "RecordedUse | None":
+    """What recorded use says to a plan, in words."""
+    return recorded_of(plan.simulation, plan.preview)
 
-    target: ClusterTarget
-    preview: "Preview"
-    simulation: "Simulation | None" = None
 
-    @property
-    def recorded(self) -> "RecordedUse | None":
-        """The simulation in words."""
-        return recorded_of(self.simulation, self.preview)
+def document_of_plan(plan: "ClusterPlan") -> "dict[str, Json]":
+    """The plan document."""
+    from reconciler.codecs.plan import plan_document
 
-    @property
-    def document(self) -> "dict[str, Json]":
-        """The plan document."""
-        from reconciler.codecs.plan import plan_document
+    if plan.simulation is None:
+        return plan_document(plan.preview)
+    from reconciler.codecs.simulation import whatif_document
 
-        if self.simulation is None:
-            return plan_document(self.preview)
-        from reconciler.codecs.simulation import whatif_document
-
-        return plan_document(self.preview, whatif_document(self.simulation))
+    return plan_document(plan.preview, whatif_document(plan.simulation))
 
 
 def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "RecordedUse | None":
@@ -77,80 +68,112 @@ def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "Recorde
 
 
 def show_plans(
-    console: Console, plans: Sequence[PlanWithEvidence], output: str, *, verbose: bool = False
+    console: Console,
+    plans: "Sequence[ClusterPlan]",
+    output: str,
+    *,
+    rows: "Sequence[FleetRow]" = (),
+    verbose: bool = False,
 ) -> None:
-    """Every plan of a run; one document for programs, one after the other for people."""
+    """Every plan of a run; one document for programs, one after the other for people.
+
+    Args:
+        console: Where they go.
+        plans: The plans that could be made.
+        output: The format.
+        rows: The clusters of a run over several, failed ones included; they are summed up at the end.
+        verbose: Whether long lists are printed in full.
+    """
     if output == "json":
         from reconciler.render.json_values import dump
 
-        console.fact(dump(_plan_documents(plans)))
+        console.fact(dump(_plan_documents(plans, rows)))
     elif output == "sarif":
         from reconciler.render.json_values import dump
         from reconciler.render.sarif import plan_findings, sarif_document
 
         findings = [
-            finding
-            for plan_view in plans
-            for finding in plan_findings(plan_view.preview, plan_view.recorded)
+            finding for plan in plans for finding in plan_findings(plan.preview, recorded_use(plan))
         ]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "markdown":
-        from reconciler.render.comment import MOST_ROWS
-        from reconciler.render.markdown import plan_markdown
-
-        max_rows = None if verbose else MOST_ROWS
-        console.fact(
-            "\n".join(
-                plan_markdown(plan_view.preview, max_rows=max_rows, recorded=plan_view.recorded)
-                for plan_view in plans
-            )
-        )
+        console.fact(_plans_as_markdown(plans, rows, verbose=verbose))
     else:
         _plans_as_text(console, plans, verbose=verbose)
+        show_fleet_summary(console, rows)
 
 
-def plan_page(made: Sequence[PlanWithEvidence], looked: "Sequence[PreparedPlan]") -> str:
+def show_fleet_summary(console: Console, rows: "Sequence[FleetRow]") -> None:
+    """The table at the end of a run over several clusters, for people."""
+    if rows:
+        from reconciler.cli.output.fleet_summary import fleet_summary_text
+
+        console.fact("\n" + fleet_summary_text(rows, style=style_of(console)))
+
+
+def plan_page(plans: "Sequence[ClusterPlan]") -> str:
     """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
     from reconciler.app.html_page import page_of
     from reconciler.render.html.facts import ClusterPage
 
-    looks = [
+    pages = [
         ClusterPage(
-            name=shown.target.display_name,
-            preview=shown.preview,
-            live=one.observation.live,
-            owned=one.observation.owned,
-            recorded=shown.recorded,
+            name=plan.target.display_name,
+            preview=plan.preview,
+            live=plan.prepared.observation.live,
+            owned=plan.prepared.observation.owned,
+            recorded=recorded_use(plan),
         )
-        for shown, one in zip(made, looked, strict=True)
+        for plan in plans
     ]
-    return page_of(looks, page="plan")
+    return page_of(pages, page="plan")
 
 
-def _plan_documents(plans: Sequence[PlanWithEvidence]) -> "dict[str, Json]":
-    """The plan itself where there is one; several stand under their clusters' names."""
-    if len(plans) == 1:
-        return plans[0].document
+def _plan_documents(
+    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
+) -> "dict[str, Json]":
+    """The plan itself where there is one cluster; several stand under their clusters' names."""
+    if len(plans) == 1 and not rows:
+        return document_of_plan(plans[0])
+    from reconciler.cli.output.fleet_summary import fleet_summary_document
+
     documents: list[Json] = [
-        {"cluster": plan_view.target.display_name, "plan": plan_view.document}
-        for plan_view in plans
+        {"cluster": plan.target.display_name, "plan": document_of_plan(plan)} for plan in plans
     ]
-    return {"kind": "kquota-plans", "format": 1, "plans": documents}
+    summary = fleet_summary_document(rows)
+    return {"kind": "kquota-plans", "format": 1, "plans": documents, "summary": summary}
 
 
-def _plans_as_text(console: Console, plans: Sequence[PlanWithEvidence], *, verbose: bool) -> None:
+def _plans_as_markdown(
+    plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]", *, verbose: bool
+) -> str:
+    from reconciler.cli.output.fleet_summary import fleet_summary_markdown
+    from reconciler.render.comment import MOST_ROWS
+    from reconciler.render.markdown import plan_markdown
+
+    max_rows = None if verbose else MOST_ROWS
+    parts = [
+        plan_markdown(plan.preview, max_rows=max_rows, recorded=recorded_use(plan))
+        for plan in plans
+    ]
+    if rows:
+        parts.insert(0, fleet_summary_markdown(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose: bool) -> None:
     from reconciler.render.names import escaped
     from reconciler.render.terminal import plan_text
 
     style = style_of(console)
-    for number, plan_view in enumerate(plans):
+    for number, plan in enumerate(plans):
         if len(plans) > 1:
             console.fact(
                 ("\n" if number else "")
-                + style.paint(f"== {escaped(plan_view.target.display_name)}", "bold")
+                + style.paint(f"== {escaped(plan.target.display_name)}", "bold")
             )
         console.fact(
-            plan_text(plan_view.preview, style=style, verbose=verbose, recorded=plan_view.recorded)
+            plan_text(plan.preview, style=style, verbose=verbose, recorded=recorded_use(plan))
         )
 
 
@@ -197,7 +220,7 @@ def show_outcome(
         console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
 
 
-def show_trust(console: Console, cluster_options: ClusterOptions) -> tuple[str, ...]:
+def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:
     """What a plan trusts, where that is not all that is planned; printed, and returned as sentences.
 
     Besides what :func:`show_config_changes` says, it is a warning that a run in CI trusts its whole checkout.
@@ -223,7 +246,7 @@ def in_ci(environment: Mapping[str, str]) -> bool:
     return environment.get("CI", "").lower() not in {"", "0", "false"}
 
 
-def show_config_changes(console: Console, cluster_options: ClusterOptions) -> tuple[str, ...]:
+def show_config_changes(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:
     """What the head revision changes in the trusted configuration: shown, never used. Printed and returned."""
     if cluster_options.config_from is None:
         return ()

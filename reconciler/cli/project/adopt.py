@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -17,13 +18,13 @@ from reconciler.cli.inspection.export import (
     report_left_out,
     write_folder,
 )
-from reconciler.cli.options.shared import ClusterOptions, where_options
+from reconciler.cli.options.shared import where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reconciler.cli.context.cluster_targets import ClusterTarget
+    from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.manifest.export.files import Team
     from reconciler.manifest.loader import LoadedManifests
     from reconciler.manifest.writer import ExportResult
@@ -56,10 +57,10 @@ Exit code 1: a value cannot be carried by manifests (see --partial), or the plan
 @where_options(many=False)
 @click.pass_obj
 def adopt(
-    console: Console, *, out_dir: Path | None, layout: ExportLayout, where: ClusterOptions
+    console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
     """Describe, write what is not declared, plan."""
-    from reconciler.cli.context.cluster_targets import target
+    from reconciler.app.clusters.targets import target
 
     teams = layout.teams
     chosen = target(where)
@@ -120,7 +121,7 @@ def _declared(target: "ClusterTarget") -> "LoadedManifests":
     Raises:
         ManifestErrors: One of them is wrong.
     """
-    from reconciler.cli.context.documents import load_loosely
+    from reconciler.app.clusters.documents import load_loosely
     from reconciler.manifest.files import FileTexts
 
     if not any((target.root / path).exists() for path in target.project_cluster.manifests):
@@ -172,30 +173,14 @@ def _unused(
 
 def _plan(console: Console, target: "ClusterTarget") -> "Preview":
     """The plan of the project, shown."""
+    from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.event_loop import run
-    from reconciler.cli.context.plan_preparation import (
-        InventoryOptions,
-        prepared_for,
-        task_for,
-    )
-    from reconciler.cli.context.reconcile_options import unlimited
-    from reconciler.cli.context.runtime import world
-    from reconciler.cli.output.plans import PlanWithEvidence, show_plans
+    from reconciler.app.requests import PlanLimits, RecordSource
+    from reconciler.cli.framework.notices import ConsoleNotices
+    from reconciler.cli.output.plans import show_plans
 
-    sources = InventoryOptions(since=None, no_inventory=False)
-    task = task_for(console, target, (), unlimited("none"), sources)
-
-    async def ask() -> "Preview":
-        async with world(
-            console, task.target, task.records, command="plan", writes=False
-        ) as outside:
-            return (await prepared_for(task, outside)).preview
-
-    preview = run(ask())
-    show_plans(
-        console,
-        [PlanWithEvidence(target=target, preview=preview, simulation=None)],
-        "text",
-        verbose=False,
-    )
-    return preview
+    request = PlanRequest(limits=PlanLimits(validate="none"), sources=RecordSource())
+    with ConsoleNotices(console) as notices:
+        plan = run(plan_cluster(notices, target, request))
+    show_plans(console, [plan], "text")
+    return plan.preview

@@ -1,28 +1,23 @@
 """``kquota drift``: live values that differ from those we applied last, whatever documents say today."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.requests import MetricsRequest, NotificationRequest, TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import (
-    ClusterOptions,
-    format_option,
-    where_options,
-)
+from reconciler.cli.options.service import notify_options, serving_options
+from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import DurationParameter
-from reconciler.cli.service.metrics_endpoint import MetricsOptions, serving_options
-from reconciler.cli.service.notifications import NotificationOptions, notify_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.cluster_targets import ClusterTarget
-    from reconciler.quota.planner.comparison import Finding
-    from reconciler.quota.results.expired_overrides import ExpiredOverride
-    from reconciler.reconcile import PreparedPlan
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.drift.observation import ObservedDrift
+    from reconciler.app.notices import Notices
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -72,23 +67,23 @@ def drift(
     detailed_exitcode: bool,
     read_only: bool,
     verbose: bool,
-    where: ClusterOptions,
+    where: TargetRequest,
     output: str,
     watch: bool,
     interval: float | None,
     confirm_after: int | None,
     correct_drift: bool,
-    serving: MetricsOptions,
-    telling: NotificationOptions,
+    serving: MetricsRequest,
+    telling: NotificationRequest,
 ) -> ExitCode:
     """Look at each cluster, then print; or go on looking."""
-    from reconciler.cli.context.cluster_targets import targets
+    from reconciler.app.clusters.targets import targets
 
     if watch:
         if detailed_exitcode:
             raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
+        from reconciler.app.drift.watcher import DriftWatchOptions
         from reconciler.cli.service.drift_service import watch as watch_drift
-        from reconciler.cli.service.drift_watcher import DriftWatchOptions
         from reconciler.quota.drift_tracker import CONFIRM_AFTER
 
         watching = DriftWatchOptions(
@@ -111,143 +106,73 @@ def drift(
             raise UsageError(ONLY_WATCH.format(option))
     return _once(
         console, targets(where), telling, output=output, verbose=verbose,
-        detailed=detailed_exitcode, read_only=read_only,
+        detailed=detailed_exitcode, read_only=read_only, concurrency=where.concurrency,
     )  # fmt: skip
 
 
 def _once(
     console: Console,
     cluster_targets: "Sequence[ClusterTarget]",
-    telling: NotificationOptions,
+    telling: NotificationRequest,
     *,
     output: str,
     verbose: bool,
     detailed: bool,
     read_only: bool,
+    concurrency: int,
 ) -> ExitCode:
-    from reconciler.cli.context.cluster_iteration import for_each
-
-    plans: list[tuple[ClusterTarget, PreparedPlan]] = []
-    notify = _notify_function(console, telling, cluster_targets[0])
-
-    def work(target: "ClusterTarget") -> ExitCode:
-        prepared = _looked(console, target, read_only=read_only)
-        plans.append((target, prepared))
-        if not notify(target, prepared):
-            return ExitCode.ERROR
-        drifted = (
-            any(not finding.ignored for finding in _drift_findings(prepared))
-            or prepared.plan.ip_aliases
-            or _expired(prepared)
-        )
-        return ExitCode.CHANGES if detailed and drifted else ExitCode.DONE
-
-    code = for_each(console, cluster_targets, work)
-    if output == "json":
-        _json(console, plans)
-    else:
-        for target, prepared in plans:
-            _text(console, target, prepared, verbose=verbose)
-    return code
-
-
-def _notify_function(
-    console: Console, telling: NotificationOptions, first: "ClusterTarget"
-) -> "Callable[[ClusterTarget, PreparedPlan], bool]":
-    """What notifies the receivers of a look, and returns whether all of them took it."""
-    if not telling.receivers:
-        return lambda *_: True
-    from reconciler.app.event_loop import run
+    from reconciler.app.drift.notifications import DriftNotifications
+    from reconciler.app.drift.observation import ObservedDrift, observe_drift
     from reconciler.base.clock import SystemClock
-    from reconciler.cli.service.notifications import DriftNotifications
-    from reconciler.quota.drift_tracker import DriftTracker
+    from reconciler.cli.framework.fleet import code_of_fleet, for_clusters
+    from reconciler.cli.output.fleet import drift_rows
+    from reconciler.cli.output.plans import show_fleet_summary
 
-    voice = DriftNotifications(console, telling, first.root, SystemClock())
+    notifications = DriftNotifications(console, telling, cluster_targets[0].root, SystemClock())
+    not_delivered: set[str] = set()
 
-    def told(target: "ClusterTarget", prepared: "PreparedPlan") -> bool:
-        from reconciler.notify import drift_of
+    async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:
+        observation = await observe_drift(notices, target, read_only=read_only)
+        at = observation.prepared.observation.at
+        if not await notifications.notify(observation.cluster_drift, at):
+            not_delivered.add(target.name)
+        return observation
 
-        at = prepared.observation.at
-        tracker = DriftTracker(confirm_after=1).after(
-            prepared.plan, now=at, first_seen=prepared.observation.owned.drift_since
-        )
-        drift = drift_of(
-            target.display_name, prepared.plan.cluster_id, tracker.observations, _expired(prepared)
-        )
-        return run(voice.notify(drift, at))
+    results = for_clusters(console, cluster_targets, work, concurrency=concurrency)
+    observations = [result.value for result in results if result.value is not None]
+    if output == "json":
+        _json(console, observations, alone=len(results) == 1)
+    else:
+        for observation in observations:
+            _text(console, observation, verbose=verbose)
+        show_fleet_summary(console, drift_rows(results) if len(results) > 1 else ())
 
-    return told
+    def code(observation: ObservedDrift) -> ExitCode:
+        if observation.target.name in not_delivered:
+            return ExitCode.ERROR
+        return ExitCode.CHANGES if detailed and observation.has_drift else ExitCode.DONE
 
-
-def _looked(console: Console, target: "ClusterTarget", *, read_only: bool) -> "PreparedPlan":
-    """Our own records as the documents: what differs from them is drift."""
-    from reconciler.app.event_loop import run
-    from reconciler.cli.context.plan_preparation import broker_text
-    from reconciler.cli.context.reconcile_options import origin_of
-    from reconciler.cli.context.runtime import RecordOptions, world
-    from reconciler.quota.ip_aliases import ADDRESS
-    from reconciler.quota.policy import DriftMode, Policy
-    from reconciler.quota.results.report import ValidationResult
-    from reconciler.reconcile import ReconcileOptions, note_drift, observe, preview
-    from reconciler.reconcile.drift import as_applied
-
-    orders = ReconcileOptions(
-        rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
-        expected_cluster_id=target.settings.expected_cluster_id,
-        origin=origin_of(target),
-    )
-
-    async def look() -> "PreparedPlan":
-        async with world(
-            console, target, RecordOptions(), command="drift", writes=not read_only
-        ) as runtime:
-            observation = await observe(runtime.ports, orders)
-            prepared = preview(
-                observation,
-                as_applied(observation),
-                orders,
-                verdict=ValidationResult(source="none"),
-            )
-            if not read_only:
-                await note_drift(runtime.ports, prepared)
-            broker = broker_text(target, runtime)
-            for twin in prepared.plan.ip_aliases:
-                console.warning(twin.shadow_message.replace(ADDRESS, broker))
-            return prepared
-
-    return run(look())
+    return code_of_fleet(results, code)
 
 
-def _drift_findings(prepared: "PreparedPlan") -> "Sequence[Finding]":
-    from reconciler.quota.policy import Cause
-
-    return prepared.plan.findings_for(Cause.DRIFT)
-
-
-def _expired(prepared: "PreparedPlan") -> "Sequence[ExpiredOverride]":
-    from reconciler.quota.results.expired_overrides import expired_overrides
-
-    return expired_overrides(prepared.plan, prepared.observation.owned)
-
-
-def _text(
-    console: Console, target: "ClusterTarget", prepared: "PreparedPlan", *, verbose: bool
-) -> None:
+def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> None:
     from reconciler.cli.output.plans import style_of
     from reconciler.render.cluster_state import drift_text
     from reconciler.render.names import escaped
     from reconciler.render.units import count
 
-    owned = prepared.observation.owned
-    if not owned.is_known:
+    target, observed = observation.target, observation.prepared.observation
+    if not observed.owned.is_known:
         console.warning(
             f"there are no records of {target.display_name}: what is ours cannot be known"
         )
-    console.fact(f"{escaped(target.display_name)}: {count(owned.pair_count, 'pair')} of ours")
-    findings, expired = _drift_findings(prepared), _expired(prepared)
+    console.fact(
+        f"{escaped(target.display_name)}: {count(observed.owned.pair_count, 'pair')} of ours"
+    )
+    expired = observation.expired
     console.fact(
         drift_text(
-            findings, expired, now=prepared.observation.at, style=style_of(console), verbose=verbose
+            observation.findings, expired, now=observed.at, style=style_of(console), verbose=verbose
         )
     )
     if expired:
@@ -255,30 +180,30 @@ def _text(
         console.hint(f"`{command}` writes the expected values of expired overrides")
 
 
-def _json(console: Console, plans: "Sequence[tuple[ClusterTarget, PreparedPlan]]") -> None:
+def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
     """One document for one cluster; several stand under their clusters' names."""
     from reconciler.codecs.drift import drift_document
     from reconciler.render.json_values import Json, dump
 
     documents = [
         drift_document(
-            _drift_findings(prepared),
-            _expired(prepared),
-            cluster_id=prepared.plan.cluster_id,
-            now=prepared.observation.at,
-            aliases=prepared.plan.ip_aliases,
+            observation.findings,
+            observation.expired,
+            cluster_id=observation.prepared.plan.cluster_id,
+            now=observation.prepared.observation.at,
+            aliases=observation.prepared.plan.ip_aliases,
         )
         | {
-            "recordsKnown": prepared.observation.owned.is_known,
-            "ownedPairs": prepared.observation.owned.pair_count,
+            "recordsKnown": observation.prepared.observation.owned.is_known,
+            "ownedPairs": observation.prepared.observation.owned.pair_count,
         }
-        for _, prepared in plans
+        for observation in observations
     ]
-    if len(documents) == 1:
+    if alone:
         console.fact(dump(documents[0]))
         return
     clusters: list[Json] = [
-        {"cluster": target.display_name, "drift": document}
-        for (target, _), document in zip(plans, documents, strict=True)
+        {"cluster": observation.target.display_name, "drift": document}
+        for observation, document in zip(observations, documents, strict=True)
     ]
     console.fact(dump({"kind": "kquota-drifts", "format": 1, "clusters": clusters}))

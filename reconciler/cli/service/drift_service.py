@@ -7,30 +7,27 @@ import json
 import random
 from collections.abc import Sequence
 
-from reconciler.app.event_loop import run
-from reconciler.app.loop.cluster_loop import ClusterLoop
-from reconciler.app.loop.mailbox import Mailbox
-from reconciler.app.loop.task_supervisor import supervise
-from reconciler.base.clock import SystemClock
-from reconciler.base.protocols import Clock
-from reconciler.cli.context.cluster_targets import ClusterTarget
-from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.service.drift_watcher import (
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.drift.notifications import DriftNotifications
+from reconciler.app.drift.watcher import (
     DriftWatcher,
     DriftWatchOptions,
     stuck,
     unready,
 )
+from reconciler.app.event_loop import run
+from reconciler.app.loop.cluster_loop import ClusterLoop
+from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.task_supervisor import supervise
+from reconciler.app.requests import MetricsRequest, NotificationRequest
+from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Clock
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.service.metrics_endpoint import (
-    MetricsOptions,
     loops_speak,
     metrics_of,
     served,
-)
-from reconciler.cli.service.notifications import (
-    DriftNotifications,
-    NotificationOptions,
 )
 from reconciler.cli.service.sandbox import USUAL_COLLECTION
 from reconciler.errors import TaskDied
@@ -69,9 +66,9 @@ def watch(
     console: Console,
     targets: Sequence[ClusterTarget],
     watching: DriftWatchOptions,
-    telling: NotificationOptions,
+    telling: NotificationRequest,
     *,
-    serving: MetricsOptions,
+    serving: MetricsRequest,
     output: str,
 ) -> ExitCode:
     """Look until stopped; being stopped is the normal end, so that is exit 0."""

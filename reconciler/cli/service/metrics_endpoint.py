@@ -3,52 +3,18 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-import click
-
+from reconciler.app.requests import MetricsRequest
 from reconciler.cli.framework.console import Console
-from reconciler.cli.options.shared import packed
-from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.metrics import Metrics
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _LOOPS: Final = "reconciler.loop"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsOptions:
-    """Where metrics are served, as it was typed.
-
-    Attributes:
-        address: ``HOST:PORT``; ``None`` = nowhere.
-        entity_labels: Whether they name entities.
-    """
-
-    address: str | None
-    entity_labels: bool
-
-    def __post_init__(self) -> None:
-        if self.entity_labels and self.address is None:
-            raise UsageError("--metrics-entity-labels is about --metrics-address")
-
-
-def serving_options(function: F) -> F:
-    """The options of :class:`MetricsOptions`, handed over as ``serving``."""
-    decorate: Callable[[F], F] = packed("serving", MetricsOptions, ("address", "entity_labels"), (
-        click.option("--metrics-address", "address", metavar="HOST:PORT",
-                     help="Address of /metrics, /healthz and /readyz; :PORT listens on every address."),
-        click.option("--metrics-entity-labels", "entity_labels", is_flag=True,
-                     help="Include names and limits of drifted entities in metrics, which any scraper can read."),
-    ))  # fmt: skip
-    return decorate(function)
-
-
-def metrics_of(serving: MetricsOptions) -> "Metrics | None":
+def metrics_of(serving: MetricsRequest) -> "Metrics | None":
     """The metrics, if they are asked for.
 
     Raises:
@@ -67,7 +33,7 @@ def metrics_of(serving: MetricsOptions) -> "Metrics | None":
 @contextlib.asynccontextmanager
 async def served(
     console: Console,
-    serving: MetricsOptions,
+    serving: MetricsRequest,
     metrics: "Metrics | None",
     *,
     healthy: Callable[[], Sequence[str]],

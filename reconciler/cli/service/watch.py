@@ -5,12 +5,13 @@ from typing import Final
 
 import click
 
+from reconciler.app.requests import MetricsRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.service import serving_options
 from reconciler.cli.options.shared import FILE
 from reconciler.cli.options.value_types import DurationParameter
-from reconciler.cli.service.metrics_endpoint import MetricsOptions, serving_options
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
@@ -93,7 +94,7 @@ def watch(
     interval: float,
     fetch_timeout: float,
     state_dir: Path,
-    serving: MetricsOptions,
+    serving: MetricsRequest,
 ) -> ExitCode:
     """Check what was typed, then serve."""
     from reconciler.app.watch.revision import RevisionPaths

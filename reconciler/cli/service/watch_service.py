@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.app.clusters.record_stores import current_principal
+from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
+from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower
 from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.fleet import WatchedFleet
@@ -20,13 +23,10 @@ from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
-from reconciler.cli.context.record_stores import current_principal
-from reconciler.cli.context.runtime import by_rules
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.framework.service_log import logged
 from reconciler.cli.service.metrics_endpoint import (
-    MetricsOptions,
     metrics_of,
     served,
 )
@@ -68,7 +68,7 @@ class WatchOptions:
     places: RevisionPaths
     interval: float
     state_dir: Path
-    serving: MetricsOptions
+    serving: MetricsRequest
 
 
 def run(console: Console, options: WatchOptions) -> ExitCode:

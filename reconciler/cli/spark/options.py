@@ -218,10 +218,10 @@ class ClusterSelection:
         """
         if self.ids:
             return tuple(SelectedCluster(id=cluster_id) for cluster_id in sorted(set(self.ids)))
-        from reconciler.cli.context.cluster_targets import read_project
-        from reconciler.cli.options.shared import ClusterOptions
+        from reconciler.app.clusters.targets import read_project
+        from reconciler.app.requests import TargetRequest
 
-        cluster_options = ClusterOptions(
+        cluster_options = TargetRequest(
             project=self.project, cluster=None, every=self.every, bootstrap_server=None,
             command_config=None, config_from=None, timeout=None,
         )  # fmt: skip

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.app.change.principals import read_principals
 from reconciler.base.extras import needs
-from reconciler.cli.context.principals import read_principals
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode

@@ -8,14 +8,15 @@ import sys
 
 import pytest
 
+from reconciler.app.clusters.documents import reading
 from reconciler.cli.framework.console import (
     ColorMode,
     Console,
     ProgressLine,
     color_mode,
     has_colour,
-    reading,
 )
+from reconciler.cli.framework.notices import ConsoleNotices
 from reconciler.manifest.loader import load_files
 from tests.cli.consoles import Screen
 from tests.cli.projects import quota
@@ -156,7 +157,8 @@ def test_work_of_unknown_length_is_counted():
 def test_thirty_thousand_documents_are_counted_from_the_first_second_of_reading():
     screen, clock = Screen(err_terminal=True), Ticking()
     texts = [("all.yaml", "".join(quota(f"u{number}") for number in range(30_000)))]
-    with reading(screen.console, monotonic=clock) as progress:
+    with ConsoleNotices(screen.console, monotonic=clock) as notices:
+        progress = reading(notices)
 
         def slowly(documents: int) -> None:
             clock.at += 2**-13
@@ -171,8 +173,8 @@ def test_thirty_thousand_documents_are_counted_from_the_first_second_of_reading(
 
 def test_reading_documents_writes_nothing_into_a_pipe():
     screen = Screen()
-    with reading(screen.console) as progress:
-        progress(30_000)
+    with ConsoleNotices(screen.console) as notices:
+        reading(notices)(30_000)
     assert screen.words == ""
 
 

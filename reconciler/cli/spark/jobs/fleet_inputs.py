@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconciler.app.change.reconcile_options import orders_for
+from reconciler.app.clusters.documents import load_loosely
+from reconciler.app.clusters.record_stores import read_only_inventory
+from reconciler.app.clusters.targets import ClusterTarget, target
+from reconciler.app.requests import PlanLimits, TargetRequest
 from reconciler.base.clock import SystemClock
-from reconciler.cli.context.cluster_targets import ClusterTarget, target
-from reconciler.cli.context.documents import load_loosely
-from reconciler.cli.context.reconcile_options import orders_for, unlimited
-from reconciler.cli.context.record_stores import read_only_inventory
 from reconciler.cli.framework.console import Console
-from reconciler.cli.options.shared import ClusterOptions
 from reconciler.cli.spark.options import ClusterSelection, SelectedCluster
 from reconciler.errors import ManifestErrors, Problem, UsageError
 from reconciler.quota.planner.desired_state import merge
@@ -67,7 +67,7 @@ def _read(
     owned = asyncio.run(read_only_inventory(cluster_target, clock).load(cluster.id))
     orders = orders_for(
         cluster_target,
-        unlimited("none"),
+        PlanLimits(validate="none"),
         complete=True,
         removals_known=owned.is_known,
         origin=RunOrigin(),
@@ -88,7 +88,7 @@ def _target(cluster: SelectedCluster, clusters: ClusterSelection) -> ClusterTarg
             hint="name a cluster of a project file with --cluster, or take --all",
         )
     return target(
-        ClusterOptions(
+        TargetRequest(
             project=clusters.project, cluster=cluster.name, every=False, bootstrap_server=None,
             command_config=None, config_from=None, timeout=None,
         )

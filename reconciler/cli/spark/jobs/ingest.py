@@ -5,10 +5,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
-from reconciler.cli.context.cluster_targets import place_of
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.spark.options import SelectedCluster, WindowOptions
 from reconciler.errors import LakeError, TelemetryError, UsageError

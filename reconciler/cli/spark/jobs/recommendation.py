@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.app.clusters.documents import load_loosely, merged, read_texts
+from reconciler.app.clusters.targets import ClusterTarget, targets
+from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.extras import needs
-from reconciler.cli.context.cluster_targets import ClusterTarget, targets
-from reconciler.cli.context.documents import load_loosely, merged, read_texts
 from reconciler.cli.framework.console import Console
-from reconciler.cli.options.shared import ClusterOptions
 from reconciler.cli.spark.jobs.recommended_files import WrittenFiles, places, put
 from reconciler.cli.spark.jobs.session import SparkOptions
 from reconciler.cli.spark.jobs.simulation import opened, policy_for
@@ -190,7 +190,7 @@ def task_of(console: Console, options: RecommendOptions) -> RecommendTask:
 
 
 def _targets(project: Path | None) -> dict[str, ClusterTarget]:
-    cluster_options = ClusterOptions(
+    cluster_options = TargetRequest(
         project=project, cluster=None, every=True, bootstrap_server=None, command_config=None,
         config_from=None, timeout=None,
     )  # fmt: skip

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.base.text_files import write_text
-from reconciler.cli.context.cluster_targets import ClusterTarget
 from reconciler.errors import UsageError
 from reconciler.manifest.files import select
 

@@ -8,20 +8,20 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.app.change.plan_preparation import task_for
+from reconciler.app.clusters.targets import offline_targets
+from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.extras import needs
-from reconciler.cli.context.cluster_targets import offline_targets
-from reconciler.cli.context.plan_preparation import InventoryOptions, task_for
-from reconciler.cli.context.reconcile_options import PlanLimitOptions
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import ClusterOptions
+from reconciler.cli.framework.notices import ConsoleNotices
 from reconciler.cli.spark.jobs.session import SparkOptions
 from reconciler.cli.spark.options import ClusterSelection, WindowOptions
 from reconciler.errors import QuotaValueError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.context.plan_preparation import PlanTask
+    from reconciler.app.change.plan_preparation import PlanTask
     from reconciler.evidence.spark.usage.candidate_plans import (
         CandidateLimits,
         SimulationRequest,
@@ -39,7 +39,7 @@ what Spark took, JVM start and files included, so it is ahead beyond four millio
 250 bytes each.
 """
 
-NO_LIMITS: Final = PlanLimitOptions(
+NO_LIMITS: Final = PlanLimits(
     policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
     max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
     allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
@@ -162,8 +162,8 @@ def policy_for(
     Raises:
         UsageError: The policy is in itself wrong, or a project was named and is not there.
     """
-    from reconciler.cli.context.cluster_targets import read_project
-    from reconciler.cli.context.project_files import project_path as located
+    from reconciler.app.clusters.project_files import project_path as located
+    from reconciler.app.clusters.targets import read_project
     from reconciler.manifest.project.simulation_policy import policy_of
 
     simulate_spec: Mapping[str, object] = {}
@@ -179,8 +179,8 @@ def policy_for(
     return policy
 
 
-def _cluster_options(project: Path | None, cluster: str | None) -> ClusterOptions:
-    return ClusterOptions(
+def _cluster_options(project: Path | None, cluster: str | None) -> TargetRequest:
+    return TargetRequest(
         project=project, cluster=cluster, every=False, bootstrap_server=None, command_config=None,
         config_from=None, timeout=None,
     )  # fmt: skip
@@ -196,15 +196,16 @@ def task_of(
         UsageError: There is no project.
     """
     (target,) = offline_targets(_cluster_options(project, cluster), paths)
-    sources = InventoryOptions(since=None, no_inventory=False)
-    return task_for(console, target, paths, NO_LIMITS, sources)
+    sources = RecordSource(since=None, no_inventory=False)
+    return task_for(ConsoleNotices(console), target, paths, NO_LIMITS, sources)
 
 
 def _of_manifests(
     console: Console, options: SimulateOptions, lake: "Lake", window: tuple[int, int]
 ) -> "tuple[tuple[CandidateLimits, ...], Mapping[str, Sequence[Declaration]]]":
     """What the documents would make of the last look at each cluster, and the documents by cluster id."""
-    from reconciler.cli.context.offline_plan import OfflineCluster, plan_on
+    from reconciler.app.change.offline_plan import OfflineCluster, plan_on
+    from reconciler.app.event_loop import run
     from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits
     from reconciler.evidence.store import recorded_window
 
@@ -217,7 +218,7 @@ def _of_manifests(
             recorded.limits.snapshot.observed_at_ms / 1000 if recorded.limits.snapshot else None
         )
         stand_in = OfflineCluster(cluster_id=cluster.id, state=recorded.state, taken_at=taken_at)
-        prepared = plan_on(task, stand_in)
+        prepared = run(plan_on(task, stand_in))
         candidate_list.append(CandidateLimits(cluster_id=cluster.id, plan=prepared.preview.plan))
         declared[cluster.id] += chain.from_iterable(task.desired.claims.values())
     return tuple(candidate_list), declared

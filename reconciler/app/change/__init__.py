@@ -1,0 +1,1 @@
+"""Use cases that plan or change quotas: plan, apply, rollback, override."""

@@ -1,0 +1,253 @@
+"""Apply to one cluster, in two steps: a plan with the records locked, then the writes. A person may decide in between."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from reconciler.app.change.outcome_files import keep_outcome
+from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.change.standard_input import check_piped
+from reconciler.app.clusters.runtime import RecordOptions, Runtime, world
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.errors import Interrupted, KquotaError, PlanRefused
+from reconciler.quota.policy import STRICTNESS
+from reconciler.quota.results.report import Outcome, Preview
+from reconciler.reconcile import (
+    PreparedPlan,
+    ReconcileOptions,
+    SavedPlan,
+    check_digest,
+    check_fresh,
+    check_same_effect,
+    observe,
+    trusted,
+)
+from reconciler.reconcile import apply as apply_prepared
+from reconciler.reconcile.observation import rules_for
+from reconciler.reconcile.validation import validate
+from reconciler.render.units import count
+
+Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, PreparedPlan]]]
+"""``prepare(runtime)``: the options of a run and its plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyRequest:
+    """An apply, apart from its cluster.
+
+    Attributes:
+        paths: Manifests, relative to the current folder; empty = what the project configures.
+        limits: What the plan may do.
+        sources: Which records count.
+        saved: A saved plan that must still have the same effect; ``None`` = apply what is declared.
+        is_trusted: Whether the saved plan is applied without recomputing it from the documents.
+        expect_digest: The approved effect; ``None`` = any.
+        max_age: Oldest saved plan, in seconds.
+        pace: Wait after each request until it is visible.
+        outcome_path: File of the outcome; ``None`` = named by time and cluster.
+    """
+
+    paths: tuple[str, ...] = ()
+    limits: PlanLimits
+    sources: RecordSource
+    saved: SavedPlan | None = None
+    is_trusted: bool = False
+    expect_digest: str | None = None
+    max_age: float = 86_400.0
+    pace: bool = False
+    outcome_path: Path | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ApplyRun:
+    """One cluster between its plan and its outcome; its records are locked.
+
+    Attributes:
+        target: The cluster.
+        next_command: The command that goes on after a run that was not complete.
+        prepared: The plan.
+        notices: Receives warnings.
+        outcome_path: Where the outcome is kept; ``None`` = it is not, or not yet.
+    """
+
+    target: ClusterTarget
+    next_command: str
+    prepared: PreparedPlan
+    notices: Notices
+    outcome_path: Path | None = None
+    _options: ReconcileOptions
+    _runtime: Runtime
+    _file: Path | None
+    _early: list[Path] = field(default_factory=list)
+
+    @property
+    def preview(self) -> Preview:
+        """The plan for readers."""
+        return self.prepared.preview
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a guard or a conflict stops the whole plan."""
+        return bool(self.preview.violations or self.prepared.plan.conflicts)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is to be written, neither to the cluster nor to the records."""
+        plan = self.prepared.plan
+        return not (plan.changes or plan.bookkeeping or self.prepared.override_changes)
+
+    async def apply(self) -> Outcome | None:
+        """Send, verify, record; ``None`` where there is nothing to do.
+
+        The outcome is on disk from before the first request, so that a run that is killed can be undone.
+
+        Raises:
+            PlanRefused: A guard refuses; nothing was written.
+            Interrupted: The run was asked to stop; its ``outcome`` says what was done.
+        """
+        if self.is_idle and not self.is_refused:
+            return None
+        try:
+            outcome = await apply_prepared(
+                self._runtime.ports, self._options, self.prepared, before_sending=self._keep_early
+            )
+        except Interrupted as stopped:
+            if isinstance(stopped.outcome, Outcome):
+                self._keep(stopped.outcome)
+            raise
+        except KquotaError as error:
+            for path in self._early:  # nothing was sent, so there is nothing to undo
+                path.unlink(missing_ok=True)
+            if self._early:
+                many = count(len(self.prepared.plan.changes), "change")
+                error.reword(f"0 applied, {many} not sent: {error.message}")
+                error.hint = f"{error.hint}; next: `{self.next_command}`".removeprefix("; ")
+            raise
+        self._keep(outcome)
+        return outcome
+
+    async def disconnect(self) -> None:
+        """Close the connections until the next request; the records stay locked."""
+        await self._runtime.client.close()
+
+    def _keep_early(self, unended: Outcome) -> None:
+        path = keep_outcome(self.notices, self.target, unended, self._file)
+        if path is not None:
+            self._early.append(path)
+
+    def _keep(self, outcome: Outcome) -> None:
+        self.outcome_path = keep_outcome(self.notices, self.target, outcome, self._file)
+
+
+@contextlib.asynccontextmanager
+async def apply_run(
+    notices: Notices, target: ClusterTarget, request: ApplyRequest
+) -> AsyncIterator[ApplyRun]:
+    """The plan of one cluster, ready to be applied inside the context.
+
+    Raises:
+        StalePlan: The saved plan no longer fits, or another effect was approved.
+        ManifestErrors: Something is wrong with a document.
+        ClientError: The cluster cannot be asked.
+    """
+    saved = request.saved
+    task: PlanTask | None = None
+    if not request.is_trusted:
+        task = task_for(notices, target, request.paths, request.limits, request.sources)
+        check_piped(task, request.paths)
+        task = replace(task, orders=replace(task.orders, pace=request.pace))
+
+    async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
+        if task is None:
+            return await _trusted(target, request, runtime)
+        prepared = await prepared_for(task, runtime)
+        _check_approved(request, runtime, prepared)
+        return replace(task.orders, own_principal=runtime.own_principal), prepared
+
+    records = RecordOptions(none=request.sources.no_inventory) if task is None else task.records
+    words = ("apply" if saved is None else "plan", *request.paths)
+    async with prepared_run(
+        notices, target, records, prepare,
+        command="apply", next_command=target.command(*words), outcome_path=request.outcome_path,
+    ) as run:  # fmt: skip
+        yield run
+
+
+@contextlib.asynccontextmanager
+async def prepared_run(
+    notices: Notices,
+    target: ClusterTarget,
+    records: RecordOptions,
+    prepare: Prepare,
+    *,
+    command: str,
+    next_command: str,
+    outcome_path: Path | None = None,
+) -> AsyncIterator[ApplyRun]:
+    """Records locked, a client connected, and a plan made by ``prepare``.
+
+    Args:
+        notices: Receives warnings and progress.
+        target: The cluster.
+        records: Which records count.
+        prepare: Makes the plan.
+        command: What runs, for locks and the audit log.
+        next_command: See :class:`ApplyRun`.
+        outcome_path: File of the outcome; ``None`` = named by time and cluster.
+    """
+    async with world(notices, target, records, command=command, writes=True) as runtime:
+        options, prepared = await prepare(runtime)
+        yield ApplyRun(
+            target=target,
+            next_command=next_command,
+            prepared=prepared,
+            notices=notices,
+            _options=options,
+            _runtime=runtime,
+            _file=outcome_path,
+        )
+
+
+def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedPlan) -> None:
+    """Nothing, if what would be done is what was approved.
+
+    Raises:
+        StalePlan: It is not.
+    """
+    if request.saved is not None:
+        now = runtime.ports.clock.now()
+        check_fresh(request.saved, prepared.observation, now=now, max_age=request.max_age)
+        check_same_effect(request.saved, prepared, digest=request.expect_digest)
+    elif request.expect_digest is not None:
+        check_digest(prepared, request.expect_digest)
+
+
+async def _trusted(
+    target: ClusterTarget, request: ApplyRequest, runtime: Runtime
+) -> tuple[ReconcileOptions, PreparedPlan]:
+    """A saved plan without its documents; connection, guards and policy are still our own."""
+    saved = request.saved
+    if saved is None:
+        raise PlanRefused("a trusted apply needs a saved plan")
+    options = orders_for(
+        target, request.limits, complete=True, removals_known=True, origin=origin_of(target)
+    )
+    options = replace(options, pace=request.pace, own_principal=runtime.own_principal)
+    observation = await observe(runtime.ports, options)
+    check_fresh(saved, observation, now=runtime.ports.clock.now(), max_age=request.max_age)
+    prepared = trusted(saved, observation, options)
+    if request.expect_digest is not None:
+        check_digest(prepared, request.expect_digest)
+    in_force = rules_for(options, observation).in_force
+    if STRICTNESS.index(saved.policy) > STRICTNESS.index(in_force):
+        raise PlanRefused(
+            f"the plan was made under {saved.policy}, but {in_force} is in force for {target.display_name}",
+            hint="plan again under the policy in force",
+        )
+    verdict = await validate(runtime.ports, options, observation, prepared.plan.changes)
+    return options, replace(prepared, preview=replace(prepared.preview, verdict=verdict))

@@ -1,0 +1,233 @@
+"""``--evidence``: what recorded use says to a plan. Opens published evidence and reads only what the plan changes."""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.app.clusters.targets import place_of
+from reconciler.app.notices import Notices
+from reconciler.app.requests import AUTO, EvidenceRequest
+from reconciler.base.extras import needs
+from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.app.change.plan_preparation import PlanTask
+    from reconciler.app.clusters.targets import ClusterTarget
+    from reconciler.app.clusters.trusted_files import TrustedFiles
+    from reconciler.client import QuotaClient
+    from reconciler.evidence.store.published_evidence import PublishedEvidence
+    from reconciler.reconcile import PreparedPlan
+    from reconciler.usage.impact.query import ImpactQuery
+    from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
+    from reconciler.usage.impact.tier_policy import WhatIfPolicy
+    from reconciler.usage.samples import QuotaType, Sample
+    from reconciler.usage.tags import Bucket
+
+MAX_AGE_S: Final = 48 * 3600.0
+"""How old evidence may be where the cluster does not say (telemetry.maxEvidenceAge)."""
+
+AT_ONCE: Final = 24
+"""Series in memory at one time: a million samples of a fortnight at 30 s, some 300 MB."""
+
+MOST_SERIES: Final = 600
+"""More than this is a job for `kquota spark simulate`: these are 24 million samples, and a minute of waiting."""
+
+
+def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:
+    """Where the evidence of a cluster is; "" = nowhere, or nowhere that is trusted.
+
+    Raises:
+        ConfigError: The trusted configuration names a folder of the checkout.
+    """
+    if asking.no_evidence:
+        return ""
+    if asking.evidence != AUTO:
+        return asking.evidence
+    if not target.is_trusted:
+        return ""
+    address = place_of(target.root, str(target.settings.telemetry.get("evidenceUri", "")))
+    if address and target.files is not None:
+        _check_outside(target.files, address)
+    return address
+
+
+def _check_outside(files: "TrustedFiles", address: str) -> None:
+    """Nothing, if evidence is not a folder of the checkout, which the head revision could fill."""
+    from reconciler.evidence.store.files import address as addresses
+
+    place = addresses.parsed(address)
+    if place.scheme == addresses.FOLDER and files.name_of(Path(place.root or "/")) is not None:
+        raise ConfigError(
+            "telemetry.evidenceUri is a folder of the checkout, which is not trusted with --config-from",
+            location=place.redacted_text,
+            hint="publish evidence outside of the repository, or plan with --no-evidence",
+        )
+
+
+def simulated(
+    notices: Notices,
+    task: "PlanTask",
+    prepared: "PreparedPlan",
+    asking: EvidenceRequest,
+    callback: str | None = None,
+) -> "Simulation | None":
+    """What recorded use says to a plan; ``None`` if evidence was not asked for, or nothing changes.
+
+    Args:
+        notices: Where warnings go.
+        task: The documents and the trusted configuration.
+        prepared: The plan.
+        asking: What was typed.
+        callback: The custom quota callback of the brokers, if they have one.
+
+    Raises:
+        UsageError: The extra ``usage`` is missing, and evidence was asked for by name.
+        LakeError: An address that was typed is none.
+    """
+    if not prepared.plan.changes:
+        return None
+    target = task.target
+    address = address_of(target, asking)
+    if not address and not asking.require_evidence:
+        return None
+    if address and (asking.require_evidence or asking.evidence != AUTO):
+        needs("usage", "--evidence")
+    policy = policy_of(notices, task, prepared.plan.cluster_id)
+    published = _published(target, prepared, asking, address)
+    if published.note.stale:
+        notices.warning(f"evidence of {target.display_name}: {published.note.stale}")
+    return _simulate(prepared, published, policy, callback)
+
+
+async def quota_callback(client: "QuotaClient") -> str | None:
+    """The custom quota callback of the brokers; who may not ask takes them to follow Kafka's own rules."""
+    try:
+        return await client.quota_callback()
+    except ClientError:
+        return None
+
+
+def policy_of(notices: Notices, task: "PlanTask", cluster_id: str) -> "WhatIfPolicy":
+    """The trusted what-if policy, with the tiers that documents say they belong to.
+
+    Raises:
+        UsageError: The policy is in itself wrong.
+    """
+    from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
+
+    project = task.target.project
+    documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
+    try:
+        policy = simulation_policy_of({} if project is None else project.simulate, documents)
+    except QuotaValueError as wrong:  # a project that was parsed was checked
+        raise UsageError(f"spec.simulate: {wrong.message}") from wrong
+    for name in policy.unknown:
+        notices.warning(f"no tier is called {name!r}; known are {', '.join(policy.names)}")
+    return policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceUnavailable:
+    """Evidence that cannot be had, and why."""
+
+    note: "EvidenceNote"
+
+
+def _published(
+    target: "ClusterTarget", prepared: "PreparedPlan", asking: EvidenceRequest, address: str
+) -> "PublishedEvidence | EvidenceUnavailable":
+    cluster_id = prepared.plan.cluster_id
+    if not address:
+        reason = "none is configured (telemetry.evidenceUri) or named (--evidence)"
+        if not target.is_trusted:
+            reason = "the project file is not trusted, so the evidence that it names is not read"
+        return _nothing(cluster_id, reason)
+    if not cluster_id:
+        return _nothing(cluster_id, "the cluster id is not known; set expectedClusterId, or plan with a snapshot")  # fmt: skip
+    try:
+        needs("usage", "evidence")
+    except UsageError as missing:
+        return _nothing(cluster_id, f"{missing.message}: {missing.hint}")
+    from reconciler.evidence.store import published_evidence
+    from reconciler.evidence.store.files import object_store
+
+    try:
+        place = object_store.opened(address)
+    except LakeError as error:
+        if asking.evidence != AUTO:
+            raise
+        return _nothing(cluster_id, error.message)
+    try:
+        return published_evidence.opened(
+            place, cluster_id, round(prepared.observation.at * 1000), round(_max_age(target) * 1000)
+        )
+    except LakeError as error:
+        return _nothing(cluster_id, error.message)
+
+
+def _max_age(target: "ClusterTarget") -> float:
+    from reconciler.manifest.project.cluster import seconds
+
+    configured = target.settings.telemetry.get("maxEvidenceAge")
+    return MAX_AGE_S if configured is None else seconds(configured)
+
+
+def _nothing(cluster_id: str, reason: str) -> EvidenceUnavailable:
+    from reconciler.usage.impact.result_rows import EvidenceNote
+
+    return EvidenceUnavailable(note=EvidenceNote(cluster_id=cluster_id, stale=reason))
+
+
+def _simulate(
+    prepared: "PreparedPlan",
+    published: "PublishedEvidence | EvidenceUnavailable",
+    policy: "WhatIfPolicy",
+    callback: str | None,
+) -> "Simulation":
+    from reconciler.quota.planner.plan import apply_to
+    from reconciler.usage.impact.query import impact_query
+    from reconciler.usage.impact.what_if import NO_EVIDENCE, summarize, unread
+    from reconciler.usage.samples import QuotaType
+
+    before, plan = prepared.observation.live, prepared.plan
+    after = apply_to(before, plan.changes)
+    note = published.note
+    if isinstance(published, EvidenceUnavailable) or note.stale:
+        question = impact_query(plan.cluster_id, before, after, {}, frozenset(QuotaType))
+        rows = tuple(replace(row, why=NO_EVIDENCE) for row in unread(question, NO_EVIDENCE))
+        return summarize(rows, [note], policy, notes=question.notes)
+    kinds = [kind for kind in QuotaType if published.measured(kind)]
+    question = impact_query(
+        plan.cluster_id,
+        before,
+        after,
+        {kind: published.buckets_by_broker(kind) for kind in kinds},
+        frozenset(kinds),
+        callback=callback,
+        recorded=published.recorded,
+    )
+    try:
+        rows = _rows(published, question)
+    except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
+        note = replace(note, stale=error.message)
+        rows = unread(question, NO_EVIDENCE)
+    return summarize(rows, [note], policy, questions=[question])
+
+
+def _rows(published: "PublishedEvidence", question: "ImpactQuery") -> "tuple[ImpactRow, ...]":
+    """Every row, read in portions."""
+    from reconciler.usage.impact.what_if import TOO_MANY, judged, portions, unread
+
+    parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
+    impact_rows: list[ImpactRow] = []
+    for part in parts:
+        # The series of a portion are not kept while the next one is read.
+        impact_rows += judged(part, _series(published, part), published.cadence)
+    return (*impact_rows, *unread(oversized, TOO_MANY))
+
+
+def _series(
+    published: "PublishedEvidence", part: "ImpactQuery"
+) -> "dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]":
+    return {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}

@@ -1,0 +1,146 @@
+"""``plan --offline``: something that stands for the cluster, and a plan against it without any connection."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from reconciler.app.change.plan_preparation import PlanTask, narrowed
+from reconciler.app.clusters.record_stores import read_only_inventory
+from reconciler.app.clusters.runtime import by_rules
+from reconciler.app.notices import Notices
+from reconciler.base.clock import SystemClock
+from reconciler.base.text_files import read_text
+from reconciler.codecs.state import read_state
+from reconciler.errors import ConfigError, UsageError
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory
+from reconciler.ports import Inventory
+from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import Observation, PreparedPlan, ReconcilePorts, ValidationMode, preview
+from reconciler.reconcile.observation import check_cluster
+from reconciler.reconcile.validation import validate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineCluster:
+    """What stands for a cluster.
+
+    Attributes:
+        cluster_id: Whose it would be; "" if not known.
+        state: What it holds.
+        taken_at: Seconds since the epoch; ``None`` where it was not taken from a cluster or does not say.
+    """
+
+    cluster_id: str
+    state: QuotaState
+    taken_at: float | None
+
+
+async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
+    """A plan against a snapshot, else against the revision of ``--since``, else our records, else nothing at all.
+
+    Raises:
+        UsageError: The snapshot cannot be read, or the broker was to be asked.
+        ConfigError: It is no snapshot.
+        WrongCluster: It is of another cluster than the expected one.
+    """
+    if task.orders.validation is ValidationMode.BROKER:
+        raise UsageError("--offline and --validate broker contradict each other")
+    clock = SystemClock()
+    inventory = _inventory(task, clock)
+    cluster = await _stand_in(notices, task, snapshot, inventory)
+    return await _planned_on(task, cluster, inventory, clock)
+
+
+async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
+    """A plan against something that is known already, for example the last look at the limits in a lake."""
+    clock = SystemClock()
+    return await _planned_on(task, cluster, _inventory(task, clock), clock)
+
+
+def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
+    inventory: Inventory = (
+        MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
+    )
+    if task.records.since is not None:
+        inventory = RevisionInventory(task.records.since, inventory=inventory)
+    return inventory
+
+
+async def _planned_on(
+    task: PlanTask, cluster: OfflineCluster, inventory: Inventory, clock: SystemClock
+) -> PreparedPlan:
+    observation = Observation(
+        cluster=None,
+        cluster_id=cluster.cluster_id,
+        live=cluster.state,
+        owned=await inventory.load(cluster.cluster_id),
+        at=clock.now(),
+        snapshot_at=cluster.taken_at,
+    )
+    first = preview(observation, task.desired, task.orders, verdict=ValidationResult(source="none"))
+    ports = ReconcilePorts(
+        store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules
+    )
+    verdict = await validate(ports, task.orders, observation, first.plan.changes)
+    return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.orders)
+
+
+async def _stand_in(
+    notices: Notices, task: PlanTask, snapshot: Path | None, inventory: Inventory
+) -> OfflineCluster:
+    expected = task.orders.expected_cluster_id
+    if snapshot is not None:
+        cluster_id, taken_at, state = read_state(read_text(snapshot), location=str(snapshot))
+        check_cluster(cluster_id, expected)
+        return OfflineCluster(
+            cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot)
+        )
+    if task.records.since is not None:
+        notices.note("offline: what was declared at the revision of --since stands for the cluster")
+        limits = dict(task.records.since.limits)
+        return OfflineCluster(
+            cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
+        )
+    owned = None if expected is None else await inventory.load(expected)
+    if owned is not None and owned.is_known:
+        notices.note("offline: what we applied last stands for the cluster")
+        limits = {subject: record.applied for subject, record in owned.records.items()}
+        return OfflineCluster(
+            cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
+        )
+    notices.note("offline: an empty cluster is assumed; --snapshot or --since says more")
+    return OfflineCluster(cluster_id=expected or "", state=QuotaState(), taken_at=None)
+
+
+def _seconds(text: str, path: Path) -> float | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+    except ValueError as error:
+        raise ConfigError(f"takenAt {text!r} is no time", location=str(path)) from error
+
+
+class _UnavailableStore:
+    """A ``QuotaStore`` where there is none: offline, no broker may be asked."""
+
+    async def cluster(self) -> NoReturn:
+        self._refuse()
+
+    async def observe(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    async def describe(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    async def alter(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    async def wait_visible(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UsageError("--offline asks no cluster")

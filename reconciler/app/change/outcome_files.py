@@ -1,0 +1,59 @@
+"""Outcomes of applies on disk: what ``kquota rollback`` reads.
+
+An outcome is written before the first request, as if the run ended there, and replaced at the end of the run: a run that
+is killed can be undone.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from reconciler.app.clusters.state_files import own_path
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import TextReceiver
+from reconciler.base.text_files import write_text
+from reconciler.codecs.outcome import outcome_document
+from reconciler.errors import KquotaError
+from reconciler.quota.results.report import Outcome
+from reconciler.render.json_values import dump
+from reconciler.render.units import instant
+
+FOLDER: Final = ".kquota/outcomes"
+KEPT: Final = 50
+"""So many outcomes are kept; older ones go."""
+
+
+def keep_outcome(
+    notices: TextReceiver, target: ClusterTarget, outcome: Outcome, outcome_path: Path | None
+) -> Path | None:
+    """Write an outcome that changes something; ``None`` if it could not be kept, which is only warned of.
+
+    Args:
+        notices: For the warning.
+        target: Whose outcome.
+        outcome: What became of an apply.
+        outcome_path: Where to; ``None`` = a folder below the project's, named by time and cluster.
+    """
+    if outcome_path is None and not outcome.pairs:
+        return None
+    try:
+        path = outcome_path or _own_place(target, outcome)
+        if outcome_path is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                _forget_old(path.parent)
+        write_text(path, dump(outcome_document(outcome)), private=True)
+    except (OSError, KquotaError) as error:
+        notices.warning(f"the outcome could not be kept: {error}")
+        return None
+    return path
+
+
+def _own_place(target: ClusterTarget, outcome: Outcome) -> Path:
+    when = instant(outcome.started_at).replace(":", "")
+    name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
+    return own_path(target.root, name, content_name="outcomes")
+
+
+def _forget_old(folder: Path) -> None:
+    for old in sorted(folder.glob("*.json"))[: -KEPT + 1]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,210 @@
+"""Overrides begin or end: values of the night shift, prepared against documents or records, then applied."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.app.change.apply import ApplyRun, prepared_run
+from reconciler.app.change.plan_preparation import addressed, narrowed
+from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.clusters.documents import load
+from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
+from reconciler.app.clusters.runtime import RecordOptions, Runtime, connected, expected_cluster
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanLimits
+from reconciler.base.clock import SystemClock
+from reconciler.codecs.outcome import RollbackSource
+from reconciler.errors import KquotaError, PlanRefused
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.policy import Policy
+from reconciler.quota.results.report import ValidationResult
+from reconciler.reconcile import (
+    NewOverride,
+    Observation,
+    PreparedPlan,
+    ReconcileOptions,
+    observe,
+    preview,
+    rollback_orders,
+)
+from reconciler.reconcile.drift import as_applied
+from reconciler.reconcile.observation import rules_for
+from reconciler.reconcile.validation import validate as validate_alterations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideChange:
+    """Overrides that begin or end.
+
+    Attributes:
+        begin: The overrides that begin; called with the observation that gives times and before-values.
+        end: Pairs whose override ends now.
+        pairs: All pairs that may be written; called with the observation.
+        cluster_id: The id that must answer; ``None`` = as configured.
+    """
+
+    begin: Callable[[Observation], tuple[NewOverride, ...]]
+    end: frozenset[Pair]
+    pairs: Callable[[Observation], frozenset[Pair]]
+    cluster_id: str | None = None
+
+    @classmethod
+    def beginning(
+        cls, entity: Entity, values: Mapping[Key, float | None], *, seconds: float, reason: str
+    ) -> "OverrideChange":
+        """Overrides of one entity that begin now.
+
+        Args:
+            entity: Whose limits.
+            values: The limits; ``None`` removes one for that time.
+            seconds: How long.
+            reason: Why; shown in every plan.
+        """
+        principal = current_principal()
+
+        def begin(observation: Observation) -> tuple[NewOverride, ...]:
+            until = observation.at + seconds
+            return tuple(
+                NewOverride(
+                    entity=entity, key=key, value=value, until=until, principal=principal, reason=reason
+                )
+                for key, value in values.items()
+            )  # fmt: skip
+
+        pairs = frozenset((entity, key) for key in values)
+        return cls(begin=begin, end=frozenset(), pairs=lambda _: pairs)
+
+    @classmethod
+    def ending(cls, pairs: frozenset[Pair]) -> "OverrideChange":
+        """Overrides that end now."""
+        return cls(begin=_no_overrides, end=pairs, pairs=lambda _: pairs)
+
+    @classmethod
+    def reverting_expired(cls) -> "OverrideChange":
+        """The expected values come back where an override is over and still live."""
+
+        def pairs(observation: Observation) -> frozenset[Pair]:
+            overrides = observation.owned.overrides
+            return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
+
+        return cls(begin=_no_overrides, end=frozenset(), pairs=pairs)
+
+    @classmethod
+    def rolling_back(
+        cls, source: RollbackSource, *, seconds: float, reason: str
+    ) -> "OverrideChange":
+        """The values from before an apply come back as overrides that end with their documents."""
+
+        def begin(observation: Observation) -> tuple[NewOverride, ...]:
+            return rollback_orders(
+                source.before,
+                now=observation.at,
+                principal=current_principal(),
+                reason=reason,
+                seconds=seconds,
+            )
+
+        pairs = frozenset((subject, key) for subject, key, _ in source.before)
+        return cls(
+            begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=source.cluster_id
+        )
+
+
+def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideRunRequest:
+    """Overrides that begin or end, apart from their cluster.
+
+    Attributes:
+        change: Which.
+        validate: Who validates the plan.
+        command: What runs, for locks and the audit log.
+        next_words: The command that goes on after a run that was not complete.
+    """
+
+    change: OverrideChange
+    validate: str = "auto"
+    command: str = "override"
+    next_words: tuple[str, ...] = ("override", "list")
+
+
+@contextlib.asynccontextmanager
+async def override_run(
+    notices: Notices, target: ClusterTarget, request: OverrideRunRequest
+) -> AsyncIterator[ApplyRun]:
+    """A plan of these pairs and nothing else, ready to be applied inside the context.
+
+    Raises:
+        PlanRefused: The policy in force writes nothing.
+    """
+
+    async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
+        return await _prepared(notices, target, runtime, request)
+
+    async with prepared_run(
+        notices, target, RecordOptions(), prepare,
+        command=request.command, next_command=target.command(*request.next_words),
+    ) as run:  # fmt: skip
+        yield run
+
+
+async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, dict[Pair, Override]]:
+    """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
+    async with connected(notices, target) as client:
+        cluster = await expected_cluster(client, target)
+    owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
+    pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
+    return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
+
+
+async def _prepared(
+    notices: Notices, target: ClusterTarget, runtime: Runtime, request: OverrideRunRequest
+) -> tuple[ReconcileOptions, PreparedPlan]:
+    change = request.change
+    orders = orders_for(
+        target,
+        PlanLimits(validate=request.validate),
+        complete=True,
+        removals_known=True,
+        origin=origin_of(target),
+    )
+    if change.cluster_id is not None and orders.expected_cluster_id is None:
+        orders = replace(orders, expected_cluster_id=change.cluster_id)
+    observation = await observe(runtime.ports, orders)
+    if rules_for(orders, observation).in_force is Policy.OBSERVE:
+        raise PlanRefused(
+            f"policy Observe is in force for {target.display_name}: nothing may be written"
+        )
+    pairs = change.pairs(observation)
+    orders = replace(
+        orders,
+        overrides=change.begin(observation),
+        ended=change.end,
+        only=lambda subject, key: (subject, key) in pairs,
+        own_principal=runtime.own_principal,
+    )
+    desired = _desired(notices, target, observation)
+    first = preview(observation, desired, orders, verdict=ValidationResult(source="none"))
+    verdict = await validate_alterations(runtime.ports, orders, observation, first.plan.changes)
+    prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
+    return orders, addressed(prepared, target, runtime)
+
+
+def _desired(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:
+    """What is declared; at night a broken manifest must not be in the way, so our records will do."""
+    if not target.project_cluster.manifests:
+        return as_applied(observation)
+    try:
+        return load(target, ()).desired
+    except KquotaError as error:
+        notices.warning(
+            f"the manifests cannot be read, so what we applied last stands for them: {error}"
+        )
+        return as_applied(observation)

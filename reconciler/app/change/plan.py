@@ -1,0 +1,105 @@
+"""Plan one cluster: what would change and why, and what recorded use says to it. Nothing is written."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.app.change.evidence import address_of, quota_callback, simulated
+from reconciler.app.change.offline_plan import plan_offline
+from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.principals import knowing
+from reconciler.app.clusters.changed_documents import changed_documents
+from reconciler.app.clusters.runtime import world
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource
+from reconciler.quota.precedence import Principal
+from reconciler.quota.results.report import Preview
+from reconciler.reconcile import PreparedPlan
+from reconciler.usage.impact.result_rows import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """A plan, apart from its cluster.
+
+    Attributes:
+        paths: Manifests, relative to the current folder; empty = what the project configures.
+        limits: What the plan may do.
+        sources: Which records count.
+        evidence: Recorded use; ``None`` = do not ask for it.
+        principals: Further clients to assess.
+        offline: Whether no cluster is asked.
+        snapshot: What the cluster holds, for an offline plan.
+        command: What runs, for writers that come second.
+    """
+
+    paths: tuple[str, ...] = ()
+    limits: PlanLimits
+    sources: RecordSource
+    evidence: EvidenceRequest | None = None
+    principals: tuple[Principal, ...] = ()
+    offline: bool = False
+    snapshot: Path | None = None
+    command: str = "plan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """The plan of one cluster.
+
+    Attributes:
+        target: The cluster.
+        prepared: The plan and the observation that it was made from.
+        preview: The plan for readers, with the documents that a proposal changes.
+        simulation: What recorded use says; ``None`` = not asked for.
+    """
+
+    target: ClusterTarget
+    prepared: PreparedPlan
+    preview: Preview
+    simulation: Simulation | None = None
+
+
+async def plan_cluster(
+    notices: Notices, target: ClusterTarget, request: PlanRequest
+) -> ClusterPlan:
+    """The plan of one cluster.
+
+    Raises:
+        ManifestErrors: Something is wrong with a document.
+        UsageError: The request contradicts itself.
+        ClientError: The cluster cannot be asked.
+    """
+    task = knowing(
+        task_for(notices, target, request.paths, request.limits, request.sources),
+        request.principals,
+    )
+    evidence = request.evidence
+    callback = None
+    if request.offline:
+        prepared = await plan_offline(notices, task, request.snapshot)
+    else:
+        asks_callback = evidence is not None and bool(address_of(target, evidence))
+        prepared, callback = await _prepare(notices, task, request, asks_callback=asks_callback)
+    simulation = None
+    if evidence is not None:
+        simulation = await asyncio.to_thread(simulated, notices, task, prepared, evidence, callback)
+    changed = changed_documents(target, task.documents.desired, typed_paths=bool(request.paths))
+    return ClusterPlan(
+        target=target,
+        prepared=prepared,
+        preview=replace(prepared.preview, changed_documents=changed),
+        simulation=simulation,
+    )
+
+
+async def _prepare(
+    notices: Notices, task: PlanTask, request: PlanRequest, *, asks_callback: bool
+) -> tuple[PreparedPlan, str | None]:
+    """The plan, and where evidence is asked the quota callback of the brokers: a custom one makes evidence unusable."""
+    async with world(
+        notices, task.target, task.records, command=request.command, writes=False
+    ) as runtime:
+        prepared = await prepared_for(task, runtime)
+        return prepared, await quota_callback(runtime.client) if asks_callback else None

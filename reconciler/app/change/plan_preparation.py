@@ -1,0 +1,117 @@
+"""What ``plan`` and ``apply`` share: documents and orders in, a prepared plan out."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.clusters.documents import ClusterDocuments, at_revision, load, reading
+from reconciler.app.clusters.record_stores import check_records
+from reconciler.app.clusters.runtime import RecordOptions, Runtime
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.errors import UsageError
+from reconciler.quota.ip_aliases import ADDRESS
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTask:
+    """Everything that a plan of one cluster needs, before any broker is asked."""
+
+    target: ClusterTarget
+    documents: ClusterDocuments
+    orders: ReconcileOptions
+    records: RecordOptions
+
+    @property
+    def desired(self) -> DesiredState:
+        """What the documents ask for."""
+        return self.documents.desired
+
+
+def task_for(
+    notices: Notices,
+    target: ClusterTarget,
+    paths: Sequence[str],
+    limits: PlanLimits,
+    sources: RecordSource,
+) -> PlanTask:
+    """Read documents and revision, and put the orders together.
+
+    Raises:
+        ManifestErrors: Something is wrong with a file, or two documents claim one pair.
+        GitError: The revision of ``--since`` cannot be read.
+        UsageError: Options do not fit together.
+    """
+    if sources.since is not None and limits.force:
+        raise UsageError(
+            "--since and --force do not go together: a revision says what was declared, not what was applied,"
+            " so a value that differs from it may come from another writer",
+            hint="remove such a pair by hand, or use an inventory",
+        )
+    documents = load(target, paths, progress=reading(notices))
+    for warning in documents.warnings:
+        notices.warning(str(warning))
+    if target.settings.suspend:
+        notices.warning(f"{target.display_name} is suspended (spec.suspend): nothing is written")
+    if not sources.no_inventory and sources.since is None:
+        check_records(notices, target)
+    since = None if sources.since is None else at_revision(target, sources.since)
+    orders = orders_for(
+        target,
+        limits,
+        complete=documents.complete,
+        removals_known=not sources.no_inventory or since is not None,
+        origin=origin_of(target),
+        desired=documents.desired,
+    )
+    return PlanTask(
+        target=target,
+        documents=documents,
+        orders=orders,
+        records=RecordOptions(none=sources.no_inventory, since=since),
+    )
+
+
+async def prepared_for(task: PlanTask, world: Runtime) -> PreparedPlan:
+    """Observe, plan, guard, validate."""
+    orders = replace(task.orders, own_principal=world.own_principal)
+    return addressed(
+        narrowed(await prepare(world.ports, orders, task.desired), orders), task.target, world
+    )
+
+
+def addressed(prepared: PreparedPlan, target: ClusterTarget, world: Runtime) -> PreparedPlan:
+    """The same with this cluster's address in the commands that violations suggest."""
+    preview = prepared.preview
+    if not (preview.violations or preview.plan.ip_aliases):
+        return prepared
+    address = broker_text(target, world)
+    violations = tuple(
+        replace(violation, message=violation.message.replace(ADDRESS, address))
+        for violation in preview.violations
+    )
+    warnings = tuple(warning.replace(ADDRESS, address) for warning in preview.warnings)
+    return replace(prepared, preview=replace(preview, violations=violations, warnings=warnings))
+
+
+def broker_text(target: ClusterTarget, world: Runtime) -> str:
+    """What follows ``--bootstrap-server`` in a command for this cluster."""
+    text = str(world.config.bootstrap[0])
+    if target.options.command_config is not None:
+        text += f" --command-config {shlex.quote(str(target.options.command_config))}"
+    return text
+
+
+def narrowed(prepared: PreparedPlan, orders: ReconcileOptions) -> PreparedPlan:
+    """The same without reports about pairs that this run does not look after (``--only``, some PATHs)."""
+    only = orders.only
+    if only is None:
+        return prepared
+    plan = prepared.plan
+    findings = tuple(finding for finding in plan.findings if only(finding.entity, finding.key))
+    preview = replace(prepared.preview, plan=replace(plan, findings=findings))
+    return replace(prepared, preview=preview)

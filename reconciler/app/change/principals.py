@@ -1,0 +1,71 @@
+"""Lists of clients: a CSV file that was written or exported."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.base.text_files import read_text
+from reconciler.errors import UsageError
+from reconciler.quota.precedence import Principal
+
+if TYPE_CHECKING:
+    from reconciler.app.change.plan_preparation import PlanTask
+
+COLUMNS: Final = ("user", "client_id", "ip")
+"""What a file may say of a client; its first line names those that it has."""
+
+
+def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, ...]:
+    """The clients in a CSV file, each once; ``-`` is standard input.
+
+    Args:
+        source: The file.
+        paths: What else the command reads: standard input can be only one of them.
+
+    Raises:
+        UsageError: It cannot be read, or is no such file; the message has the line.
+    """
+    if source == "-" and "-" in paths:
+        raise UsageError("standard input is either the manifests or the principals, not both")
+    try:
+        text = sys.stdin.read() if source == "-" else read_text(Path(source)).removeprefix("\ufeff")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{source} cannot be read: {error}") from error
+    rows = _rows(text, source)
+    head = [name.strip() for name in next(rows, (1, []))[1]]
+    if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
+        raise UsageError(
+            f"{source}:1: the first line must name the columns, of {', '.join(COLUMNS)}",
+            hint="user,client_id",
+        )
+    principals = []
+    for line, row in rows:
+        if not row:
+            continue
+        if len(row) != len(head):
+            raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
+        if not any(row):
+            raise UsageError(f"{source}:{line}: every field is empty, so this is no client")
+        fields = {name: value or None for name, value in zip(head, row, strict=True)}
+        principals.append(Principal(**fields))
+    return tuple(dict.fromkeys(principals))
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines with what they hold; an empty line holds nothing."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise UsageError(f"{source}:{rows.line_num}: not CSV: {error}") from error
+
+
+def knowing(task: "PlanTask", principals: Iterable[Principal]) -> "PlanTask":
+    """The same task, which now asks about these clients, too."""
+    known_principals = tuple(dict.fromkeys((*task.orders.known_principals, *principals)))
+    return replace(task, orders=replace(task.orders, known_principals=known_principals))

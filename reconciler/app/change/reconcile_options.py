@@ -1,0 +1,128 @@
+"""The ``ReconcileOptions`` of a run: the trusted configuration, made stricter or opened by what was asked for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from reconciler import __version__
+from reconciler.app.clusters.record_stores import current_principal
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.requests import PlanLimits
+from reconciler.errors import GitError, UsageError
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited
+from reconciler.quota.policy import STRICTNESS, DriftMode, Policy
+from reconciler.quota.results.report import RunOrigin
+from reconciler.reconcile import ReconcileOptions, ValidationMode
+
+
+def orders_for(
+    target: ClusterTarget,
+    limits: PlanLimits,
+    *,
+    complete: bool,
+    removals_known: bool,
+    origin: RunOrigin,
+    desired: DesiredState | None = None,
+) -> ReconcileOptions:
+    """The options of this run: the trusted configuration, made stricter or opened by what was typed.
+
+    Args:
+        target: The cluster.
+        limits: What was typed.
+        complete: Whether every configured document was read.
+        removals_known: Whether records or a revision show what we own.
+        origin: Who runs this.
+        desired: Where only some documents were read: nothing but their entities is written.
+
+    Raises:
+        UsageError: ``--policy`` is looser than the configured policy.
+    """
+    settings = target.settings
+    return ReconcileOptions(
+        rules=settings.rules(
+            policy=_policy(target, limits.policy),
+            drift=DriftMode.CORRECT if limits.correct_drift else None,
+            complete=complete,
+            removals_known=removals_known,
+            force=limits.force,
+        ),
+        guards=_guards(settings.guards, limits),
+        expected_cluster_id=settings.expected_cluster_id or limits.confirm_sync,
+        confirm_sync=limits.confirm_sync,
+        validation=ValidationMode(limits.validate),
+        only=_only(limits.only, None if complete else desired),
+        accepted_warnings=() if target.project is None else target.project.accepted_warnings,
+        origin=origin,
+    )
+
+
+def _policy(target: ClusterTarget, typed: str | None) -> Policy:
+    configured = target.settings.policy
+    if typed is None:
+        return configured
+    policy = Policy(typed)
+    if target.project is not None and STRICTNESS.index(policy) > STRICTNESS.index(configured):
+        raise UsageError(
+            f"--policy {policy} is looser than {configured}, which {target.project.path} says for {target.name}",
+            hint="a command line may only be stricter; change the project file where it is reviewed",
+        )
+    return policy
+
+
+def _guards(configured: Guards, limits: PlanLimits) -> Guards:
+    changed: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("max_removals", limits.max_removals),
+            ("max_removed_percent", limits.max_removed_percent),
+            ("max_change_factor", limits.max_change_factor),
+            ("max_exception_factor", limits.max_exception_factor),
+            ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
+            ("allow_small_values", limits.allow_small_values or None),
+            ("protect_defaults", False if limits.allow_defaults else None),
+            ("allow_empty", limits.allow_empty or None),
+        )
+        if value is not None
+    }
+    return replace(configured, **changed)
+
+
+def _only(
+    entities: tuple[Entity, ...], desired: DesiredState | None
+) -> Callable[[Entity, Key], bool] | None:
+    """Which pairs may be written: the named entities, and those of the documents that were read."""
+    wanted_entities: frozenset[Entity] | None = frozenset(entities) if entities else None
+    if desired is not None:
+        declared = frozenset(desired.limits)
+        wanted_entities = declared if wanted_entities is None else wanted_entities & declared
+    if wanted_entities is None:
+        return None
+    allowed = wanted_entities
+    return lambda subject, _: subject in allowed
+
+
+def origin_of(target: ClusterTarget) -> RunOrigin:
+    """Who runs this, from which commit ("" where there is no repository), about which cluster."""
+    return RunOrigin(
+        author=current_principal(),
+        commit=target.reads.once("commit", lambda: _commit(target)),
+        cluster=target.name,
+        tool_version=__version__,
+    )
+
+
+def _commit(target: ClusterTarget) -> str:
+    """The commit that the manifests were checked out from; reads no git where there is none."""
+    folder = target.root.absolute()
+    if not any((folder_path / ".git").exists() for folder_path in (folder, *folder.parents)):
+        return ""
+    from reconciler.git.repository import Repository
+
+    try:
+        repository = Repository.around(folder)
+        return repository.commit() if repository.has_commits() else ""
+    except GitError:
+        return ""

@@ -1,0 +1,50 @@
+"""What standard input declares and only a flag allows: said before a cluster is asked.
+
+``kquota export | kquota apply -`` reads its documents once, so a refusal after the describe would waste both runs.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from reconciler.app.clusters.documents import STDIN
+from reconciler.errors import PlanRefused
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.guards import Guard, check
+from reconciler.quota.policy import Rules
+from reconciler.quota.state import QuotaState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconciler.app.change.plan_preparation import PlanTask
+
+_FLAGS: Final = {
+    Guard.PROTECTED: ("--allow-defaults", "of default entities, which affect every client without a closer limit"),
+    Guard.UNIT_SLIP: ("--allow-small-values", "that look like a slip of the unit"),
+}  # fmt: skip
+
+
+def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
+    """Name every flag that the documents of standard input need.
+
+    Raises:
+        Refused: One is missing; the hint names all of them.
+    """
+    if STDIN not in paths:
+        return
+    plan = compare(
+        desired=task.desired,
+        owned=OwnershipRecords(cluster_id=""),
+        live=QuotaState(),
+        rules=Rules(),
+    )
+    counts = Counter(violation.guard for violation in check(plan, task.orders.guards, QuotaState()))
+    missing = [guard for guard in _FLAGS if counts[guard]]
+    if missing:
+        limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)
+        flags = " ".join(_FLAGS[guard][0] for guard in missing)
+        raise PlanRefused(
+            f"standard input declares {limits}; the cluster was not asked",
+            hint=f"if they are meant, add {flags}",
+        )

@@ -1,0 +1,1 @@
+"""Which clusters a request means: their trusted configuration, documents, records and connections."""

@@ -1,0 +1,88 @@
+"""Which documents a proposal changes: those of the checkout that differ from where the proposal branched off.
+
+The answer decides which warnings a comment lists. It is no ground for what is applied, so a history that was cut off is
+not an error: then nothing is known.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.app.clusters.project_files import name_in
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.base.regular_files import read_regular
+from reconciler.errors import GitError
+from reconciler.manifest.loader import load_files
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
+
+if TYPE_CHECKING:
+    from reconciler.git.repository import CommitTree
+
+
+def changed_documents(
+    target: ClusterTarget, desired: DesiredState, *, typed_paths: bool
+) -> frozenset[str] | None:
+    """Names of the documents that differ from the common ancestor of HEAD and the trusted revision.
+
+    Args:
+        target: The cluster; its options name the trusted revision.
+        desired: The documents of the checkout.
+        typed_paths: Whether the places of documents start from the current directory, not from the project.
+
+    Returns:
+        The names, or ``None`` where no revision is trusted or the histories have no known common commit.
+    """
+    revision = target.options.config_from
+    if revision is None:
+        return None
+    from reconciler.git.repository import Repository
+
+    start = Path() if typed_paths else target.root
+    try:
+        repository = Repository.around(target.root.absolute())
+        base = repository.merge_base(revision)
+        if base is None:
+            return None
+        tree = repository.tree(base)
+        declared = [claim for claims in desired.claims.values() for claim in claims]
+        names = {path: name_in(tree, start / path) for path in {claim.path for claim in declared}}
+        return frozenset(_changed(declared, names, start, tree))
+    except GitError:
+        return None
+
+
+def _changed(
+    declared: Iterable[Declaration], names: dict[str, str], start: Path, tree: "CommitTree"
+) -> Iterable[str]:
+    before = tree.read(name for name in names.values() if name in tree.entries)
+    differing = {
+        path: before.get(name, b"")
+        for path, name in names.items()
+        if before.get(name) != _content(start / path)
+    }
+    texts = [(path, content.decode("utf-8", "replace")) for path, content in differing.items()]
+    loaded = load_files(texts, clusters=None, problems=[])
+    known = {_facts(claim) for claims in loaded.by_cluster.values() for claim in claims}
+    for claim in declared:
+        if claim.path in differing and _facts(claim) not in known:
+            yield claim.document
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, max_bytes=1 << 30)
+    except (OSError, ValueError):
+        return None
+
+
+def _facts(claim: Declaration) -> tuple[object, ...]:
+    """What a document says, wherever it is."""
+    return (
+        claim.document,
+        claim.entity,
+        claim.limits,
+        claim.deletion_policy,
+        claim.suspended,
+        claim.labels,
+        claim.accepted,
+    )

@@ -1,0 +1,112 @@
+"""Clients of one cluster: their settings, and what is said about attempts to connect."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from reconciler.app.notices import TextReceiver
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.configuration.references import ANYTHING
+from reconciler.client.events import ClientEvents, Connecting, ResponseReceived, Retried, Throttled
+
+LINE_SECONDS = 1.0
+"""Between two lines about attempts to connect, and before the first line about one that lasts."""
+
+QUICK_LINES = 10
+SLOW_LINE_SECONDS = 10.0
+"""Between two lines once ``QUICK_LINES`` were shown."""
+
+TOLD_FROM_ATTEMPT = 3
+"""The first tries of a call fail now and then on a healthy cluster; from this one on they are reported."""
+
+
+def client_config(
+    notices: TextReceiver,
+    *,
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout: float | None = None,
+) -> ClientConfig:
+    """Settings from the options of Kafka's own tools; warnings about the file are said here.
+
+    References such as ``${env:PASSWORD}`` are resolved: the file belongs to the person who runs the command.
+
+    Raises:
+        ConfigError: The file or a setting is wrong, or nothing says where the brokers are.
+    """
+    overrides = overriding(bootstrap_server, timeout)
+    if command_config is not None:
+        config = ClientConfig.from_properties(
+            Path(command_config), overrides=overrides, allowed=ANYTHING
+        )
+    else:
+        config = ClientConfig.from_mapping(overrides, location="the command line")
+    for warning in config.warnings:
+        notices.warning(warning)
+    return config
+
+
+def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[str, str]:
+    """The settings that options give, under their Java names; they beat every file."""
+    overrides = {} if bootstrap_server is None else {"bootstrap.servers": bootstrap_server}
+    if timeout is not None:
+        milliseconds = str(max(1, round(timeout * 1000)))
+        overrides |= {"default.api.timeout.ms": milliseconds, "request.timeout.ms": milliseconds}
+    return overrides
+
+
+def connection_events(notices: TextReceiver) -> ClientEvents:
+    """Events that show a person why a call takes long: each attempt to connect, each reason for a retry once."""
+    attempts = _Attempts(notices)
+    reported: set[str] = set()
+
+    def retried(event: Retried) -> None:
+        if not event.api:
+            attempts.failed(event)
+        elif event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in reported:
+            reported.add(event.reason)
+            notices.note(f"trying again: {event.reason}")
+
+    def throttled(event: Throttled) -> None:
+        if event.seconds >= 1 and event.node not in reported:
+            reported.add(event.node)
+            notices.note(f"{event.node} throttles us for {event.seconds:.1f} s; waiting")
+
+    return ClientEvents(
+        connecting=attempts.began, response=attempts.ended, retry=retried, throttled=throttled
+    )
+
+
+class _Attempts:
+    """Lines about attempts to connect: one that lasts longer than a second, and failed ones with a pause between lines."""
+
+    def __init__(self, notices: TextReceiver) -> None:
+        self._notices = notices
+        self._timer: asyncio.TimerHandle | None = None
+        self._shown_at, self._lines = 0.0, 0
+
+    def began(self, event: Connecting) -> None:
+        """Announce the attempt if it is still under way after a second."""
+        text = (
+            f"connecting to {event.node}: attempt {event.attempt}, ends after {event.seconds:.1f} s"
+        )
+        self._stop()
+        self._timer = asyncio.get_running_loop().call_later(LINE_SECONDS, self._notices.note, text)
+
+    def failed(self, event: Retried) -> None:
+        """Show the failure: at most one line a second, after ten lines one in ten seconds."""
+        self._stop()
+        now = asyncio.get_running_loop().time()
+        pause = LINE_SECONDS if self._lines < QUICK_LINES else SLOW_LINE_SECONDS
+        if now - self._shown_at >= pause:
+            self._shown_at, self._lines = now, self._lines + 1
+            self._notices.note(f"attempt {event.attempt}: {event.reason}")
+
+    def ended(self, _: ResponseReceived) -> None:
+        """The broker answers: announce nothing."""
+        self._stop()
+        self._lines = 0
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,248 @@
+"""Manifests of one cluster, from the disk or from a revision: loaded, granted, merged; every problem of the run at once."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.app.clusters.project_files import name_in, project_path
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
+from reconciler.manifest.conflicts import conflict_problems
+from reconciler.manifest.files import FileTexts, read_paths, select, unmatched_problem
+from reconciler.manifest.loader import LoadedManifests, load_files
+from reconciler.manifest.project.file import FILE_NAME, Project, parse
+from reconciler.manifest.project.selection import for_cluster
+from reconciler.quota.planner.desired_state import DesiredState, merge
+
+if TYPE_CHECKING:
+    from reconciler.git.repository import CommitTree
+
+
+STDIN: Final = "-"
+"""A path that means standard input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDocuments:
+    """What the manifests of one cluster ask for.
+
+    Attributes:
+        cluster: The name that they call the cluster.
+        desired: All of them, merged.
+        warnings: What is legal and odd.
+        complete: Whether everything that is configured was read; only then may anything be removed.
+        count: How many documents.
+        files: How many files.
+    """
+
+    cluster: str
+    desired: DesiredState
+    warnings: tuple[Problem, ...]
+    complete: bool
+    count: int
+    files: int
+
+
+def reading(notices: Notices) -> Callable[[int], None]:
+    """A counter of documents that are read; it begins before the files are opened, so that slow disks count, too."""
+    notices.progress("reading documents", 0, 0)
+    return lambda count: notices.progress("reading documents", count, 0)
+
+
+def load(
+    target: ClusterTarget, paths: Sequence[str], *, progress: Callable[[int], None] | None = None
+) -> ClusterDocuments:
+    """The manifests of a target.
+
+    Args:
+        target: Which cluster.
+        paths: What was typed, relative to here; empty = what the project configures.
+        progress: Called with the number of documents that are read so far.
+
+    Raises:
+        UsageError: Nothing says which files, or to which cluster they belong.
+        ManifestErrors: Every problem of every file, conflicts included.
+    """
+    loaded = load_loosely(target, paths, progress=progress).checked()
+    name = _cluster_name(target, loaded)
+    desired = merged(loaded, name)
+    return ClusterDocuments(
+        cluster=name,
+        desired=desired,
+        warnings=loaded.warnings,
+        complete=not paths or not target.project_cluster.manifests,
+        count=len(loaded.of(name)),
+        files=loaded.file_count,
+    )
+
+
+def merged(loaded: LoadedManifests, name: str) -> DesiredState:
+    """The documents of a cluster as one state.
+
+    Raises:
+        ManifestErrors: Two of them claim one pair.
+    """
+    desired = merge(loaded.of(name))
+    conflicts = conflict_problems(desired)
+    if conflicts:
+        raise ManifestErrors(conflicts, hint="one document must give way: a pair has one owner")
+    return desired
+
+
+def load_loosely(
+    target: ClusterTarget,
+    paths: Sequence[str],
+    texts: FileTexts | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> LoadedManifests:
+    """The same with its problems inside instead of raised; grants and scope are judged.
+
+    Args:
+        target: Which cluster.
+        paths: As for :func:`load`.
+        texts: What they hold, where that was read already (:func:`read_texts`).
+        progress: Called with the number of documents that are read so far.
+    """
+    project = target.project
+
+    def read() -> LoadedManifests:
+        file_texts = read_texts(target, paths) if texts is None else texts
+        return load_files(
+            file_texts.files,
+            clusters=None if project is None else project.names,
+            problems=file_texts.problems,
+            progress=progress,
+        )
+
+    places = tuple(paths) or target.project_cluster.manifests
+    loaded = read() if texts is not None else target.reads.once(("manifests", places), read)
+    if project is None:
+        return loaded
+    # Typed paths start from here, those of the project from its folder, and grants speak of the latter.
+    start = Path() if paths else target.root
+    return for_cluster(
+        loaded,
+        target.project_cluster,
+        located=lambda path: Path(os.path.relpath(start / path, target.root)).as_posix(),
+    )
+
+
+def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
+    """The texts of the manifests of a target.
+
+    Raises:
+        UsageError: Nothing says which files.
+    """
+    if not paths and not target.project_cluster.manifests:
+        raise UsageError(
+            f"nothing says where the manifests of {target.display_name} are",
+            hint="name files or folders, or list them under spec.manifests of the project file",
+        )
+    reading = target.read_limits
+    if STDIN in paths:
+        return _with_stdin(target, paths)
+    excluded = [FILE_NAME if target.project is None else target.project.path]
+    return read_paths(
+        paths or target.project_cluster.manifests,
+        Path() if paths else target.root,
+        exclude=excluded if paths else [Path(name).name for name in excluded],
+        max_files=reading.max_files,
+        max_file_bytes=reading.max_file_bytes,
+    )
+
+
+def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
+    """Standard input as one more file, for ``kquota export | kquota apply -``."""
+    file_paths = [path for path in paths if path != STDIN]
+    file_texts = read_texts(target, file_paths) if file_paths else FileTexts(files=(), problems=())
+    try:
+        text = sys.stdin.buffer.read(target.read_limits.max_file_bytes + 1).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is not UTF-8") from error
+    if len(text) > target.read_limits.max_file_bytes:
+        raise UsageError(f"standard input is larger than {target.read_limits.max_file_bytes} bytes")
+    return FileTexts(files=(("<stdin>", text), *file_texts.files), problems=file_texts.problems)
+
+
+def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
+    """What the documents call the cluster; where only addresses were typed they must agree on one name."""
+    if target.name or not loaded.by_cluster:
+        return target.name
+    names = sorted(loaded.by_cluster)
+    if len(names) > 1:
+        raise UsageError(
+            f"the documents are for {len(names)} clusters: {', '.join(names)}",
+            hint="say with --cluster whose documents are meant",
+        )
+    return names[0]
+
+
+# -- a revision -----------------------------------------------------------------------------------
+
+
+def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
+    """What the documents of this cluster said at a revision, which must be an ancestor of HEAD.
+
+    Project file, paths and grants of the revision are read at the revision. A cluster that the project did not
+    have then declares nothing.
+
+    Raises:
+        GitError: The revision is unknown, no ancestor (the hint names fetch-depth), or has no such files.
+        ManifestErrors: Something was wrong with the files even then.
+    """
+    from reconciler.git.exact_revision import exact_commit
+    from reconciler.git.repository import Repository
+
+    root = target.root.absolute()
+    repository = Repository.around(root)
+    commit = exact_commit(repository, revision, option="--since", own_history=True)
+    tree = repository.tree(repository.ancestor(commit))
+    project = _project_at(target, tree)
+    if target.name not in project.names:
+        return DesiredState()
+    project_cluster = project.cluster(target.name)
+    manifests = project_cluster.manifests
+    if not manifests:
+        raise GitError(f"the project file at {revision} configures no manifests")
+    prefix = name_in(tree, root)
+    base = "" if prefix == "." else prefix + "/"
+    below = [name.removeprefix(base) for name in tree.entries if name.startswith(base)]
+    selected = select(manifests, below)
+    project_file = Path(project.path).name
+    names = [name for name in selected.names if name != project_file]
+    contents = tree.read([base + name for name in names])
+    problems = [
+        unmatched_problem(pattern, f"{project.path} at {revision}")
+        for pattern in selected.unmatched
+    ]
+    texts = []
+    for name in names:
+        try:
+            texts.append((f"{revision}:{name}", contents[base + name].decode("utf-8")))
+        except UnicodeDecodeError:
+            problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
+    loaded = load_files(texts, clusters=project.names, problems=problems)
+    granted = for_cluster(
+        loaded, project_cluster, located=lambda path: path.removeprefix(f"{revision}:")
+    ).checked()
+    return merge(granted.of(project_cluster.name))
+
+
+def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
+    if target.project is None:
+        raise UsageError("--since needs a project file: it is read at the revision, too")
+    path = project_path(target.options)
+    name = name_in(tree, path)
+    if name not in tree.entries:
+        raise GitError(
+            f"there is no {name} at {tree.commit[:12]}, so it is not known what was declared then",
+            hint="name a later revision, or leave --since away: an inventory knows better anyway",
+        )
+    return parse(
+        tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"
+    )

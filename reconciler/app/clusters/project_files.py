@@ -1,0 +1,65 @@
+"""Where the project file is: the one that was named, or ``kquota.yaml`` here or in a folder above, within the git work tree.
+
+The search ends at the root of the work tree, and passes only folders of the user who runs the command, as git does
+(safe.directory): a file above the work tree, or of another user, decides nothing. Outside of a work tree only the
+current folder counts.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.manifest.project.file import FILE_NAME
+
+if TYPE_CHECKING:
+    from reconciler.app.requests import TargetRequest
+    from reconciler.git.repository import CommitTree
+
+
+def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Path:
+    """The project file of a command, relative to the current folder where it was searched; it may not exist.
+
+    Args:
+        where: What was typed.
+        tree: The trusted revision: then a file counts if the revision has it, whatever the checkout has.
+    """
+    if where.project is not None:
+        return where.project
+    candidates = search_path(Path.cwd())
+    if tree is None:
+        present = (path for path in candidates if os.path.lexists(path))
+    else:
+        present = (path for path in candidates if name_in(tree, path) in tree.entries)
+    return next(present, candidates[0])
+
+
+def search_path(folder: Path) -> Sequence[Path]:
+    """The places of a project file that was not named, the nearest first, relative to the folder.
+
+    Args:
+        folder: Where the command runs, absolute.
+    """
+    return tuple(Path(os.path.relpath(above / FILE_NAME, folder)) for above in _folders(folder))
+
+
+def name_in(tree: "CommitTree", path: Path) -> str:
+    """A path of the disk as the tree of a revision calls it."""
+    return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    yield folder
+    above = (folder, *folder.parents)
+    top = next((number for number, at in enumerate(above) if os.path.lexists(at / ".git")), 0)
+    for at in above[1 : top + 1]:
+        if not _is_own(at):
+            return
+        yield at
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder and the project file in it belong to the user who runs this."""
+    user = os.geteuid()
+    paths = [folder, *(path for path in (folder / FILE_NAME,) if os.path.lexists(path))]
+    return all(path.lstat().st_uid == user for path in paths)

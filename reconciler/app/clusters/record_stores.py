@@ -1,0 +1,165 @@
+"""Where the records of a target are: a file, a git ref or nowhere; opened for reading or for writing."""
+
+import contextlib
+import getpass
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.app.clusters.state_files import own_path
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import TextReceiver
+from reconciler.base.protocols import Clock
+from reconciler.errors import ConfigError, InventoryError
+from reconciler.inventory.file import FileInventory
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.read_only import FixedInventory
+from reconciler.inventory.writers import InventoryWriter
+from reconciler.ports import Inventory, RefStore
+
+if TYPE_CHECKING:
+    from reconciler.inventory.git_ref import RefInventory
+
+
+def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
+    """The records of a target, without any lock; none where its configuration is not trusted.
+
+    Raises:
+        ConfigError: They are part of a commit that is not trusted.
+    """
+    place = target.project_cluster.inventory
+    if not target.is_trusted:
+        return MemoryInventory()
+    if place.git_ref is not None:
+        return _ref(target, clock, None, place.git_ref)
+    assert place.file is not None  # noqa: S101 - exactly one of the two is set
+    name = _name_at_revision(target, place.file)
+    if target.files is not None and name is not None:
+        location = f"{place.file} at {target.files.revision}"
+        return FixedInventory(target.files.content(name), location=location)
+    file = place.file
+    return target.reads.once(
+        ("records", file), lambda: FileInventory(_file(target, file), clock=clock)
+    )
+
+
+def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
+    """Say so where a trusted revision leaves a plan without records, so that nothing counts as ours."""
+    place = target.project_cluster.inventory
+    if target.files is None or place.file is None:
+        return
+    name = _name_at_revision(target, place.file)
+    if name is not None and target.files.content(name) is None:
+        notices.warning(
+            f"there are no records of {target.display_name}: {place.file} lies in the checkout, which is not trusted with"
+            " --config-from, so nothing counts as ours"
+        )
+        notices.hint(
+            "keep records under inventory: {gitRef: refs/kquota/inventory}, or in a file outside of the checkout"
+        )
+
+
+def _name_at_revision(target: ClusterTarget, file: str) -> str | None:
+    """The name of the records in the trusted revision; ``None`` where they lie outside, or no revision was named."""
+    return None if target.files is None else target.files.name_of(target.root / file)
+
+
+def _file(target: ClusterTarget, file: str) -> Path:
+    return own_path(target.root, file, content_name="records")
+
+
+@contextlib.contextmanager
+def opened(
+    target: ClusterTarget, clock: Clock, *, command: str, none: bool = False
+) -> Iterator[Inventory]:
+    """The records of a target for writing; the lock is given back at the end.
+
+    Args:
+        target: Whose records.
+        clock: For the times in them.
+        command: What wants to write, for the message to a second writer.
+        none: Keep no records at all (``--no-inventory``).
+
+    Raises:
+        ConfigError: They lie in a checkout that is not trusted, or are part of a commit.
+    """
+    if none:
+        yield MemoryInventory()
+        return
+    place = target.project_cluster.inventory
+    writer = InventoryWriter(
+        id=writer_id(target), description=f"kquota {command}", scope=target.settings.scope
+    )
+    if place.git_ref is not None:
+        yield _ref(target, clock, writer, place.git_ref)
+        return
+    assert place.file is not None  # noqa: S101 - exactly one of the two is set
+    if _name_at_revision(target, place.file) is not None:
+        raise ConfigError(
+            f"the records of {target.display_name} cannot be written: {place.file} lies in the checkout, which is not trusted"
+            " with --config-from",
+            hint="keep them under inventory: {gitRef: refs/kquota/inventory} or in a file outside of the checkout, or"
+            " leave out --config-from where the checkout is trusted",
+        )
+    path = _file(target, place.file)
+    make_folder(path.parent)
+    with FileInventory(path, clock=clock, writer=writer) as inventory:
+        yield inventory
+
+
+def make_folder(folder: Path) -> None:
+    """The folder of the records, private to its owner: they say who is limited to what."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error
+
+
+def writer_id(target: ClusterTarget) -> str:
+    """The same for every run of one configuration: the project's place in its repository, and the cluster."""
+    return f"kquota:{target.name or 'addresses'}"
+
+
+def current_principal() -> str:
+    """The person or job that runs this, for audit log and overrides."""
+    import os
+
+    for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KQUOTA_WHO"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):
+        return socket.gethostname()
+
+
+def _ref(
+    target: ClusterTarget, clock: Clock, writer: InventoryWriter | None, ref: str
+) -> "RefInventory":
+    from reconciler.git.command import run
+    from reconciler.git.refs import GitRefs
+    from reconciler.inventory.git_ref import RefInventory
+
+    _, answer = run(target.root, ("remote",))
+    remote = "origin" if b"origin" in answer.split() else ""
+    refs = _PrefixedRefStore(refs=GitRefs(top=target.root, remote=remote), prefix=ref)
+    return RefInventory(refs, clock=clock, writer=writer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PrefixedRefStore:
+    """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
+
+    refs: RefStore
+    prefix: str
+
+    def read(self, ref: str) -> tuple[str, bytes] | None:
+        return self.refs.read(self._placed(ref))
+
+    def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
+        return self.refs.write(self._placed(ref), content, expected=expected, message=message)
+
+    def _placed(self, ref: str) -> str:
+        return f"{self.prefix}/{ref.rpartition('/')[2]}"

@@ -1,0 +1,147 @@
+"""The outside world of one run, picked: client, records, clock, audit log, Kafka's rules, progress."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconciler.app.clusters.connection import connection_events
+from reconciler.app.clusters.record_stores import opened, read_only_inventory
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices, TextReceiver
+from reconciler.base.clock import SystemClock
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.errors import WrongCluster
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory
+from reconciler.ports import Inventory
+from reconciler.quota.cluster import Cluster
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.precedence import Principal
+from reconciler.reconcile import ReconcilePorts
+
+if TYPE_CHECKING:
+    from reconciler.inventory.audit_log import FileAuditLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """Which records a run believes, as it was typed.
+
+    Attributes:
+        none: Keep none (``--no-inventory``).
+        since: What the documents said at ``--since REV``; counts where no inventory knows the cluster.
+    """
+
+    none: bool = False
+    since: DesiredState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """One run's outside world; ``client`` is the store inside ``ports``."""
+
+    ports: ReconcilePorts
+    client: QuotaClient
+    config: ClientConfig
+
+    @property
+    def own_principal(self) -> Principal | None:
+        """Who we are to the cluster, as far as the login says."""
+        user = getattr(self.config.sasl, "username", None)
+        return None if user is None else Principal(user=user, client_id=self.config.client_id)
+
+
+@contextlib.asynccontextmanager
+async def world(
+    notices: Notices, target: ClusterTarget, records: RecordOptions, *, command: str, writes: bool
+) -> AsyncIterator[Runtime]:
+    """Everything that a run needs, given back at the end.
+
+    Args:
+        notices: Where progress and warnings go.
+        target: Which cluster.
+        records: Which records to believe.
+        command: What runs, for the lock and for writers that come second.
+        writes: Whether records may be written; then they are locked from the first look on.
+
+    Raises:
+        ConfigError: A client setting is wrong.
+    """
+    clock = SystemClock()
+    config = target.client_config(notices)
+    with contextlib.ExitStack() as stack:
+        inventory: Inventory
+        if writes:
+            inventory = stack.enter_context(
+                opened(target, clock, command=command, none=records.none)
+            )
+        else:
+            inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
+        if records.since is not None:
+            inventory = RevisionInventory(records.since, inventory=inventory)
+        async with QuotaClient(config, events=connection_events(notices)) as client:
+            ports = ReconcilePorts(
+                store=client,
+                inventory=inventory,
+                clock=clock,
+                audit=_audit(target) if writes and not records.none else None,
+                validator=by_rules,
+                locks_records=writes,
+                progress=notices.progress,
+            )
+            yield Runtime(ports=ports, client=client, config=config)
+
+
+@contextlib.asynccontextmanager
+async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
+    """A client for the target; it is closed at the end, whatever happens.
+
+    Raises:
+        ConfigError: Its settings are wrong.
+    """
+    async with QuotaClient(
+        target.client_config(notices), events=connection_events(notices)
+    ) as client:
+        yield client
+
+
+async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
+    """Who answers, if it is who should.
+
+    Raises:
+        WrongCluster: The cluster id is not the expected one.
+        ClientError: No broker answers.
+    """
+    cluster = await client.cluster()
+    expected = target.settings.expected_cluster_id
+    if expected is not None and cluster.id != expected:
+        raise WrongCluster(
+            f"{target.display_name}: cluster {cluster.id} answers, but {expected} is expected",
+            expected=expected,
+            actual=cluster.id,
+            hint="correct bootstrapServers or expectedClusterId; nothing was changed",
+        )
+    return cluster
+
+
+def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Result]:
+    """Kafka's rules of a line, without a broker."""
+    from reconciler.sandbox.broker_rules.offline_validation import validate
+    from reconciler.sandbox.broker_rules.profiles import profile_named
+
+    return dict(validate(profile_named(line), alterations))
+
+
+def _audit(target: ClusterTarget) -> "FileAuditLog":
+    from reconciler.app.clusters.record_stores import make_folder
+    from reconciler.app.clusters.state_files import own_path
+    from reconciler.inventory.audit_log import FileAuditLog
+
+    path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
+    make_folder(
+        path.parent
+    )  # before anything is sent: a change that cannot be logged must not be made
+    return FileAuditLog(path)

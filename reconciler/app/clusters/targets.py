@@ -1,0 +1,333 @@
+"""From what was typed to targets: the cluster's trusted configuration, and how to connect to it.
+
+Connection, expected cluster id, guards, policy and tenants come from here and only from here: from options,
+from the project file, or with ``--config-from REV`` from the project file of that revision.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.app.clusters.project_files import name_in, project_path
+from reconciler.app.clusters.shared_reads import SharedReads
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import TargetRequest
+from reconciler.base.regular_files import boundary_of, check_inside, read_regular
+from reconciler.errors import ConfigError, GitError, UsageError
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.manifest.project.file import (
+    MAX_FILE_SIZE,
+    InventoryLocation,
+    Project,
+    ProjectCluster,
+    ReadLimits,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from reconciler.app.clusters.trusted_files import TrustedFiles
+    from reconciler.client import ClientConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTarget:
+    """One cluster that a command is about.
+
+    Attributes:
+        project_cluster: Its trusted configuration, and where its manifests and records are.
+        root: Folder that paths of the project start from.
+        project: The project it comes from; ``None`` where addresses were typed.
+        read_limits: How much is read of manifests.
+        options: What was typed.
+        files: The files of the trusted revision, with ``--config-from``; ``None`` = files are those of the disk.
+        is_trusted: Whether anything that the configuration names may be contacted or believed. Not where
+            ``--config-from`` names a revision without a project file.
+        reads: What it has read in common with the other clusters of the run.
+    """
+
+    project_cluster: ProjectCluster
+    root: Path
+    project: Project | None
+    read_limits: ReadLimits
+    options: TargetRequest
+    files: "TrustedFiles | None" = None
+    is_trusted: bool = True
+    reads: SharedReads = field(default_factory=SharedReads, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What manifests call it; "" where only addresses are known."""
+        return self.project_cluster.name
+
+    @property
+    def settings(self) -> QuotaCluster:
+        """Its trusted configuration."""
+        return self.project_cluster.cluster
+
+    @property
+    def display_name(self) -> str:
+        """How to call it in output."""
+        return self.name or self.options.bootstrap_server or str(self.options.command_config)
+
+    def command(self, *words: str, chooses_cluster: bool = True) -> str:
+        """A ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
+
+        Args:
+            words: The command with its own arguments.
+            chooses_cluster: Whether the command needs an option to choose among the clusters of the project.
+        """
+        cluster_options, options = self.options, list[str]()
+        if cluster_options.bootstrap_server is not None:
+            options += ["--bootstrap-server", cluster_options.bootstrap_server]
+        if cluster_options.command_config is not None:
+            options += ["--command-config", cluster_options.command_config]
+        if cluster_options.project is not None:
+            options += ["--project", str(cluster_options.project)]
+        if chooses_cluster and self.project is not None and len(self.project.names) > 1:
+            options += ["--cluster", self.name]
+        return shlex.join(["kquota", *words, *options])
+
+    def client_config(self, notices: TextReceiver) -> "ClientConfig":
+        """How to reach it; warnings about the settings are said here.
+
+        Raises:
+            ConfigError: A setting or a file is wrong, or the configuration is not trusted.
+        """
+        if not self.is_trusted:
+            raise ConfigError(
+                f"the configuration of {self.display_name} is not trusted; no cluster is asked"
+            )
+        from reconciler.app.clusters.connection import client_config, overriding
+
+        if self.project is None:
+            return client_config(
+                notices,
+                bootstrap_server=self.options.bootstrap_server,
+                command_config=self.options.command_config,
+                timeout=self.options.timeout,
+            )
+        from reconciler.client import ANYTHING, ClientConfig
+
+        properties_by_name = dict(self._file_properties()) | dict(self.settings.properties)
+        properties_by_name |= self._command_properties(notices)
+        config = ClientConfig.from_mapping(
+            properties_by_name | dict(overriding(None, self.options.timeout)),
+            location=f"{self.project.path}, cluster {self.name}",
+            allowed=ANYTHING if self.files is None else replace(ANYTHING, files=self.files),
+        )
+        for warning in config.warnings:
+            notices.warning(warning)
+        return config
+
+    def _file_properties(self) -> Mapping[str, str]:
+        """What ``propertiesFile`` holds, at the trusted revision if there is one."""
+        name = self.settings.properties_file
+        return {} if name is None else self._properties_in(self.root / name)
+
+    def _command_properties(self, notices: TextReceiver) -> Mapping[str, str]:
+        """What ``--command-config`` adds to the project's settings; the brokers are always the project's."""
+        if self.options.command_config is None:
+            return {}
+        pairs = dict(self._properties_in(Path(self.options.command_config)))
+        brokers = pairs.pop("bootstrap.servers", None)
+        if brokers is not None and brokers != self.settings.properties.get("bootstrap.servers"):
+            notices.warning(
+                f"bootstrap.servers of {self.options.command_config} is not used:"
+                f" the project file names the brokers of {self.name}"
+            )
+        return pairs
+
+    def _properties_in(self, path: Path) -> Mapping[str, str]:
+        """A properties file; one of the checkout is read at the trusted revision if there is one."""
+        from reconciler.base import properties
+
+        content = properties.read_bytes(path) if self.files is None else self.files.read(path)
+        pairs = properties.parse(properties.decoded(content), location=str(path))
+        return {pair.key: pair.value for pair in pairs}
+
+
+def place_of(root: Path, address: str) -> str:
+    """An address as a project file writes it: a folder starts where the project's own paths do; "" is nowhere.
+
+    Args:
+        root: Folder that paths of the project start from.
+        address: A path, or anything with a scheme, which stands as it is.
+    """
+    return str(root / address) if address and "://" not in address else address
+
+
+def targets(
+    cluster_options: TargetRequest, *, untrusted: bool = False
+) -> tuple[ClusterTarget, ...]:
+    """The clusters that a command line means, sorted by name.
+
+    Args:
+        cluster_options: What was typed.
+        untrusted: Whether targets without a trusted configuration make sense, because nothing is contacted.
+
+    Raises:
+        UsageError: Nothing says which cluster, or a project has several and none was chosen.
+        ConfigError: The chosen cluster is unknown.
+        ManifestErrors: The project file is wrong.
+        GitError: The revision of ``--config-from`` cannot be read.
+    """
+    if cluster_options.by_address or _is_without_project(cluster_options):
+        return (_by_address(cluster_options),)
+    is_trusted = True
+    files: TrustedFiles | None = None
+    try:
+        project, root, files = read_project(cluster_options)
+    except TrustedProjectMissing:
+        if not untrusted:
+            raise
+        project, is_trusted = read_head_project(cluster_options), False
+        root = project_path(cluster_options).parent
+    if cluster_options.every:
+        names = project.names
+    elif cluster_options.cluster is not None:
+        names = (project.cluster(cluster_options.cluster).name,)
+    elif len(project.names) == 1:
+        names = project.names
+    else:
+        raise UsageError(
+            f"{project.path} has {len(project.names)} clusters",
+            hint=f"choose with --cluster ({', '.join(project.names)})"
+            + (", or use --all" if cluster_options.takes_all else ""),
+        )
+    reads = SharedReads()
+    return tuple(
+        ClusterTarget(
+            project_cluster=project.cluster(name),
+            reads=reads,
+            root=root,
+            project=project,
+            read_limits=project.read_limits,
+            options=cluster_options,
+            files=files,
+            is_trusted=is_trusted,
+        )
+        for name in names
+    )
+
+
+def offline_targets(
+    cluster_options: TargetRequest, paths: Sequence[str], *, untrusted: bool = False
+) -> tuple[ClusterTarget, ...]:
+    """As :func:`targets`; where files were named and there is no project at all, a target without a cluster."""
+    bare = (
+        cluster_options.project is None
+        and not cluster_options.by_address
+        and cluster_options.config_from is None
+    )
+    if bare and paths and not project_path(cluster_options).exists():
+        return (_by_address(replace(cluster_options, bootstrap_server="offline", every=False)),)
+    return targets(cluster_options, untrusted=untrusted)
+
+
+def target(cluster_options: TargetRequest) -> ClusterTarget:
+    """The one cluster that a command line means; raises as :func:`targets` does."""
+    (cluster_target,) = targets(cluster_options)
+    return cluster_target
+
+
+class TrustedProjectMissing(GitError):
+    """The trusted revision has no project file."""
+
+
+def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "TrustedFiles | None"]:
+    """The trusted project, the folder its paths start from, and the files of its revision.
+
+    Raises:
+        UsageError: There is no project file.
+        ManifestErrors: It is wrong.
+        NoTrustedProject: The revision has none.
+        GitError: It cannot be read at the revision, or the repository is a submodule.
+    """
+    if cluster_options.config_from is None:
+        path = project_path(cluster_options)
+        return parse(_text(path), str(path)), path.parent, None
+    from reconciler.app.clusters.trusted_files import TrustedFiles
+    from reconciler.git.exact_revision import exact_commit
+    from reconciler.git.repository import Repository
+
+    repository = Repository.around(
+        (cluster_options.project or Path("kquota.yaml")).absolute().parent
+    )
+    if (outer := repository.superproject()) is not None:
+        raise GitError(
+            f"{repository.top} is a submodule of {outer}: a commit there decides which repository it is, so"
+            " --config-from cannot trust it",
+            hint="put the project file and its manifests into the repository that the pipeline checks out, or clone"
+            f" their repository by itself, outside of {outer}, and run there",
+        )
+    tree = repository.tree(
+        exact_commit(repository, cluster_options.config_from, option="--config-from")
+    )
+    path = project_path(cluster_options, tree)
+    name = name_in(tree, path)
+    if name not in tree.entries:
+        raise TrustedProjectMissing(
+            f"there is no {name} at {cluster_options.config_from}, so there is no configuration to trust",
+            hint="merge the project file first, or name a revision that has it",
+        )
+    text = tree.read([name])[name].decode("utf-8", "replace")
+    files = TrustedFiles(tree=tree, revision=cluster_options.config_from)
+    return parse(text, f"{path} at {cluster_options.config_from}"), path.parent, files
+
+
+def read_head_project(cluster_options: TargetRequest) -> Project:
+    """The project of the checkout itself, beside a trusted revision; only to be shown, or to find manifests.
+
+    Raises:
+        UsageError: There is no project file, or it leads out of the repository.
+        ManifestErrors: It is wrong.
+    """
+    path = project_path(cluster_options)
+    try:
+        check_inside(path, boundary_of(path, path.parent))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    return read_project(replace(cluster_options, config_from=None))[0]
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, max_bytes=MAX_FILE_SIZE).decode("utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"there is no project file {path}",
+            hint="name one with --project; kquota.yaml is searched here and in"
+            " the folders above that are yours, up to the root of the git work tree",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _is_without_project(where: TargetRequest) -> bool:
+    """Whether ``--command-config`` alone says where the brokers are."""
+    if where.command_config is None or where.project or where.every or where.config_from:
+        return False
+    return not project_path(where).exists()
+
+
+def _by_address(cluster_options: TargetRequest) -> ClusterTarget:
+    name = cluster_options.cluster or ""
+    display_name = cluster_options.bootstrap_server or str(cluster_options.command_config)
+    return ClusterTarget(
+        project_cluster=ProjectCluster(
+            cluster=from_spec(name, {"bootstrapServers": display_name}),
+            manifests=(),
+            own_manifests=False,
+            inventory=InventoryLocation(file=".kquota/inventory.json"),
+            audit_log=".kquota/audit.jsonl",
+            line=0,
+        ),
+        root=Path(),
+        project=None,
+        read_limits=ReadLimits(),
+        options=cluster_options,
+    )

@@ -1,0 +1,151 @@
+"""``--notify`` and what belongs to it: receivers from environment and files, and the record of what was sent."""
+
+import errno
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.app.clusters.state_files import own_path
+from reconciler.app.notices import TextReceiver
+from reconciler.app.requests import NOTIFICATION_SHAPES, NotificationRequest
+from reconciler.base.regular_files import read_regular
+from reconciler.errors import ConfigError, KquotaError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.base.protocols import Clock
+    from reconciler.notify import ClusterDrift, Notifier
+    from reconciler.notify.http_receiver import HttpReceiver
+
+MOST_BYTES: Final = 16 * 1024
+"""Largest file with an address or a key."""
+
+
+class DriftNotifications:
+    """The receivers of one process and their memory, which outlives it.
+
+    Args:
+        notices: Where it is said that a message was not taken.
+        telling: What was typed.
+        root: Folder of the project.
+        clock: Time.
+
+    Raises:
+        ConfigError: An address, a key or the memory cannot be read. No secret is shown.
+    """
+
+    def __init__(
+        self, notices: TextReceiver, telling: NotificationRequest, root: Path, clock: "Clock"
+    ) -> None:
+        from reconciler.base.extras import needs
+
+        self._notices = notices
+        self._file = telling.state or Path()
+        self._notifier: Notifier | None = None
+        if telling.receivers:
+            self._file = telling.state or own_path(
+                root, ".kquota/notified.json", content_name="reported drift"
+            )
+            needs("http", "--notify")
+            self._notifier = self._make_notifier(telling, clock)
+
+    async def notify(self, drift: "ClusterDrift", now: float) -> bool:
+        """Notify each receiver that is due; whether all took it. What was taken is written down at once."""
+        if self._notifier is None:
+            return True
+        delivery = await self._notifier.notify(drift, now=now)
+        for failure in delivery.failures:
+            self._notices.warning(failure.message)
+            self._notices.hint(failure.hint)
+        is_saved = True
+        if delivery.delivered:
+            try:
+                self._write()
+            except KquotaError as error:
+                is_saved = False
+                self._notices.warning(f"what was sent could not be written down: {error.message}")
+        return is_saved and not delivery.failures
+
+    def _make_notifier(self, telling: NotificationRequest, clock: "Clock") -> "Notifier":
+        from reconciler.notify import NotificationState, Notifier, read_notification_state
+
+        state = NotificationState()
+        if self._file.exists():
+            from reconciler.base.text_files import read_text
+
+            state = read_notification_state(read_text(self._file), location=str(self._file))
+        key = None if telling.key is None else secret("--notify-key", telling.key)
+        posts = [
+            _post(self._notices, receiver, key, clock)
+            for receiver in dict.fromkeys(telling.receivers)
+        ]
+        return Notifier(posts, remind_after=telling.remind_after, state=state)
+
+    def _write(self) -> None:
+        from reconciler.base.text_files import write_text
+        from reconciler.notify import notification_state_text
+
+        if self._notifier is None:
+            return
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigError(f"{self._file.parent} cannot be made: {error.strerror}") from error
+        write_text(self._file, notification_state_text(self._notifier.state), private=True)
+
+
+def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
+    from reconciler.notify import endpoint
+    from reconciler.notify.http_receiver import HttpReceiver, MessageFormat
+
+    shape, equals, source = spec.partition("=")
+    if not equals or shape not in NOTIFICATION_SHAPES:
+        # Whatever stands here may be an address with its secret: it is not repeated.
+        raise UsageError(
+            "--notify is not of the form SHAPE=env:NAME or SHAPE=file:PATH",
+            hint=f"shapes are {', '.join(NOTIFICATION_SHAPES)}; for example --notify slack=env:SLACK_WEBHOOK_URL",
+        )
+    url = secret(f"--notify {shape}", source)
+    to = endpoint(spec, url, key=None if shape == "slack" else key)
+    if to.is_open:
+        notices.warning(f"{spec}: messages to {to.origin} are not encrypted")
+    if key is None and shape == "webhook":
+        notices.warning(f"{spec}: messages are not signed, so they can be forged; see --notify-key")
+    return HttpReceiver(MessageFormat(shape), to, clock=clock, random=random.SystemRandom().random)
+
+
+def secret(option: str, source: str) -> str:
+    """The text behind ``env:NAME`` or ``file:PATH``. A literal is refused: every process can read command lines.
+
+    Raises:
+        UsageError: It is neither. The message does not show it.
+        ConfigError: There is nothing.
+    """
+    kind, _, place = source.partition(":")
+    if kind == "env" and place:
+        value_text = os.environ.get(place, "")
+        if not value_text.strip():
+            raise ConfigError(f"the variable {place} is not set or empty", key=option)
+        return value_text
+    if kind == "file" and place:
+        return _read(option, Path(place))
+    raise UsageError(
+        f"{option} takes env:NAME or file:PATH, not the secret itself",
+        hint="command lines can be read by every user of the machine, and end up in logs",
+    )
+
+
+def _read(option: str, path: Path) -> str:
+    try:
+        content = read_regular(path, max_bytes=MOST_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise ConfigError(f"{path} is too long for a secret", key=option) from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", key=option) from error
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text", key=option) from None
+    if not text.strip():
+        raise ConfigError(f"{path} is empty", key=option)
+    return text

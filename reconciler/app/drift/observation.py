@@ -1,0 +1,97 @@
+"""One observation of drift in one cluster: live values that differ from those that were applied last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reconciler.app.change.plan_preparation import broker_text
+from reconciler.app.change.reconcile_options import origin_of
+from reconciler.app.clusters.runtime import RecordOptions, world
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.notify import ClusterDrift, drift_of
+from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.ip_aliases import ADDRESS
+from reconciler.quota.planner.comparison import Finding
+from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
+from reconciler.quota.results.report import ValidationResult
+from reconciler.reconcile import PreparedPlan, ReconcileOptions, note_drift, observe, preview
+from reconciler.reconcile.drift import as_applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedDrift:
+    """The drift of one cluster.
+
+    Attributes:
+        target: The cluster.
+        prepared: A plan that makes the records come true, and what was observed.
+    """
+
+    target: ClusterTarget
+    prepared: PreparedPlan
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """The limits that drifted, ignored ones included."""
+        return self.prepared.plan.findings_for(Cause.DRIFT)
+
+    @property
+    def expired(self) -> Sequence[ExpiredOverride]:
+        """Overrides that are over and still live."""
+        return expired_overrides(self.prepared.plan, self.prepared.observation.owned)
+
+    @property
+    def has_drift(self) -> bool:
+        """Whether something must be looked at."""
+        is_changed = any(not finding.ignored for finding in self.findings)
+        return is_changed or bool(self.prepared.plan.ip_aliases or self.expired)
+
+    @property
+    def cluster_drift(self) -> ClusterDrift:
+        """The drift as receivers of notifications get it; one observation confirms it."""
+        prepared = self.prepared
+        tracker = DriftTracker(confirm_after=1).after(
+            prepared.plan,
+            now=prepared.observation.at,
+            first_seen=prepared.observation.owned.drift_since,
+        )
+        return drift_of(
+            self.target.display_name, prepared.plan.cluster_id, tracker.observations, self.expired
+        )
+
+
+async def observe_drift(
+    notices: Notices, target: ClusterTarget, *, read_only: bool
+) -> ObservedDrift:
+    """Compare live limits with the records.
+
+    Args:
+        notices: Receives warnings.
+        target: The cluster.
+        read_only: Whether the time at which drift was first seen is not recorded.
+
+    Raises:
+        InventoryError: The records cannot be read.
+        ClientError: The cluster cannot be asked.
+    """
+    options = ReconcileOptions(
+        rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
+        expected_cluster_id=target.settings.expected_cluster_id,
+        assess=False,
+        origin=origin_of(target),
+    )
+    async with world(
+        notices, target, RecordOptions(), command="drift", writes=not read_only
+    ) as runtime:
+        observation = await observe(runtime.ports, options)
+        # Our own records as the documents: what differs from them is drift.
+        prepared = preview(
+            observation, as_applied(observation), options, verdict=ValidationResult(source="none")
+        )
+        if not read_only:
+            await note_drift(runtime.ports, prepared)
+        broker = broker_text(target, runtime)
+        for alias in prepared.plan.ip_aliases:
+            notices.warning(alias.shadow_message.replace(ADDRESS, broker))
+    return ObservedDrift(target=target, prepared=prepared)

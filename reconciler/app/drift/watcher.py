@@ -1,0 +1,272 @@
+"""One cluster under `kquota drift --watch`: its client, its records, what is remembered of drift, and one look at a time."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.app.change.reconcile_options import origin_of
+from reconciler.app.clusters.connection import connection_events
+from reconciler.app.clusters.record_stores import opened, read_only_inventory
+from reconciler.app.clusters.runtime import by_rules
+from reconciler.app.clusters.state_files import own_path
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.intervals import LoopIntervals
+from reconciler.app.loop.loop_outcome import needs_confirmation
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
+from reconciler.app.notices import TextReceiver
+from reconciler.base.protocols import Clock
+from reconciler.client import QuotaClient
+from reconciler.client.events import ResponseReceived
+from reconciler.errors import InventoryLocked, KquotaError, UsageError
+from reconciler.inventory.audit_log import FileAuditLog
+from reconciler.ports import Inventory
+from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.ownership import Pair
+from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.results.report import Reconciliation
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, observe
+from reconciler.reconcile.drift import as_applied, observe_drift
+
+if TYPE_CHECKING:
+    from reconciler.metrics import Metrics
+
+LOCKED_SECONDS: Final = 10.0
+"""How long an apply may hold the records before a look counts as failed."""
+
+_LOCKED_PAUSE: Final = 0.5
+_FIRST_RETRY: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftWatchOptions:
+    """How to look, as it was typed.
+
+    Attributes:
+        interval: Seconds between looks; ``None`` = as the cluster's configuration says.
+        confirm_after: Looks in a row that make drift worth telling.
+        correct: Whether confirmed drift is written over.
+        read_only: Whether even the records stay untouched.
+    """
+
+    interval: float | None
+    confirm_after: int
+    correct: bool
+    read_only: bool
+
+    def __post_init__(self) -> None:
+        if self.correct and self.read_only:
+            raise UsageError("--correct-drift writes, and --read-only forbids it")
+
+
+class DriftWatcher:
+    """One cluster and everything that is remembered of it.
+
+    Args:
+        notices: Where words go.
+        target: The cluster.
+        watching: How to look.
+        clock: Time.
+        heard: Called with every look, in turn; awaited.
+        metrics: What is counted, if metrics are served.
+
+    Attributes:
+        name: What the cluster is called.
+        interval: Seconds between looks.
+        last: The newest look; ``None`` = none yet.
+        since: When the look that is under way began, in seconds since the epoch.
+
+    Raises:
+        UsageError: Corrections were asked for, and the cluster's configuration does not allow them.
+    """
+
+    def __init__(
+        self,
+        notices: TextReceiver,
+        target: ClusterTarget,
+        watching: DriftWatchOptions,
+        *,
+        clock: Clock,
+        on_reconciled: Callable[[Reconciliation], Awaitable[None]],
+        metrics: "Metrics | None",
+    ) -> None:
+        self.name = target.display_name
+        self.interval = watching.interval or target.settings.interval
+        self.last: Reconciliation | None = None
+        self.since: float | None = None
+        self._notices, self._target, self._watching = notices, target, watching
+        self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
+        self._orders = _orders(target, watching)
+        self._client: QuotaClient | None = None
+        self._passes = ReconcileRunner(
+            self.name,
+            clock=clock,
+            window=RemovalWindow(MemoryRemovals(), seconds=target.settings.guard_window),
+            vigil=DriftTracker(confirm_after=watching.confirm_after),
+        )
+        if metrics is not None:
+            metrics.interval(self.name, self.interval)
+
+    def rhythm(self) -> LoopIntervals:
+        """The rhythm of the loop: failures are tried again sooner than the next look would come, never later."""
+        first = min(_FIRST_RETRY, self.interval)
+        return LoopIntervals(
+            interval=self.interval, gap=first / 2, first_retry=first, last_retry=self.interval
+        )
+
+    async def turn(self, _: LoopTrigger) -> LoopOutcome:
+        """One look with everything that follows from it; the work of a ``ClusterLoop``."""
+        self.since = self._clock.now()
+        try:
+            reconciliation = await self._looked()
+        finally:
+            self.since = None
+        self.last = reconciliation
+        if self._metrics is not None:
+            self._metrics.passed(reconciliation)
+        if reconciliation.error is not None:
+            # A login that was refused is final for a client, and the secret may be another one by now.
+            await self.close()
+            return LoopOutcome(
+                retry=reconciliation.error.retriable, note=reconciliation.error.message
+            )
+        await self._heard(reconciliation)
+        return LoopOutcome(confirm=needs_confirmation(reconciliation))
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _looked(self) -> Reconciliation:
+        """One look; while another run applies, the records are locked for some seconds, and that is no failure."""
+        started = self._clock.now()
+        while True:
+            try:
+                reconciliation = await self._observe_once()
+            except KquotaError as error:
+                reconciliation = Reconciliation(
+                    cluster=self.name,
+                    error=error,
+                    observations=self._passes.vigil.observations,
+                    started_at=started,
+                    ended_at=self._clock.now(),
+                )
+            waited = self._clock.now() - started
+            if not isinstance(reconciliation.error, InventoryLocked) or waited >= LOCKED_SECONDS:
+                return reconciliation
+            await self._clock.sleep(_LOCKED_PAUSE)
+
+    async def _observe_once(self) -> Reconciliation:
+        if self._watching.read_only:
+            return await self._observe(self._ports(read_only_inventory(self._target, self._clock)))
+        with opened(self._target, self._clock, command="drift --watch") as inventory:
+            ports = self._ports(inventory)
+            reconciliation = await self._observe(ports)
+            if (
+                not self._watching.correct
+                or reconciliation.preview is None
+                or reconciliation.error is not None
+            ):
+                return reconciliation
+            incorrect = frozenset(
+                (drifted.entity, drifted.key) for drifted in reconciliation.preview.plan.drift
+            )
+            incorrect |= {
+                expired_override.pair for expired_override in reconciliation.expired_overrides
+            }
+            return await self._corrected(ports, incorrect) if incorrect else reconciliation
+
+    async def _observe(self, ports: ReconcilePorts) -> Reconciliation:
+        notes = not self._watching.read_only
+        reconciliation = await observe_drift(ports, self._orders, cluster=self.name, notes=notes)
+        # Drift that is to be corrected is counted by the pass that does it: once a look, not twice.
+        corrects = reconciliation.preview and (
+            reconciliation.preview.plan.drift or reconciliation.expired_overrides
+        )
+        is_counted = not (self._watching.correct and corrects)
+        if reconciliation.error is None and reconciliation.preview is not None and is_counted:
+            self._passes.vigil = self._passes.vigil.after(
+                reconciliation.preview.plan,
+                now=reconciliation.started_at,
+                first_seen=reconciliation.drift_since,
+            )
+        return replace(reconciliation, observations=self._passes.vigil.observations)
+
+    async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
+        """Another pass, which may write these pairs and nothing else."""
+        orders = replace(
+            self._orders,
+            rules=replace(self._orders.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
+            guards=self._target.settings.guards,
+            only=lambda subject, key: (subject, key) in pairs,
+        )
+        desired = as_applied(await observe(ports, self._orders))
+        return await self._passes.run(ports, orders, desired)
+
+    def _ports(self, inventory: Inventory) -> ReconcilePorts:
+        if self._client is None:
+            config = self._target.client_config(self._notices)
+            events = connection_events(self._notices)
+
+            def answered(event: ResponseReceived) -> None:
+                events.response(event)
+                self._answered(event)
+
+            self._client = QuotaClient(config, events=replace(events, response=answered))
+        return ReconcilePorts(
+            store=self._client,
+            inventory=inventory,
+            clock=self._clock,
+            audit=FileAuditLog(
+                own_path(
+                    self._target.root,
+                    self._target.project_cluster.audit_log,
+                    content_name="audit logs",
+                )
+            )
+            if self._watching.correct
+            else None,
+            validator=by_rules,
+        )
+
+    def _answered(self, event: ResponseReceived) -> None:
+        if self._metrics is not None:
+            self._metrics.kafka(self.name, event.api, event.seconds)
+
+
+def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
+    """What readiness probes get: clusters that were not looked at, or not with success the last time."""
+    return [
+        f"{watcher.name}: {'not looked at yet' if watcher.last is None else 'the last look failed'}"
+        for watcher in lookouts
+        if watcher.last is None or watcher.last.error is not None
+    ]
+
+
+def stuck(lookouts: Sequence[DriftWatcher], now: float) -> list[str]:
+    """What liveness probes get: looks that last ten intervals, and a quarter of an hour at least."""
+    return [
+        f"{watcher.name}: a look lasts too long"
+        for watcher in lookouts
+        if watcher.since is not None and now - watcher.since > max(10 * watcher.interval, 900.0)
+    ]
+
+
+def _orders(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
+    settings = target.settings
+    allowed = settings.policy in {Policy.UPSERT, Policy.SYNC} and not settings.suspend
+    if watching.correct and not allowed:
+        reason = "it is suspended" if settings.suspend else f"its policy is {settings.policy}"
+        raise UsageError(
+            f"{target.display_name} may not be corrected: {reason}",
+            hint="leave out --correct-drift, or change the project file where it is reviewed",
+        )
+    return ReconcileOptions(
+        rules=settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
+        expected_cluster_id=settings.expected_cluster_id,
+        assess=False,
+        origin=origin_of(target),
+    )

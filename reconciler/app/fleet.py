@@ -1,0 +1,182 @@
+"""The same work for many clusters at the same time: bounded, on one event loop; one that fails stops no other."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notice, NoticeLog, Notices
+from reconciler.app.requests import CONCURRENCY
+from reconciler.errors import ClientError, Interrupted, KquotaError
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterResult(Generic[Value]):
+    """What came of the work for one cluster.
+
+    Attributes:
+        target: The cluster.
+        value: The result; ``None`` if it failed.
+        error: Why it failed; ``None`` if it did not.
+        seconds: How long it took, without the time in which it waited for its turn.
+        notices: What was said on the way.
+    """
+
+    target: ClusterTarget
+    value: Value | None = None
+    error: KquotaError | None = None
+    seconds: float = 0.0
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the cluster gave no usable answer."""
+        return isinstance(self.error, ClientError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetProgress:
+    """How far the clusters of a run are.
+
+    Attributes:
+        total: All clusters.
+        done: Those that ended, failed ones included.
+        active: Those that are worked on.
+        failed: Those that failed.
+    """
+
+    total: int
+    done: int = 0
+    active: int = 0
+    failed: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Those that wait for their turn."""
+        return self.total - self.done - self.active
+
+
+Work = Callable[[Notices, ClusterTarget], Awaitable[Value]]
+"""``work(notices, target)``: one cluster."""
+
+
+async def run_fleet(
+    targets: Sequence[ClusterTarget],
+    work: Work[Value],
+    *,
+    concurrency: int = CONCURRENCY,
+    report: Callable[[FleetProgress], None] = lambda _: None,
+    should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
+) -> tuple[ClusterResult[Value], ...]:
+    """The results of all clusters, in the order of the targets.
+
+    A cancellation ends what is under way, and begins nothing more. A result whose error is ``Interrupted`` says what was
+    done until then.
+
+    Args:
+        targets: The clusters.
+        work: What to do with each.
+        concurrency: Clusters at the same time.
+        report: Called whenever a cluster begins or ends.
+        should_stop: Whether a result keeps the clusters that have not begun from beginning.
+
+    Raises:
+        asyncio.CancelledError: The run was cancelled, and no cluster had anything to report.
+    """
+    run = _FleetRun(targets, work, concurrency, report, should_stop)
+    tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]
+    try:
+        is_cancelled = await _ended(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    results = tuple(
+        _not_begun(target) if task.cancelled() else task.result()
+        for target, task in zip(targets, tasks, strict=True)
+    )
+    if is_cancelled and not any(isinstance(result.error, Interrupted) for result in results):
+        raise asyncio.CancelledError
+    return results
+
+
+async def _ended(tasks: "Sequence[asyncio.Task[ClusterResult[Value]]]") -> bool:
+    """Whether the run was cancelled while it waited for all; a fault of the program ends it at once."""
+    is_cancelled = False
+    pending = set(tasks)
+    while pending:
+        try:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
+        except asyncio.CancelledError:
+            is_cancelled = True
+            for task in pending:
+                task.cancel()
+            pending = {task for task in pending if not task.done()}
+            continue
+        for task in done:
+            if not task.cancelled() and (fault := task.exception()) is not None:
+                raise fault
+    return is_cancelled
+
+
+def _not_begun(target: ClusterTarget) -> "ClusterResult[Value]":
+    return ClusterResult(target=target, error=KquotaError("not begun: the run was stopped"))
+
+
+class _FleetRun(Generic[Value]):
+    """One run over many clusters, and how far it is."""
+
+    def __init__(
+        self,
+        targets: Sequence[ClusterTarget],
+        work: Work[Value],
+        concurrency: int,
+        report: Callable[[FleetProgress], None],
+        should_stop: Callable[[ClusterResult[Value]], bool],
+    ) -> None:
+        self._targets, self._work, self._report = targets, work, report
+        self._should_stop, self._is_stopped = should_stop, False
+        self._slots = asyncio.Semaphore(concurrency)
+        self._done = self._active = self._failed = 0
+
+    async def one_cluster(self, number: int) -> ClusterResult[Value]:
+        """The result of one cluster, once it had its turn."""
+        target = self._targets[number]
+        async with self._slots:
+            if self._is_stopped:
+                return _not_begun(target)
+            self._active += 1
+            self._report_progress()
+            result = await self._worked(target)
+            self._active, self._done = self._active - 1, self._done + 1
+            self._failed += result.error is not None
+            if self._should_stop(result):
+                self._is_stopped = True
+            self._report_progress()
+            return result
+
+    async def _worked(self, target: ClusterTarget) -> ClusterResult[Value]:
+        began, notices = time.monotonic(), NoticeLog()
+        value: Value | None = None
+        failure: KquotaError | None = None
+        try:
+            value = await self._work(notices, target)
+        except KquotaError as error:
+            failure = error
+        return ClusterResult(
+            target=target,
+            value=value,
+            error=failure,
+            seconds=time.monotonic() - began,
+            notices=tuple(notices.notices),
+        )
+
+    def _report_progress(self) -> None:
+        self._report(
+            FleetProgress(
+                total=len(self._targets), done=self._done, active=self._active, failed=self._failed
+            )
+        )

@@ -1,0 +1,332 @@
+"""The questions of ``kquota doctor``. Each gives one or more ``Check``; none changes anything.
+
+What is not asked of a broker here: its time. Kafka's protocol does not show it, so the clock is held against
+the newest times in our own records, which other machines may have written.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import TextReceiver
+from reconciler.base.clock import SystemClock
+from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
+from reconciler.client.events import Authenticated, Connected
+from reconciler.errors import AuthorizationError, ClientError, KquotaError
+from reconciler.quota.cluster import Cluster
+from reconciler.quota.entity import entity
+from reconciler.quota.filters import exactly
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.render.cluster_state import Check, CheckStatus
+from reconciler.render.names import entity_text
+from reconciler.render.units import age, count
+
+PATIENCE_SECONDS: Final = 10.0
+"""For one question, unless --timeout says otherwise; a doctor that waits a minute is no help."""
+
+EXPIRED_OVERRIDES: Final = "expired overrides"
+"""Name of the check of overrides that have ended."""
+
+SKEW_SECONDS: Final = 5.0
+"""Records that are newer than our own time by more than this mean that a clock is wrong."""
+
+_READ_TODO: Final = "kafka-acls --add --cluster --allow-principal User:NAME --operation Describe --operation DescribeConfigs"
+_WRITE_TODO: Final = (
+    "only apply needs it: kafka-acls --add --cluster --allow-principal User:NAME --operation Describe"
+    " --operation AlterConfigs"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """Every answer about one cluster; ``cluster_id`` is "" if no broker answered."""
+
+    cluster_id: str
+    checks: tuple[Check, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something does not work."""
+        return any(check.health is CheckStatus.FAILED for check in self.checks)
+
+    @property
+    def has_expired_override(self) -> bool:
+        """Whether a value of an override is live although the override has ended."""
+        return any(
+            check.name == EXPIRED_OVERRIDES and check.health is CheckStatus.WARNING
+            for check in self.checks
+        )
+
+
+def _ok(name: str, finding: str) -> Check:
+    return Check(name=name, health=CheckStatus.OK, observation=finding)
+
+
+def _warning(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.WARNING, observation=finding, advice=advice)
+
+
+def _bad(name: str, finding: str, advice: str) -> Check:
+    return Check(name=name, health=CheckStatus.FAILED, observation=finding, advice=advice)
+
+
+def _failed(name: str, error: KquotaError, advice: str = "") -> Check:
+    return _bad(name, error.message, error.hint or advice)
+
+
+async def check_cluster(notices: TextReceiver, target: ClusterTarget) -> Checkup:
+    """Every answer about one cluster, in the order in which things depend on each other."""
+    try:
+        config = target.client_config(notices)
+    except KquotaError as error:
+        return unusable(error)
+    return await examine(
+        config,
+        patience=target.options.timeout or PATIENCE_SECONDS,
+        expected=target.settings.expected_cluster_id,
+        configured=target.project is not None,
+        records=lambda client, cluster: _records(target, client, cluster),
+    )
+
+
+def unusable(error: KquotaError) -> Checkup:
+    """All that can be said where there is no usable configuration."""
+    return Checkup(cluster_id="", checks=(_failed("configuration", error),))
+
+
+async def examine(
+    config: ClientConfig,
+    *,
+    patience: float,
+    expected: str | None,
+    configured: bool = True,
+    records: Callable[[QuotaClient, Cluster], AsyncIterator[Check]] | None = None,
+) -> Checkup:
+    """Every answer that a client with this configuration gets.
+
+    Args:
+        config: How to reach the cluster.
+        patience: Seconds for one question.
+        expected: The id that must answer; ``None`` = any.
+        configured: Whether there is a place where an expected id could be written down.
+        records: What else there is to say of the cluster that answered.
+    """
+    checks = [_ok("configuration", _described(config))]
+    checks += [check async for check in _addresses(config)]
+    connection_observer = _ConnectionObserver()
+    events = ClientEvents(
+        connected=connection_observer.connected, authenticated=connection_observer.authenticated
+    )
+    async with QuotaClient(config, events=events) as client:
+        try:
+            cluster = await client.cluster(timeout=patience)
+        except KquotaError as error:
+            checks += [*connection_observer.checks(config), _failed("answers", error)]
+            return Checkup(cluster_id="", checks=tuple(checks))
+        checks += [
+            *connection_observer.checks(config),
+            *_identity(cluster, expected, configured=configured),
+        ]
+        checks += [check async for check in _brokers(client, cluster, patience)]
+        checks += [check async for check in _rights(client, cluster, patience)]
+        checks.append(await _callback(client, patience))
+        if records is not None:
+            checks += [check async for check in records(client, cluster)]
+    return Checkup(cluster_id=cluster.id, checks=tuple(checks))
+
+
+def _described(config: ClientConfig) -> str:
+    login = "" if config.sasl is None else f", {type(config.sasl).__name__}"
+    return f"{config.protocol}{login} at {', '.join(map(str, config.bootstrap))}"
+
+
+async def _addresses(config: ClientConfig) -> AsyncIterator[Check]:
+    """Each bootstrap address by itself: a client is content with one, and hides that another is wrong."""
+    for address in config.bootstrap:
+        yield await _address(address)
+
+
+async def _address(address: Address) -> Check:
+    name = f"reach {address}"
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            address_infos = await loop.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM
+            )
+            _, writer = await asyncio.open_connection(address.host, address.port)
+            writer.close()
+    except socket.gaierror as error:
+        advice = "correct bootstrap.servers, or the name server that this machine asks"
+        return _bad(name, f"no address: {error.strerror}", advice)
+    except TimeoutError:
+        advice = "a firewall drops it, or the host is down"
+        return _bad(name, "no answer", advice)
+    except OSError as error:
+        advice = "check the port, and whether the broker is up"
+        return _bad(name, _error_text(error), advice)
+    return _ok(name, ", ".join(sorted({str(address_info[4][0]) for address_info in address_infos})))
+
+
+def _error_text(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+class _ConnectionObserver:
+    """What the connection reported while it was set up."""
+
+    def __init__(self) -> None:
+        self._connected: Connected | None = None
+        self._authenticated: Authenticated | None = None
+
+    def connected(self, event: Connected) -> None:
+        self._connected = self._connected or event
+
+    def authenticated(self, event: Authenticated) -> None:
+        self._authenticated = self._authenticated or event
+
+    def checks(self, config: ClientConfig) -> list[Check]:
+        """TLS and SASL, as far as it came; the caller reports what failed."""
+        checks: list[Check] = []
+        tls = config.protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+        if not tls:
+            advice = "set security.protocol to SSL or SASL_SSL, unless this is a trusted network"
+            checks.append(
+                _warning("TLS", "not used: traffic can be read and changed in transit", advice)
+            )
+        elif self._connected is not None:
+            checks.append(_ok("TLS", self._connected.tls))
+        if config.sasl is None and not (tls and config.tls is not None):
+            checks.append(_ok("SASL", "not used: the principal is ANONYMOUS"))
+        elif self._authenticated is not None:
+            life = self._authenticated.lifetime
+            ends = f", session of {age(life)}" if life else ""
+            checks.append(_ok("SASL", f"{self._authenticated.mechanism}{ends}"))
+        return checks
+
+
+def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> list[Check]:
+    checks: list[Check] = []
+    if expected is not None and expected != cluster.id:
+        finding = f"{cluster.id} answers, {expected} is expected"
+        advice = "correct bootstrapServers or expectedClusterId"
+        checks.append(_bad("cluster", finding, advice))
+    elif expected is None and configured:
+        advice = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
+        checks.append(_warning("cluster", f"{cluster.id}, any id would be accepted", advice))
+    else:
+        checks.append(_ok("cluster", cluster.id))
+    finding = f"Kafka {cluster.version_hint}, rules of {cluster.behaves_as}"
+    checks.append(_ok("version", finding))
+    return checks
+
+
+async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
+    """Every broker by its advertised address: verification reads back from each of them."""
+    probe = exactly(entity(user="kquota-doctor"))
+    for node in cluster.nodes:
+        name = f"broker {node.id}"
+        try:
+            await client.describe(probe, node=node.id, timeout=patience)
+        except AuthorizationError:
+            yield _ok(name, f"{node.host}:{node.port}")
+        except ClientError as error:
+            advice = f"its advertised listener {node.host}:{node.port} must be reachable from here"
+            yield _bad(name, error.message, error.hint or advice)
+        else:
+            yield _ok(name, f"{node.host}:{node.port}")
+
+
+async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
+    try:
+        state = await client.describe(timeout=patience)
+    except KquotaError as error:
+        yield _failed("may read", error, _READ_TODO)
+    else:
+        foreign = len(state.foreign_entities)
+        foreign_note = f", {foreign} of foreign types" if foreign else ""
+        yield _ok("may read", f"{len(state.limits)} entities{foreign_note}")
+    if cluster.rights is None:
+        advice = (
+            "grant Describe on the cluster, so that plan can check whether it may ask the broker"
+        )
+        yield _warning("may write", "the broker does not report our rights", advice)
+    elif cluster.may_alter:
+        yield _ok("may write", "AlterConfigs, which also allows changing broker settings")
+    else:
+        yield _warning("may write", "no AlterConfigs: fit for plan, not for apply", _WRITE_TODO)
+
+
+async def _callback(client: QuotaClient, patience: float) -> Check:
+    name = "quota callback"
+    try:
+        callback = await client.quota_callback(timeout=patience)
+    except KquotaError as error:
+        return _warning(name, error.message, error.hint or _READ_TODO)
+    if callback is None:
+        return _ok(name, "none: Kafka's own rules hold")
+    advice = "ask its authors what it does with these quotas; resolve shows Kafka's own rules"
+    return _warning(name, f"{callback} decides what is enforced", advice)
+
+
+async def _records(
+    target: ClusterTarget, client: QuotaClient, cluster: Cluster
+) -> AsyncIterator[Check]:
+    """The inventory, expired overrides in it, and our clock against the times in it."""
+    from reconciler.app.clusters.record_stores import read_only_inventory
+
+    clock = SystemClock()
+    try:
+        owned = await read_only_inventory(target, clock).load(cluster.id)
+    except KquotaError as error:
+        yield _failed("records", error)
+        return
+    if owned.is_known:
+        yield _ok("records", f"{owned.pair_count} pairs are ours")
+    else:
+        advice = "nothing was applied from here yet; if that is wrong, look for the inventory file"
+        yield _warning("records", "none for this cluster", advice)
+    if owned.overrides:
+        yield await _overrides(target, client, cluster, owned, clock.now())
+    times = [owner.since for record in owned.records.values() for owner in record.owners if owner]
+    ahead = max(times, default=0.0) - clock.now()
+    if ahead > SKEW_SECONDS:
+        advice = "set the clock (NTP): overrides, plan ages and drift times depend on it"
+        yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", advice)
+    else:
+        yield _ok("clock", "not behind our records")
+
+
+async def _overrides(
+    target: ClusterTarget,
+    client: QuotaClient,
+    cluster: Cluster,
+    owned: OwnershipRecords,
+    now: float,
+) -> Check:
+    """Whether a value of an override is still live although the override has ended."""
+    from reconciler.reconcile import Observation
+    from reconciler.reconcile.drift import expired
+
+    try:
+        live = await client.describe(timeout=target.options.timeout or PATIENCE_SECONDS)
+    except KquotaError as error:
+        return _failed(EXPIRED_OVERRIDES, error, _READ_TODO)
+    observation = Observation(
+        cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=now
+    )
+    pairs = [
+        expired_override.pair for expired_override in expired(observation, target.settings.rules())
+    ]
+    if not pairs:
+        return _ok(EXPIRED_OVERRIDES, f"none of {count(len(owned.overrides), 'override')}")
+    entity_name = entity_text(pairs[0][0])
+    more_note = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    advice = f"`{target.command('override', 'end', '--expired')}` writes the expected values"
+    return _warning(
+        EXPIRED_OVERRIDES, f"still live: {entity_name} {pairs[0][1]}{more_note}", advice
+    )

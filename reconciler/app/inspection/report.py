@@ -1,0 +1,110 @@
+"""One cluster for the HTML report: live quotas, records, what the documents would change, and the history of changes."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.app.change.offline_plan import plan_offline
+from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.principals import knowing
+from reconciler.app.change.reconcile_options import orders_for, origin_of
+from reconciler.app.clusters.documents import ClusterDocuments
+from reconciler.app.clusters.runtime import RecordOptions, world
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.notices import Notices
+from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.codecs.audit_log import history_of
+from reconciler.errors import UsageError
+from reconciler.inventory.audit_log import read_entries
+from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.precedence import Principal
+from reconciler.reconcile import PreparedPlan, preview
+from reconciler.reconcile.drift import as_applied
+from reconciler.render.html.facts import ClusterPage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """A report, apart from its cluster.
+
+    Attributes:
+        paths: Manifests, relative to the current folder; empty = what the project configures, if it does.
+        sources: Which records count.
+        snapshot: What the cluster holds; ``None`` = ask it.
+        history: The audit log to show.
+        principals: Further clients to assess.
+    """
+
+    paths: tuple[str, ...] = ()
+    sources: RecordSource
+    snapshot: Path | None = None
+    history: Path | None = None
+    principals: tuple[Principal, ...] = ()
+
+
+async def report_cluster(
+    notices: Notices, target: ClusterTarget, request: PageRequest
+) -> ClusterPage:
+    """What the page shows of a cluster.
+
+    Raises:
+        UsageError: The request contradicts itself.
+        ClientError: The cluster cannot be asked.
+    """
+    declared = bool(request.paths or target.project_cluster.manifests)
+    if not declared and request.sources.since is not None:
+        raise UsageError("--since needs manifests to compare with")
+    make = _planned if declared else _without_documents
+    prepared = await make(notices, target, request)
+    cluster_id, history = prepared.plan.cluster_id, request.history
+    return ClusterPage(
+        name=target.display_name,
+        preview=prepared.preview,
+        live=prepared.observation.live,
+        owned=prepared.observation.owned,
+        history=None
+        if history is None
+        else history_of(read_entries(history), cluster_id=cluster_id, location=str(history)),
+        declared=declared,
+    )
+
+
+async def _planned(notices: Notices, target: ClusterTarget, request: PageRequest) -> PreparedPlan:
+    """What ``plan`` would show."""
+    task = task_for(notices, target, request.paths, PlanLimits(validate="auto"), request.sources)
+    return await _prepare(notices, knowing(task, request.principals), request.snapshot)
+
+
+async def _without_documents(
+    notices: Notices, target: ClusterTarget, request: PageRequest
+) -> PreparedPlan:
+    """What is live and what is ours, without documents: nothing is declared, so nothing is planned."""
+    keeps_records = not request.sources.no_inventory
+    orders = orders_for(
+        target,
+        PlanLimits(validate="none"),
+        complete=True,
+        removals_known=keeps_records,
+        origin=origin_of(target),
+    )
+    rules = target.settings.rules(
+        policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records
+    )
+    orders = replace(orders, rules=rules)
+    nothing = ClusterDocuments(
+        cluster=target.name, desired=DesiredState(), warnings=(), complete=True, count=0, files=0
+    )
+    records = RecordOptions(none=request.sources.no_inventory)
+    task = PlanTask(target=target, documents=nothing, orders=orders, records=records)
+    first = await _prepare(notices, task, request.snapshot)
+    # Our own records as the documents: what differs from them is drift.
+    return preview(
+        first.observation, as_applied(first.observation), orders, verdict=first.preview.verdict
+    )
+
+
+async def _prepare(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
+    if snapshot is not None:
+        return await plan_offline(notices, task, snapshot)
+    async with world(notices, task.target, task.records, command="report", writes=False) as runtime:
+        return await prepared_for(task, runtime)

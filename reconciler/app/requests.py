@@ -1,0 +1,152 @@
+"""Requests of use cases as plain values. They import nothing heavy, so that a command line can build them at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.quota.entity import Entity
+
+CONCURRENCY: Final = 100
+"""Clusters at the same time. One that never answers holds its place until its deadline."""
+
+NOTIFICATION_SHAPES: Final = ("webhook", "slack", "cloudevents")
+"""Forms of a message."""
+
+AUTO: Final = "auto"
+"""An address of evidence: as the cluster's configuration says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRequest:
+    """Which cluster or clusters a command is about, as it was typed.
+
+    Attributes:
+        project: The project file; ``None`` = ``kquota.yaml``, here or in a folder above (``project_files``).
+        cluster: Name of one cluster; ``None`` = the only one.
+        every: All clusters of the project.
+        bootstrap_server: Brokers, instead of a project.
+        command_config: Java properties of the client; with a project they are added to its settings.
+        config_from: Revision that the project file is read at; ``None`` = the file as it is.
+        timeout: Seconds for one call, instead of the configured ones.
+        concurrency: Clusters that are worked on at the same time.
+        takes_all: Whether the command has the option ``--all``.
+        from_environment: Which of these values come from ``KQUOTA_*`` variables.
+    """
+
+    project: Path | None = None
+    cluster: str | None = None
+    every: bool = False
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    config_from: str | None = None
+    timeout: float | None = None
+    concurrency: int = CONCURRENCY
+    takes_all: bool = False
+    from_environment: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.every and self.cluster is not None:
+            raise UsageError("--all and --cluster contradict each other")
+        if self.by_address and (self.every or self.project or self.config_from):
+            raise UsageError(
+                "--bootstrap-server (KQUOTA_BOOTSTRAP_SERVERS) cannot be combined with --all, --project"
+                " (KQUOTA_PROJECT) and --config-from, which are about the clusters of a project file"
+            )
+
+    @property
+    def by_address(self) -> bool:
+        """Whether brokers were named, so that no project file is read."""
+        return self.bootstrap_server is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLimits:
+    """What was typed about a plan's limits; ``None`` leaves the trusted configuration as it is."""
+
+    policy: str | None = None
+    confirm_sync: str | None = None
+    validate: str = "auto"
+    only: "tuple[Entity, ...]" = ()
+    correct_drift: bool = False
+    force: bool = False
+    max_removals: int | None = None
+    max_removed_percent: float | None = None
+    max_change_factor: float | None = None
+    max_exception_factor: float | None = None
+    allow_newly_unlimited: bool = False
+    allow_small_values: bool = False
+    allow_defaults: bool = False
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSource:
+    """Where a plan's third side comes from, as it was typed."""
+
+    since: str | None = None
+    no_inventory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRequest:
+    """What was typed about evidence.
+
+    Attributes:
+        evidence: An address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it has one.
+        no_evidence: Leave it out.
+        require_evidence: Exit 5 unless everything that changes could be judged.
+    """
+
+    evidence: str = AUTO
+    no_evidence: bool = False
+    require_evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.no_evidence and (self.require_evidence or self.evidence != AUTO):
+            raise UsageError("--no-evidence contradicts --evidence and --require-evidence")
+        if not self.evidence.strip():
+            raise UsageError(
+                "--evidence names no place: it is empty",
+                hint="is a variable not set? write a place, auto, or --no-evidence",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationRequest:
+    """Who is notified of drift, as it was typed.
+
+    Attributes:
+        receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
+        key: Where the key is that messages are signed with.
+        remind_after: Seconds after which the same drift is sent again.
+        state: Where it is written down what was sent; ``None`` = beside the project's records.
+    """
+
+    receivers: tuple[str, ...]
+    key: str | None = None
+    remind_after: float = 86_400.0
+    state: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.receivers and (self.key is not None or self.state is not None):
+            raise UsageError("--notify-key and --notify-state are about --notify")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsRequest:
+    """Where metrics are served, as it was typed.
+
+    Attributes:
+        address: ``HOST:PORT``; ``None`` = nowhere.
+        entity_labels: Whether they name entities.
+    """
+
+    address: str | None
+    entity_labels: bool
+
+    def __post_init__(self) -> None:
+        if self.entity_labels and self.address is None:
+            raise UsageError("--metrics-entity-labels is about --metrics-address")

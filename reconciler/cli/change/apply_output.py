@@ -1,0 +1,256 @@
+"""An apply on a console: plans, one question, outcomes. ``override`` and ``rollback`` are applies, too."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, replace
+
+from reconciler.app.change.apply import ApplyRun
+from reconciler.app.change.plan import ClusterPlan
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.event_loop import run
+from reconciler.app.fleet import ClusterResult
+from reconciler.app.notices import Notices
+from reconciler.app.requests import CONCURRENCY
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode, worst
+from reconciler.cli.framework.fleet import code_of_fleet, work_on
+from reconciler.cli.output import plans
+from reconciler.cli.output.fleet import preview_row, rows_of
+from reconciler.cli.output.fleet_summary import FleetRow
+from reconciler.errors import Interrupted, UsageError
+from reconciler.quota.results.report import Outcome
+from reconciler.render.units import count
+
+OpenRun = Callable[[Notices, ClusterTarget], AbstractAsyncContextManager[ApplyRun]]
+"""``open_run(notices, target)``: one cluster with its plan, ready to be applied inside the context."""
+
+Prepared = ClusterResult[ApplyRun]
+Applied = ClusterResult[Outcome | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOutput:
+    """How an apply is asked for and how it looks.
+
+    Attributes:
+        output: ``text`` or ``json``.
+        yes: Do not ask.
+        verbose: Print long lists in full.
+        is_reviewed: Whether the plan was reviewed before, so that its summary is enough.
+        concurrency: Clusters at the same time.
+        continue_on_error: Whether a cluster that fails leaves the others alone.
+    """
+
+    output: str
+    yes: bool
+    verbose: bool = False
+    is_reviewed: bool = False
+    concurrency: int = CONCURRENCY
+    continue_on_error: bool = True
+
+
+def apply_all(
+    console: Console, targets: Sequence[ClusterTarget], open_run: OpenRun, display: ApplyOutput
+) -> ExitCode:
+    """Plan all clusters, ask once before the first write, write, report.
+
+    Raises:
+        KquotaError: The error of the only cluster.
+        UsageError: The question was answered with no; nothing was written.
+        Interrupted: The run was asked to stop; what was done has been reported.
+    """
+    return run(_apply_all(console, targets, open_run, display))
+
+
+async def _apply_all(
+    console: Console, targets: Sequence[ClusterTarget], open_run: OpenRun, display: ApplyOutput
+) -> ExitCode:
+    is_alone = len(targets) == 1
+    async with AsyncExitStack() as stack:
+
+        async def prepare(notices: Notices, target: ClusterTarget) -> ApplyRun:
+            apply = await stack.enter_async_context(open_run(notices, target))
+            if not is_alone:
+                await apply.disconnect()
+            return apply
+
+        prepared = await work_on(console, targets, prepare, concurrency=display.concurrency)
+        runs = [result.value for result in prepared if result.value is not None]
+        _show_plans(console, runs, display)
+        _check_all(prepared, display)
+        writing = [run for run in runs if not run.is_refused and run.prepared.plan.changes]
+        if writing and not display.yes and not await _confirm(console, writing):
+            raise UsageError("apply cancelled; nothing was written")
+        applied = await _applied(console, runs, display)
+        return _report(console, prepared, applied, display)
+
+
+def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput) -> None:
+    if display.output != "text":
+        return
+    if display.is_reviewed and not display.verbose:
+        for apply in runs:
+            plans.show_summary(console, apply.preview)
+    else:
+        views = [
+            ClusterPlan(target=apply.target, prepared=apply.prepared, preview=apply.preview)
+            for apply in runs
+        ]
+        plans.show_plans(console, views, "text", verbose=display.verbose)
+    console.flush()
+
+
+def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
+    """Nothing, if every cluster may be written to, or each stands for itself.
+
+    Raises:
+        UsageError: ``--stop-on-error``, and some cluster has no plan or a refused one.
+    """
+    if display.continue_on_error or len(prepared) == 1:
+        return
+    names = [
+        result.target.display_name
+        for result in prepared
+        if result.value is None or result.value.is_refused
+    ]
+    if names:
+        raise UsageError(
+            f"nothing was written to any cluster: {', '.join(names)} cannot be applied to",
+            hint="correct that, or pass --continue-on-error to write to the others",
+        )
+
+
+async def _applied(
+    console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
+) -> tuple[Applied, ...]:
+    """What became of each cluster that has a plan.
+
+    Raises:
+        KquotaError: The error of the only cluster.
+    """
+    by_target = {id(apply.target): apply for apply in runs}
+
+    async def write(notices: Notices, target: ClusterTarget) -> Outcome | None:
+        apply = by_target[id(target)]
+        apply.notices = notices
+        try:
+            return await apply.apply()
+        finally:
+            if len(runs) > 1:
+                await apply.disconnect()
+
+    try:
+        return await work_on(
+            console,
+            [apply.target for apply in runs],
+            write,
+            concurrency=display.concurrency,
+            should_stop=lambda result: not (display.continue_on_error or _is_complete(result)),
+        )
+    except Interrupted as stopped:
+        if len(runs) == 1 and isinstance(stopped.outcome, Outcome):
+            _show_outcome(console, runs[0], stopped.outcome, display)
+        raise
+
+
+def _report(
+    console: Console, prepared: Sequence[Prepared], applied: Sequence[Applied], display: ApplyOutput
+) -> ExitCode:
+    """Show the outcomes; the exit code that wins.
+
+    Raises:
+        Interrupted: The run was asked to stop.
+    """
+    runs = [result.value for result in prepared if result.value is not None]
+    outcomes = [_outcome_of(result) for result in applied]
+    if len(prepared) > 1 and display.output == "json":
+        plans.show_outcomes(
+            console,
+            [
+                (apply.target, outcome)
+                for apply, outcome, result in zip(runs, outcomes, applied, strict=True)
+                if result.error is None or outcome is not None
+            ],
+        )
+    for apply, outcome, result in zip(runs, outcomes, applied, strict=True):
+        if result.error is None or outcome is not None:
+            _show_outcome(console, apply, outcome, display, alone=len(prepared) == 1)
+    if len(prepared) > 1 and display.output == "text":
+        plans.show_fleet_summary(console, _rows(prepared, applied))
+    for result in applied:
+        if isinstance(result.error, Interrupted):
+            raise result.error
+    return worst(
+        [
+            code_of_fleet(prepared, lambda _: ExitCode.DONE),
+            code_of_fleet(applied, _code),
+        ]
+    )
+
+
+def _code(outcome: Outcome | None) -> ExitCode:
+    return ExitCode.DONE if outcome is None or outcome.complete else ExitCode.ERROR
+
+
+def _is_complete(result: Applied) -> bool:
+    return result.error is None and (result.value is None or result.value.complete)
+
+
+def _outcome_of(result: Applied) -> Outcome | None:
+    if isinstance(result.error, Interrupted) and isinstance(result.error.outcome, Outcome):
+        return result.error.outcome
+    return result.value
+
+
+def _show_outcome(
+    console: Console,
+    apply: ApplyRun,
+    outcome: Outcome | None,
+    display: ApplyOutput,
+    *,
+    alone: bool = True,
+) -> None:
+    """An outcome, the command that goes on, and the command that undoes it."""
+    if alone or display.output == "text":
+        if not alone and outcome is not None:
+            console.fact(f"\n== {apply.target.display_name}")
+        plans.show_outcome(console, outcome, display.output, verbose=display.verbose)
+    if outcome is None:
+        return
+    if not (outcome.complete or outcome.interrupted):
+        console.note(f"next: {apply.next_command}")
+    if apply.outcome_path is not None and any(
+        pair.status_text in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs
+    ):
+        undo = apply.target.command("rollback", str(apply.outcome_path), chooses_cluster=False)
+        console.note(f"to undo this: {undo}")
+
+
+def _rows(prepared: Sequence[Prepared], applied: Sequence[Applied]) -> list[FleetRow]:
+    by_target = {id(result.target): result for result in applied}
+
+    def row(result: Prepared, apply: ApplyRun) -> FleetRow:
+        written = by_target[id(result.target)]
+        whole = replace(result, seconds=result.seconds + written.seconds)
+        cells = preview_row(whole, apply.preview, _outcome_of(written))
+        return cells if written.error is None else replace(cells, changes=None)
+
+    return rows_of(prepared, row)
+
+
+async def _confirm(console: Console, runs: Sequence[ApplyRun]) -> bool:
+    """Whether a person says yes; Ctrl-C at the question is heard at once."""
+    loop, answered = asyncio.get_running_loop(), asyncio.Event()
+    if len(runs) == 1:
+        console.question(f"Apply this to {runs[0].target.display_name}?")
+    else:
+        changes = sum(len(apply.prepared.plan.changes) for apply in runs)
+        console.question(f"Apply {count(changes, 'change')} to {len(runs)} clusters?")
+    loop.add_reader(sys.stdin.fileno(), answered.set)
+    try:
+        await answered.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return console.answer()

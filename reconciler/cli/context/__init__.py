@@ -1,1 +1,0 @@
-"""From options to targets, documents, records, connections and prepared plans."""

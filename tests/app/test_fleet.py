@@ -1,0 +1,173 @@
+"""Many clusters at the same time: bounded, in the order of the project, and none stops another."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.app.fleet import FleetProgress, run_fleet
+from reconciler.app.notices import Notice, Notices
+from reconciler.app.requests import TargetRequest
+from reconciler.errors import ConnectError, Interrupted, PlanRefused
+from reconciler.manifest.project.cluster import from_spec
+from reconciler.manifest.project.file import InventoryLocation, ProjectCluster, ReadLimits
+
+
+def target(name: str) -> ClusterTarget:
+    return ClusterTarget(
+        project_cluster=ProjectCluster(
+            cluster=from_spec(name, {"bootstrapServers": "127.0.0.1:1"}),
+            manifests=(),
+            own_manifests=False,
+            inventory=InventoryLocation(file="records.json"),
+            audit_log="audit.jsonl",
+            line=0,
+        ),
+        root=Path(),
+        project=None,
+        read_limits=ReadLimits(),
+        options=TargetRequest(),
+    )
+
+
+def named(*names: str) -> list[ClusterTarget]:
+    return [target(name) for name in names]
+
+
+@settings(max_examples=30)
+@given(turns=st.lists(st.integers(0, 5), min_size=1, max_size=20), concurrency=st.integers(1, 6))
+def test_results_are_in_the_order_of_the_targets_and_never_more_than_the_bound_are_active(
+    turns: list[int], concurrency: int
+) -> None:
+    active = most = 0
+
+    async def work(_: Notices, cluster: ClusterTarget) -> int:
+        nonlocal active, most
+        active += 1
+        most = max(most, active)
+        for _turn in range(turns[int(cluster.name)]):
+            await asyncio.sleep(0)
+        active -= 1
+        return int(cluster.name)
+
+    targets = named(*map(str, range(len(turns))))
+    results = asyncio.run(run_fleet(targets, work, concurrency=concurrency))
+    assert [result.value for result in results] == list(range(len(turns)))
+    assert most <= concurrency
+
+
+def test_a_cluster_that_fails_stops_no_other_and_keeps_its_notices() -> None:
+    async def work(notices: Notices, cluster: ClusterTarget) -> str:
+        notices.warning(f"warned of {cluster.name}")
+        if cluster.name == "b":
+            raise ConnectError("refused", node="b:9092")
+        return cluster.name
+
+    results = asyncio.run(run_fleet(named("a", "b", "c"), work))
+    assert [result.value for result in results] == ["a", None, "c"]
+    assert [result.is_unreachable for result in results] == [False, True, False]
+    assert results[1].notices == (Notice(kind="warning", text="warned of b"),)
+
+
+def test_an_error_of_ours_is_no_unreachable_cluster() -> None:
+    async def work(_: Notices, __: ClusterTarget) -> None:
+        raise PlanRefused("no")
+
+    (result,) = asyncio.run(run_fleet(named("a"), work))
+    assert not result.is_unreachable
+
+
+def test_one_hung_cluster_holds_one_place_only() -> None:
+    async def story() -> list[str]:
+        gate, ended = asyncio.Event(), []
+
+        async def work(_: Notices, cluster: ClusterTarget) -> None:
+            if cluster.name == "hung":
+                await gate.wait()
+            ended.append(cluster.name)
+            if len(ended) == 4:
+                gate.set()
+
+        await run_fleet(named("hung", "a", "b", "c", "d"), work, concurrency=2)
+        return ended
+
+    assert asyncio.run(story()) == ["a", "b", "c", "d", "hung"]
+
+
+def test_what_has_not_begun_does_not_begin_after_a_result_that_stops_the_run() -> None:
+    begun = []
+
+    async def work(_: Notices, cluster: ClusterTarget) -> None:
+        begun.append(cluster.name)
+        raise PlanRefused("no")
+
+    results = asyncio.run(
+        run_fleet(
+            named("a", "b", "c"),
+            work,
+            concurrency=1,
+            should_stop=lambda result: result.error is not None,
+        )
+    )
+    assert begun == ["a"]
+    assert [str(result.error) for result in results[1:]] == ["not begun: the run was stopped"] * 2
+
+
+def test_progress_counts_every_cluster_once() -> None:
+    seen: list[FleetProgress] = []
+
+    async def work(_: Notices, cluster: ClusterTarget) -> None:
+        if cluster.name == "b":
+            raise PlanRefused("no")
+
+    asyncio.run(run_fleet(named("a", "b", "c"), work, concurrency=1, report=seen.append))
+    assert seen[0] == FleetProgress(total=3, done=0, active=1, failed=0)
+    assert seen[0].waiting == 2
+    assert seen[-1] == FleetProgress(total=3, done=3, active=0, failed=1)
+
+
+def cancelled_after_first(
+    work: Callable[[Notices, ClusterTarget], Awaitable[None]],
+) -> "list[str]":
+    """The errors of a run that is cancelled while it waits."""
+
+    async def story() -> list[str]:
+        task = asyncio.create_task(run_fleet(named("a", "b", "c"), work, concurrency=2))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        return [type(result.error).__name__ for result in await task]
+
+    return asyncio.run(story())
+
+
+def test_a_cancelled_run_returns_what_each_cluster_says_of_its_interruption() -> None:
+    async def work(_: Notices, __: ClusterTarget) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise Interrupted("stopped") from None
+
+    assert cancelled_after_first(work) == ["Interrupted", "Interrupted", "KquotaError"]
+
+
+def test_a_cancelled_run_without_anything_to_report_is_cancelled() -> None:
+    async def work(_: Notices, __: ClusterTarget) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(asyncio.CancelledError):
+        cancelled_after_first(work)
+
+
+def test_a_fault_of_the_program_ends_the_run() -> None:
+    async def work(_: Notices, cluster: ClusterTarget) -> None:
+        if cluster.name == "a":
+            raise ZeroDivisionError
+        await asyncio.Event().wait()
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run_fleet(named("a", "b"), work))

@@ -1,0 +1,347 @@
+"""`kquota plan --evidence`: what recorded use says of a plan, in every format, and when it says nothing."""
+
+import json
+
+import pytest
+
+from reconciler.app.requests import EvidenceRequest
+from reconciler.base import extras
+from reconciler.base.clock import SystemClock
+from reconciler.errors import UsageError
+from reconciler.sandbox.settings import SandboxSettings
+from reconciler.usage.samples import DAY_MS
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import CLUSTER, project, quota
+from tests.evidence.store.evidence import busy, published
+from tests.forge.github_api import GitHubApi
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+MIB = 2**20
+USER_A, USER_B = (("user", "a"),), (("user", "b"),)
+LIVE = {USER_A: {"producer_byte_rate": 20.0 * MIB}, USER_B: {"producer_byte_rate": 20.0 * MIB}}
+POLICY = """\
+  simulate:
+    failOn: {newThrottledPerDay: 10m, maxDelay: 60s}
+    tiers:
+      batch: {share: 1, maxDelay: 9999h, entities: [{user: {prefix: batch-}}]}
+"""
+TELEMETRY = "  telemetry: {evidenceUri: evidence, maxEvidenceAge: 36h}\n"
+
+
+def today_ms() -> int:
+    """The last midnight: whole days of evidence end there."""
+    return round(SystemClock().now() * 1000) // DAY_MS * DAY_MS
+
+
+@pytest.fixture
+def cluster(folder, sandbox: SandboxThread):
+    """`a` sends 15 MiB/s an hour a day, `b` nearly nothing; both may send 20, and the documents say 10."""
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=TELEMETRY)
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY))  # fmt: skip
+    sandbox.seed(LIVE)
+    return sandbox
+
+
+@pytest.fixture
+def evidence(folder, cluster):
+    limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
+    use = {"a": busy(15 * MIB), "b": busy(1000), "zoe": busy(99 * MIB)}
+    return published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits)
+
+
+def rows_of(ran) -> dict:
+    simulation = json.loads(ran.out)["simulation"]
+    return {(one["user"], one["broker_id"]): one for one in simulation["rows"]}
+
+
+def test_who_will_be_throttled_is_said_where_evidence_is_configured(kquota, evidence):
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 3, ran.err
+    assert "What recorded use says" in ran.out
+    assert "1 client of 2 will be worse off, 1 client will lose records" in ran.out
+    assert "user=a  produce" in ran.out
+    assert "throttled on 3 of 3" in ran.out
+    assert "Refused for what recorded use says (2)" in ran.out
+    assert "2 d until" in ran.out
+    assert "zoe" not in ran.out
+
+
+def test_the_document_has_every_figure_and_only_of_what_changes(kquota, evidence):
+    rows = rows_of(kquota("plan", "--no-inventory", "--format", "json"))
+    assert {user for user, _ in rows} == {"a", "b"}
+    worst = rows["a", "1"]
+    # An hour of 15 at 10 leaves half an hour's worth, which takes as long to drain.
+    assert worst["verdict"] == "worse"
+    assert worst["after_max_delay_ms"] == 1_800_000
+    assert worst["after_throttled_ms"] == pytest.approx(2 * 5_400_000, rel=0.01)
+    assert worst["before_throttled_ms"] == 0
+    assert (worst["before_units"], worst["after_units"]) == (20 * MIB, 10 * MIB)
+    assert rows["b", "1"]["verdict"] == "same"
+
+
+def test_no_evidence_leaves_it_out(kquota, evidence):
+    ran = kquota("plan", "--no-inventory", "--no-evidence", "--format", "json")
+    assert ran.code == 0
+    assert "simulation" not in json.loads(ran.out)
+
+
+def test_the_digest_does_not_know_of_evidence(kquota, evidence):
+    with_, without = (
+        json.loads(kquota("plan", "--no-inventory", "--format", "json", *more).out)
+        for more in ((), ("--no-evidence",))
+    )
+    assert with_["digest"] == without["digest"]
+
+
+@pytest.mark.parametrize("output", ["text", "markdown", "sarif", "html"])
+def test_every_format_tells_it(kquota, evidence, output):
+    ran = kquota("plan", "--no-inventory", "--format", output)
+    assert ran.code == 3
+    for words in ("newly throttled per day", "worst delay"):
+        assert words in ran.out
+    if output == "sarif":
+        found = [one for one in json.loads(ran.out)["runs"][0]["results"] if one["ruleId"] == "evidence"]  # fmt: skip
+        assert len(found) == 2
+        place = found[0]["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == "quotas/all.yaml"
+    else:
+        assert "What recorded use says" in ran.out
+
+
+def test_a_saved_plan_with_it_is_read_and_applied(kquota, cluster, evidence):
+    assert kquota("plan", "--out", "plan.json").code == 3
+    assert kquota("apply", "plan.json", "--yes").code == 0
+    assert cluster.values()[USER_A] == {"producer_byte_rate": 10.0 * MIB}
+
+
+def test_an_edited_figure_is_refused(kquota, folder, evidence):
+    assert kquota("plan", "--out", "plan.json").code == 3
+    text = (folder / "plan.json").read_text()
+    (folder / "plan.json").write_text(text.replace('"enough": true', '"enough": false'))
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 1
+    assert "simulation.enough" in ran.err
+
+
+def test_the_comment_on_a_pull_request_tells_it(kquota, folder, evidence, monkeypatch):
+    assert kquota("plan", "--out", "plan.json").code == 3
+    with GitHubApi() as api:
+        api.pull(7, sha="a" * 40)
+        for name, value in (
+            ("GITHUB_TOKEN", "ghs_workflow"),
+            ("GITHUB_API_URL", api.url),
+            ("GITHUB_REPOSITORY", api.repository),
+            ("GITHUB_OUTPUT", str(folder / "output")),
+        ):
+            monkeypatch.setenv(name, value)
+        ran = kquota("post", "github", "plan.json", "--pull", "7", "--outputs")
+        assert ran.code == 0, ran.err
+        (comment,) = [one.body for one in api.comments]
+    assert "**What recorded use says**: 1 client of 2 will be worse off" in comment
+    assert "Refused for what recorded use says (2)" in comment
+    assert "refused-by-use" in (folder / "output").read_text()
+
+
+# ---- where nothing can be said -----------------------------------------------------------------
+
+
+def test_without_any_evidence_it_is_not_known_and_not_fatal(kquota, cluster):
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "no evidence counts" in ran.out
+    assert "evidence of prod" in ran.err
+
+
+def test_required_evidence_that_is_missing_is_5(kquota, cluster):
+    assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
+
+
+def test_required_evidence_that_is_there_is_enough(kquota, folder, evidence):
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text.replace(POLICY, ""))
+    ran = kquota("plan", "--no-inventory", "--require-evidence", "--detailed-exitcode")
+    assert ran.code == 2, ran.out + ran.err
+
+
+def test_a_plan_without_changes_asks_for_nothing(kquota, folder, cluster):
+    project(folder, cluster.bootstrap, quota("a", "{producerByteRate: 20Mi}"), more=TELEMETRY)
+    ran = kquota("plan", "--no-inventory", "--require-evidence")
+    assert ran.code == 0
+    assert "recorded use" not in ran.out
+
+
+def test_stale_evidence_says_nothing(kquota, folder, cluster):
+    _ = published(
+        folder / "evidence", CLUSTER_ID, {"a": busy(15 * MIB)}, end_ms=today_ms() - 5 * DAY_MS
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0
+    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+    assert {one["why"] for one in rows_of(ran).values()} == {"no evidence counts"}
+    assert "hours ago; 36 are allowed" in ran.err
+    assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
+
+
+def test_evidence_of_another_cluster_says_nothing(kquota, folder, cluster):
+    _ = published(folder / "other", "lkc-2", {"a": busy(15 * MIB)}, end_ms=today_ms())
+    (folder / "other" / "lkc-2").rename(folder / "other" / CLUSTER_ID)
+    ran = kquota("plan", "--no-inventory", "--evidence", "other", "--format", "json")
+    assert ran.code == 0
+    (note,) = json.loads(ran.out)["simulation"]["evidence"]
+    assert "lkc-2" in note["stale"]
+    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+
+
+def test_damaged_evidence_says_nothing(kquota, folder, evidence):
+    for file in (folder / "evidence").rglob("usage_sample/*.parquet"):
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2] + b"\0" * (len(content) - len(content) // 2))
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+
+
+def test_a_client_that_was_never_seen_is_no_data(kquota, folder, evidence, cluster):
+    project(folder, cluster.bootstrap, quota("new"), more=TELEMETRY)
+    ran = kquota("plan", "--no-inventory")
+    assert "no data: no such client was seen" in ran.out
+    assert 'it does not mean "no impact"' in ran.out
+
+
+def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits={"a": 5.0, "b": 20.0 * MIB}
+    )
+    ran = kquota("plan", "--no-inventory")
+    assert "1 of 2 buckets were recorded under another limit than today's" in ran.out
+
+
+def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
+    kquota, folder, cluster
+):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits, clients=["app"]
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0
+    assert {(one["verdict"], one["why"]) for one in rows_of(ran).values()} == {
+        ("not identifiable", "a series with the same names was recorded under other limits")
+    }
+
+
+def test_a_tier_that_tolerates_more_is_not_refused(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", "  manifests: [quotas]\n" + POLICY))  # fmt: skip
+    sandbox.seed({(("user", "batch-a"),): {"producer_byte_rate": 20.0 * MIB}})
+    _ = published(folder / "evidence", CLUSTER_ID, {"batch-a": busy(15 * MIB)}, end_ms=today_ms())
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "will be worse off" in ran.out
+
+
+def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
+    labelled = quota("a").replace("  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: platinum}\n")  # fmt: skip
+    project(folder, cluster.bootstrap, labelled, more=TELEMETRY)
+    ran = kquota("plan", "--no-inventory")
+    assert "no tier is called 'platinum'; known are batch, gold, silver" in ran.err
+
+
+def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder, evidence):
+    project_file = folder / "kquota.yaml"
+    strict = "      batch: {share: 1"
+    project_file.write_text(project_file.read_text().replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict).replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h"))  # fmt: skip
+    assert kquota("plan", "--no-inventory").code == 0
+    manifest = folder / "quotas" / "all.yaml"
+    manifest.write_text(manifest.read_text().replace("  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"))  # fmt: skip
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 3, ran.err
+    assert "strict" in ran.out
+
+
+def test_offline_with_a_snapshot_works_too(kquota, folder, evidence):
+    (folder / "now.json").write_text(kquota("snapshot").out)
+    ran = kquota("plan", "--offline", "--snapshot", "now.json", "--no-inventory")
+    assert ran.code == 3, ran.err
+    assert "1 client of 2 will be worse off" in ran.out
+
+
+def test_nobody_knows_the_cluster(kquota, folder, evidence):
+    ran = kquota("plan", "--offline", "--no-inventory")
+    assert ran.code == 0
+    assert "the cluster id is not known" in ran.err
+
+
+def test_an_address_that_is_none_is_an_error_where_it_was_typed(kquota, cluster):
+    ran = kquota("plan", "--no-inventory", "--evidence", "gopher://x/y")
+    assert ran.code == 1
+    assert "gopher" in ran.err
+
+
+def test_what_was_typed_must_fit_together():
+    with pytest.raises(UsageError, match="contradicts"):
+        EvidenceRequest(evidence="auto", no_evidence=True, require_evidence=True)
+
+
+def test_a_missing_extra_is_a_warning_unless_it_was_asked_for(kquota, evidence, monkeypatch):
+    monkeypatch.setitem(extras.MODULES, "usage", ("a_module_that_nobody_has",))
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "pip install '.[usage]'" in ran.err
+    assert kquota("plan", "--no-inventory", "--require-evidence").code == 1
+    assert kquota("plan", "--no-inventory", "--evidence", "evidence").code == 1
+
+
+def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
+    text = (folder / "kquota.yaml").read_text()
+    other = CLUSTER.format(name="dev", bootstrap=cluster.bootstrap)
+    (folder / "kquota.yaml").write_text(f"{text}---\n{other}")
+    (folder / "quotas" / "dev.yaml").write_text(quota("a", cluster="dev"))
+    ran = kquota("plan", "--all", "--no-inventory", "--format", "json")
+    assert ran.code == 3, ran.err
+    plans = {one["cluster"]: one["plan"] for one in json.loads(ran.out)["plans"]}
+    assert "simulation" in plans["prod"]
+    assert "simulation" not in plans["dev"]
+    ran = kquota("plan", "--all", "--no-inventory", "--evidence", "evidence")
+    assert ran.out.count("What recorded use says") == 2
+
+
+def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
+    own = {"client.quota.callback.class": "com.example.Own"}
+    settings = SandboxSettings(cluster_id=CLUSTER_ID, broker_settings=own)
+    with SandboxThread(settings) as running:
+        running.seed(LIVE)
+        project(folder, running.bootstrap, quota("a"), more=TELEMETRY)
+        use = {"a": busy(15 * MIB)}
+        _ = published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms())
+        ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "cannot be known: a custom quota callback decides what is counted together" in ran.out
+
+
+@pytest.mark.parametrize("evidence", ["", " "])
+def test_an_empty_address_is_refused_and_not_taken_for_none(kquota, cluster, evidence):
+    ran = kquota("plan", "--no-inventory", "--evidence", evidence)
+    assert ran.code == 1
+    assert "--evidence names no place: it is empty" in ran.err
+
+
+def test_a_relative_address_starts_from_the_project_wherever_the_command_runs(
+    kquota, folder, evidence, monkeypatch
+):
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    ran = kquota("plan", "--no-inventory", "--project", folder / "kquota.yaml")
+    assert ran.code == 3, ran.err
+    assert "1 client of 2 will be worse off" in ran.out
+
+
+def test_a_store_that_does_not_answer_is_told_and_not_fatal(kquota, cluster):
+    ran = kquota("plan", "--no-inventory", "--evidence", "http://127.0.0.1:1/x", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert "could not be reached" in ran.err
+    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}

@@ -1,0 +1,157 @@
+"""`--all`: clusters at the same time, one that fails stops no other, one question, one summary."""
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.sandbox import SandboxSettings
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def fleet(folder) -> Iterator[dict[str, SandboxThread]]:
+    """Three clusters; a document for each."""
+    running = {name: SandboxThread(SandboxSettings(cluster_id=f"{name:A<22}")) for name in NAMES}
+    for sandbox in running.values():
+        sandbox.__enter__()
+    write(folder, {name: sandbox.bootstrap for name, sandbox in running.items()})
+    yield running
+    for sandbox in running.values():
+        sandbox.stop()
+
+
+def write(folder, bootstrap: dict[str, str]) -> None:
+    clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in bootstrap.items()]
+    (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
+    manifests(folder, *(quota(f"user-{name}", cluster=name) for name in bootstrap))
+
+
+def summary(text: str) -> list[list[str]]:
+    """The rows of the table at the end, without durations."""
+    lines = text[text.index("CLUSTER") :].splitlines()
+    return [line.split()[:-1] for line in lines[1 : 1 + len(NAMES)]]
+
+
+def test_plans_of_all_clusters_come_in_the_order_of_the_project_with_a_summary(fleet, kquota):
+    ran = kquota("plan", "--all")
+    assert ran.code == 0
+    assert [line for line in ran.out.splitlines() if line.startswith("== ")] == [
+        "== alpha",
+        "== beta",
+        "== gamma",
+    ]
+    assert summary(ran.out) == [[name, "ok", "1", "0", "0"] for name in NAMES]
+    assert "3 clusters: 3 ok; 3 changes, 0 drifted" in ran.out
+
+
+def test_one_cluster_at_a_time_gives_the_same_output(fleet, kquota):
+    at_once = json.loads(kquota("plan", "--all", "--format", "json").out)
+    in_turn = json.loads(kquota("plan", "--all", "--format", "json", "--concurrency", "1").out)
+    assert at_once["summary"] == in_turn["summary"]
+    assert [plan["cluster"] for plan in at_once["plans"]] == list(NAMES)
+    digests = [[plan["plan"]["digest"] for plan in made["plans"]] for made in (at_once, in_turn)]
+    assert digests[0] == digests[1]
+
+
+def test_a_cluster_that_is_down_stops_no_other(fleet, kquota):
+    fleet["beta"].stop()
+    ran = kquota("plan", "--all", "--timeout", "500ms")
+    assert ran.code == 1
+    assert summary(ran.out) == [
+        ["alpha", "ok", "1", "0", "0"],
+        ["beta", "unreachable", "-", "-", "-"],
+        ["gamma", "ok", "1", "0", "0"],
+    ]
+    assert ran.err.index("== beta") < ran.err.index("error: ")
+
+
+def test_an_apply_writes_to_the_others_and_says_which_failed(fleet, kquota):
+    fleet["beta"].stop()
+    ran = kquota("apply", "--all", "--yes", "--timeout", "500ms")
+    assert ran.code == 1
+    assert [bool(fleet[name].values()) for name in ("alpha", "gamma")] == [True, True]
+    assert summary(ran.out)[1] == ["beta", "unreachable", "-", "-", "-"]
+
+
+def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, kquota):
+    fleet["beta"].stop()
+    ran = kquota("apply", "--all", "--yes", "--stop-on-error", "--timeout", "500ms")
+    assert ran.code == 1
+    assert "nothing was written to any cluster: beta cannot be applied to" in ran.err
+    assert not any(fleet[name].values() for name in ("alpha", "gamma"))
+
+
+def test_a_refused_cluster_is_3_and_the_others_are_written(fleet, folder, kquota):
+    documents = [quota(f"user-{name}", cluster=name) for name in ("alpha", "gamma")]
+    manifests(folder, *documents, quota("any", entity="{user: {default: true}}", cluster="beta"))
+    ran = kquota("apply", "--all", "--yes")
+    assert ran.code == 3
+    assert summary(ran.out)[1][:2] == ["beta", "refused"]
+    assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
+
+
+def test_an_apply_of_all_is_one_document_for_programs(fleet, kquota):
+    ran = kquota("apply", "--all", "--yes", "--format", "json")
+    document = json.loads(ran.out)
+    assert [outcome["cluster"] for outcome in document["outcomes"]] == list(NAMES)
+    assert all(outcome["outcome"]["complete"] for outcome in document["outcomes"])
+
+
+def test_drift_of_all_clusters(fleet, kquota):
+    assert kquota("apply", "--all", "--yes").code == 0
+    fleet["gamma"].seed({(("user", "user-gamma"),): {"producer_byte_rate": 1.0}})
+    ran = kquota("drift", "--all", "--detailed-exitcode")
+    assert ran.code == 2
+    assert [row[:4] for row in summary(ran.out)] == [
+        ["alpha", "ok", "-", "0"],
+        ["beta", "ok", "-", "0"],
+        ["gamma", "ok", "-", "1"],
+    ]
+
+
+def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
+    fleet["alpha"].stop()
+    ran = kquota("doctor", "--all", "--timeout", "500ms")
+    assert ran.code == 1
+    assert [row[:2] for row in summary(ran.out)] == [
+        ["alpha", "unreachable"],
+        ["beta", "ok"],
+        ["gamma", "ok"],
+    ]
+    ran = kquota("report", "--all", "--out", "report.html", "--timeout", "500ms")
+    assert ran.code == 1
+    assert "3 clusters: 2 ok, 1 unreachable" in ran.err
+    assert "beta" in (folder / "report.html").read_text()
+
+
+def test_a_comment_begins_with_the_clusters(fleet, kquota):
+    lines = kquota("plan", "--all", "--format", "markdown").out.splitlines()
+    assert lines[0] == "**3 clusters: 3 ok; 3 changes, 0 drifted**"
+    assert lines[4].startswith("| `alpha` | ok | 1 |")
+
+
+def test_hung_clusters_end_with_the_deadline_and_not_one_after_the_other(fleet, folder, kquota):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as deaf,
+        socket.create_server(("127.0.0.1", 0)) as dumb,
+    ):
+        address = {name: sandbox.bootstrap for name, sandbox in fleet.items()}
+        for name, server in (("alpha", deaf), ("beta", dumb)):
+            address[name] = f"127.0.0.1:{server.getsockname()[1]}"
+        write(folder, address)
+        ran = kquota("plan", "--all", "--timeout", "1s", "--format", "json")
+    assert ran.code == 1
+    assert [row["result"] for row in json.loads(ran.out)["summary"]] == [
+        "unreachable",
+        "unreachable",
+        "ok",
+    ]
+
+
+def test_the_bound_is_a_positive_number(fleet, kquota):
+    assert "--concurrency" in kquota("plan", "--all", "--concurrency", "0").err
