@@ -9,8 +9,6 @@ MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 458,
-    "reconciler/evidence/spark/jobs/recommend.py": 416,
-    "reconciler/evidence/spark/usage/recommendation.py": 413,
     "reconciler/evidence/store/publisher.py": 434,
     "reconciler/kube/api/client.py": 401,
     "reconciler/kube/leadership/election.py": 415,

@@ -9,8 +9,8 @@ from reconciler.errors import UsageError
 MODULES: Final = {
     "http": ("aiohttp",),
     "watch": ("aiohttp", "prometheus_client"),
-    "usage": ("aiohttp", "obstore", "pyarrow"),
-    "spark": ("aiohttp", "obstore", "pyarrow", "pyspark"),
+    "usage": ("aiohttp", "numpy", "obstore", "pyarrow"),
+    "spark": ("aiohttp", "numpy", "obstore", "pyarrow", "pyspark"),
     "operator": ("aiohttp", "kopf", "kubernetes", "prometheus_client"),
 }
 """What each extra of pyproject.toml brings, by the names that are imported."""

@@ -7,7 +7,7 @@ mutation/s, of a connection/s. So sums do not depend on their order, and a secon
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.keys import Key
@@ -83,33 +83,6 @@ class Censored(StrEnum):
     NO = "no"
     YES = "yes"
     UNKNOWN = "unknown"
-
-
-class Sample(NamedTuple):
-    """One reading of one bucket on one broker. A tuple, because a fortnight at 30 s on six brokers is 242,000 of them.
-
-    Attributes:
-        ts_ms: When it was read, milliseconds since the epoch.
-        dt_ms: The time that it stands for: since the reading before, or the scrape step where a session begins.
-        rate_units: The rate, in units per second.
-        throttle_ms: Mean delay of throttled requests; 0 = none was throttled (Kafka's NaN), ``None`` = not recorded.
-        censored: Whether the client wanted more.
-    """
-
-    ts_ms: int
-    dt_ms: int
-    rate_units: int
-    throttle_ms: int | None = None
-    censored: Censored = Censored.UNKNOWN
-
-
-class UntimedSample(NamedTuple):
-    """A sample before its time is known: what telemetry hands in; fields as in :class:`Sample`."""
-
-    ts_ms: int
-    rate_units: int
-    throttle_ms: int | None = None
-    censored: Censored = Censored.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

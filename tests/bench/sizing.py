@@ -8,15 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reconciler.usage.recommendation.candidate_limits import smallest
-from reconciler.usage.recommendation.limit_sizes import (
-    SILVER,
-    WEEK_MS,
-    Advice,
-    SizingCase,
-    recommend,
-)
-from reconciler.usage.recommendation.trial import ThrottlePromise, trial
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.recommendation.limit_sizes import SILVER, WEEK_MS, Advice
+from reconciler.usage.recommendation.trial import ThrottlePromise
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from tests.usage.recorded import SizingCase, recommend, trial
+from tests.usage.reference import Sample
 
 STEP_MS, DAYS, SEEDS = 300_000, 28, 40
 

@@ -12,20 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.usage.recommendation.limit_sizes import (
-    BATCH,
-    GOLD,
-    SILVER,
-    WEEK_MS,
-    Advice,
-    SizingCase,
-    Tier,
-    recommend,
-)
-from reconciler.usage.samples import QuotaType, Sample
-from reconciler.usage.throttle_models import arrivals, simulate
+from reconciler.usage.recommendation.limit_sizes import BATCH, GOLD, SILVER, WEEK_MS, Advice, Tier
+from reconciler.usage.samples import QuotaType
 from tests.fleet import demand
 from tests.fleet.spec import Fleet
+from tests.usage.recorded import SizingCase, recommend, simulate
+from tests.usage.reference import Sample
 
 FLEET = Fleet(
     clusters=3, brokers=3, groups=12, days=21, step_ms=60_000, seed=13, kinds=(QuotaType.PRODUCE,)
@@ -95,8 +87,8 @@ def _samples(
     waits: np.ndarray,
     limits: np.ndarray,
 ) -> tuple[Sample, ...]:
-    from reconciler.usage.samples import Censored, UntimedSample
-    from reconciler.usage.series import timed
+    from reconciler.usage.samples import Censored
+    from tests.usage.reference import UntimedSample, timed
 
     readings = [
         UntimedSample(
@@ -116,8 +108,7 @@ def _samples(
 def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, bool]:
     """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise too."""
     found = [
-        simulate(QuotaType.PRODUCE, arrivals(one, fleet.pace.max_gap_ms), limit)
-        for one in series.values()
+        simulate(QuotaType.PRODUCE, one, limit, fleet.pace.max_gap_ms) for one in series.values()
     ]
     worst = max(one.throttled_ms / one.covered_ms for one in found) * 1_000_000 / tier.share_ppm
     late = tier.max_delay_ms is not None and any(

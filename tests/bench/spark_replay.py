@@ -9,16 +9,19 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.runtime import session
-from reconciler.evidence.spark.usage import throttle_windows
-from reconciler.usage.samples import Censored, QuotaType, Sample
-from reconciler.usage.throttle_models import arrivals, simulate
+from reconciler.evidence.spark.usage import series_blocks
+from reconciler.evidence.store import sample_columns
+from reconciler.usage.kernel.series import SampleSeries
+from reconciler.usage.kernel.throttling import demand_of, simulate
+from reconciler.usage.samples import DAY_MS, QuotaType
 
 SERIES, STEP_MS, GAP_MS, LIMIT = 2_000, 30_000, 150_000, 6_000_000
 KEYS = ("quota_type", "series")
@@ -27,7 +30,7 @@ FIGURES = ("samples", "throttled_ms", "max_delay_ms", "delayed_units")
 
 
 def made(spark: SparkSession, rows: int, folder: str) -> None:
-    """2,000 series every 30 s; every 500th sample follows a gap; rates of all sizes by a hash."""
+    """2,000 series every 30 s; every 500th sample follows a gap; rates of all sizes by a hash. As a store keeps them: by series within a day."""
     n, series = fn.floor(fn.col("id") / SERIES), fn.col("id") % SERIES
     ts = (n * STEP_MS + fn.floor(n / 500) * 1_000_000).cast("bigint") + fn.lit(BEGIN)
     frame = spark.range(0, rows, 1, 8).select(
@@ -37,51 +40,47 @@ def made(spark: SparkSession, rows: int, folder: str) -> None:
         fn.lit(STEP_MS).alias("dt_ms"),
         (fn.abs(fn.hash("id")).cast("bigint") % 10_000_000).alias("rate_units"),
     )
-    frame.write.mode("overwrite").parquet(folder)
+    day = fn.floor(fn.col("ts_ms") / DAY_MS)
+    kept = frame.withColumn("day", day).repartitionByRange(8, "day")
+    kept.sortWithinPartitions("day", "series", "ts_ms").drop("day").write.mode("overwrite").parquet(
+        folder
+    )
 
 
 def read(spark: SparkSession, folder: str) -> DataFrame:
-    return spark.read.parquet(folder)
-
-
-def native(frame: DataFrame) -> DataFrame:
-    limit = {"q": fn.lit(LIMIT).cast("bigint")}
-    found = throttle_windows.forecasts(frame, KEYS, limit, fn.lit(GAP_MS))
-    return found.select("samples", *(f"q.{name}" for name in FIGURES[1:]))
-
-
-def _core(samples: list[Sample]) -> dict[str, int]:
-    found = simulate(QuotaType.PRODUCE, arrivals(samples, GAP_MS), LIMIT)
-    return {name: getattr(found, name) or 0 for name in FIGURES}
+    none = fn.lit(None).cast("bigint").alias("throttle_ms")
+    return spark.read.parquet(folder).select("*", none, fn.lit("no").alias("censored"))
 
 
 _SCHEMA = ", ".join(f"{name} bigint" for name in FIGURES)
 
 
+def _figures(every: Iterable[SampleSeries]) -> pa.Table:
+    """The figures of some series, by the kernel."""
+    found = [simulate(QuotaType.PRODUCE, demand_of(series, GAP_MS), LIMIT) for series in every]
+    return pa.Table.from_pylist(
+        [{name: getattr(one, name) or 0 for name in FIGURES} for one in found]
+    )
+
+
+def _of_runs(runs: pa.Table) -> pa.Table:
+    return _figures(series_blocks.series_by(runs, KEYS[1:]).values())
+
+
+def _of_samples(samples: pa.Table) -> pa.Table:
+    return _figures(series for _, series in sample_columns.series_by(samples, KEYS[1:]))
+
+
+def packed(frame: DataFrame) -> DataFrame:
+    """Runs are shuffled, as the jobs do."""
+    blocks = series_blocks.packed(frame, KEYS[1:])
+    some = fn.floor(fn.col("series") / 16).alias("some")
+    return blocks.groupBy(some).applyInArrow(_of_runs, _SCHEMA)
+
+
 def in_arrow(frame: DataFrame) -> DataFrame:
-    """The same recursion in Python, one Arrow table per series."""
-    import pyarrow as pa
-
-    def grouped(table: "pa.Table") -> "pa.Table":
-        table = table.sort_by("ts_ms")
-        columns = [table.column(name).to_pylist() for name in ("ts_ms", "dt_ms", "rate_units")]
-        samples = [Sample(*one, 0, Censored.NO) for one in zip(*columns, strict=True)]
-        return pa.Table.from_pylist([_core(samples)])
-
-    return frame.groupBy(*KEYS).applyInArrow(grouped, _SCHEMA)
-
-
-def in_pandas(frame: DataFrame) -> DataFrame:
-    """The same, one pandas frame per series."""
-    import pandas as pd
-
-    def grouped(table: "pd.DataFrame") -> "pd.DataFrame":
-        table = table.sort_values("ts_ms")
-        columns = [table[name].tolist() for name in ("ts_ms", "dt_ms", "rate_units")]
-        samples = [Sample(*one, 0, Censored.NO) for one in zip(*columns, strict=True)]
-        return pd.DataFrame([_core(samples)])
-
-    return frame.groupBy(*KEYS).applyInPandas(grouped, _SCHEMA)
+    """Samples are shuffled and sorted, one Arrow table per series."""
+    return frame.groupBy(*KEYS).applyInArrow(_of_samples, _SCHEMA)
 
 
 def summed(frame: DataFrame) -> list[int]:
@@ -97,31 +96,19 @@ def summed(frame: DataFrame) -> list[int]:
 
 
 def by_core(folder: str) -> list[int]:
-    """Read by Arrow, folded in Python, series by series."""
-    import pyarrow.compute as pc
+    """Read by Arrow, folded by the kernel, series by series."""
     import pyarrow.parquet as pq
 
-    totals = [0, 0, 0, 0]
-    table = pq.read_table(folder).sort_by([("series", "ascending"), ("ts_ms", "ascending")])
-    for samples in _each_series(table, pc):
-        found = _core(samples)
-        totals = [
-            totals[0] + found["samples"],
-            totals[1] + found["throttled_ms"],
-            max(totals[2], found["max_delay_ms"]),
-            totals[3] + found["delayed_units"],
-        ]
-    return totals
-
-
-def _each_series(table: object, pc: object) -> Iterator[list[Sample]]:
-    counts = table.column("series").value_counts().to_pylist()  # type: ignore[attr-defined]
-    begin = 0
-    for one in sorted(counts, key=lambda each: each["values"]):
-        part = table.slice(begin, one["counts"])  # type: ignore[attr-defined]
-        columns = [part.column(name).to_pylist() for name in ("ts_ms", "dt_ms", "rate_units")]
-        yield [Sample(*each, 0, Censored.NO) for each in zip(*columns, strict=True)]
-        begin += one["counts"]
+    table = pq.read_table(folder, columns=["series", "ts_ms", "dt_ms", "rate_units"])
+    none = pa.nulls(table.num_rows, pa.int64())
+    table = table.append_column("throttle_ms", none)
+    table = table.append_column("censored", pa.repeat("no", table.num_rows))
+    found = _of_samples(table).to_pydict()
+    totals = {
+        name: max(values) if name.startswith("max") else sum(values)
+        for name, values in found.items()
+    }
+    return [totals[name] for name in FIGURES]
 
 
 _SQL = f"""
@@ -181,7 +168,7 @@ WITHOUT_JVM: dict[str, Callable[[str], list[int]]] = {
     "duckdb": by_duckdb,
     "polars": by_polars,
 }
-IN_SPARK = {"native": native, "arrow": in_arrow, "pandas": in_pandas}
+IN_SPARK = {"packed": packed, "arrow": in_arrow}
 
 
 def _timed(work: Callable[[], list[int]]) -> tuple[float, list[int]]:
@@ -191,8 +178,9 @@ def _timed(work: Callable[[], list[int]]) -> tuple[float, list[int]]:
 
 
 def told(**figures: object) -> None:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(figures | {"rss_mb": round(peak)}))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = round(usage.ru_utime + usage.ru_stime, 3)
+    print(json.dumps(figures | {"rss_mb": round(usage.ru_maxrss / 1024), "cpu_s": cpu}))
 
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:

@@ -67,11 +67,10 @@ def verdict(value: float, bar: float) -> str:
 
 
 def t2(rows: int) -> None:
-    """Windows against the same recursion in Python workers, sessions included, warm."""
+    """Runs through the shuffle against samples through it, sessions included, warm."""
     with samples(rows) as folder:
-        found = medians(sample("spark", folder, "native,arrow,pandas", ROUNDS, "local[2]", "2g"))
-    row("T2", f"{rows:,} rows", f"native {found['native']:.2f} s", "of applyInArrow", verdict(found["native"] / found["arrow"], 0.75))  # fmt: skip
-    row("T2", f"{rows:,} rows", f"native {found['native']:.2f} s", "of applyInPandas", verdict(found["native"] / found["pandas"], 0.6))  # fmt: skip
+        found = medians(sample("spark", folder, "packed,arrow", ROUNDS, "local[2]", "2g"))
+    row("T2", f"{rows:,} rows", f"packed {found['packed']:.2f} s", "of applyInArrow", verdict(found["packed"] / found["arrow"], 0.75))  # fmt: skip
 
 
 def t6(rows: int | None) -> None:
@@ -80,8 +79,8 @@ def t6(rows: int | None) -> None:
     # Spark spills about five times what compressed samples take.
     wanted = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
     with samples(wanted) as folder:
-        found = medians(sample("spark", folder, "native", 0, "local[2]", "4g"))
-    row("T6", f"{wanted:,} rows", f"{found['native']:.0f} s", "heap 4 GB", "finished (met)")
+        found = medians(sample("spark", folder, "packed", 0, "local[2]", "4g"))
+    row("T6", f"{wanted:,} rows", f"{found['packed']:.0f} s", "heap 4 GB", "finished (met)")
 
 
 def t7(rows: int) -> None:
@@ -90,9 +89,9 @@ def t7(rows: int) -> None:
     heaps: list[str] = []
     for amount in (rows, 5 * rows):
         with samples(amount) as folder:
-            taken.append(medians(sample("spark", folder, "native", 2, "local[2]", "4g"))["native"])
+            taken.append(medians(sample("spark", folder, "packed", 2, "local[2]", "4g"))["packed"])
             for heap in HEAPS:
-                if sample("spark", folder, "native", 0, "local[2]", heap, fails=True) is not None:
+                if sample("spark", folder, "packed", 0, "local[2]", heap, fails=True) is not None:
                     heaps.append(heap)
                     break
             else:
@@ -106,7 +105,7 @@ def t8(sizes: Sequence[int]) -> None:
     """The same question in four engines, files read each time; where the JVM pays."""
     for amount in sizes:
         with samples(amount) as folder:
-            found = medians(sample("spark", folder, "native", 3, "local[2]", "4g"))
+            found = medians(sample("spark", folder, "packed", 3, "local[2]", "4g"))
             answers = set()
             for engine in ("duckdb", "polars", "core"):
                 told = sample(engine, folder, 1 if engine == "core" else 3, fails=True)
@@ -118,7 +117,7 @@ def t8(sizes: Sequence[int]) -> None:
             assert len(answers) <= 1, answers
         for engine in found:
             bar = 2.5 if amount == 25_000_000 and engine == "duckdb" else None
-            ratio = found["native"] / found[engine]
+            ratio = found["packed"] / found[engine]
             row("T8", f"{amount:,} rows", f"{engine} {found[engine]:.2f} s", "Spark against it", verdict(ratio, bar) if bar else f"{ratio:.2f}")  # fmt: skip
 
 

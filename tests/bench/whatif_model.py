@@ -6,8 +6,8 @@ Nothing is measured in time here: the recorded runs lie in tests/recording, the 
 import itertools
 from collections.abc import Iterator
 
+from reconciler.usage.kernel.throttling import simulate
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.throttle_models import simulate
 from tests.bench.harness import Figures, Row, say
 from tests.recording import compare, fixture
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND

@@ -11,6 +11,7 @@ SIZING = "tests/usage/recommendation/test_limit_sizes.py"
 ASSEMBLY = "tests/evidence/ingest/assembly/test_day_tables.py"
 DAYS = "tests/evidence/ingest/test_day_assembler.py"
 SERVER = "tests/evidence/ingest/test_server_import.py"
+THROTTLING = "tests/usage/kernel/test_throttling.py"
 POLICY = "tests/manifest/project/test_simulation_policy.py"
 LAKE = "tests/evidence/store/test_lake.py"
 EXPIRY = "tests/evidence/store/test_expiry.py"
@@ -64,9 +65,13 @@ FAULTS: tuple[Fault, ...] = (
          "budget_units=min(budget", "budget_units=max(budget", LOAD),
         ("usage/reports/broker_load", "a total that is not recorded leaves nothing unattributed",
          "    if not known_moments or not total_units:\n        return None", "    if not known_moments or not total_units:\n        return 0", LOAD),
-        ("usage/reports/profiles", "a type that the broker does not count is unused",
-         "    if not measured:\n        return UsageState.NO_DATA", "    if not measured:\n        return UsageState.UNUSED",
-         "tests/usage/reports/test_profiles.py"),
+        ("usage/kernel/throttling", "a session begins with the backlog of the one before",
+         "    net[demand.begins[1:]] -= demand.arrived_by_session[:-1]\n", "", THROTTLING),
+        ("usage/kernel/throttling", "a limit just above the peak is computed as if it could throttle nothing",
+         "    if limit >= demand.peak + CLEAR or", "    if limit >= demand.peak - CLEAR or", THROTTLING),
+        ("usage/kernel/series", "of several buckets the mildest censoring holds",
+         'censored=combined("censored", np.maximum)', 'censored=combined("censored", np.minimum)',
+         "tests/usage/kernel/test_series.py"),
         ("usage/reports/pseudonyms", "a user and a client id run together have one name",
          "f\"{kind}\\0{name}\"", "f\"{name}\"", "tests/usage/reports/test_pseudonyms.py"),
     ),

@@ -1,11 +1,12 @@
 """What the recording says of consumers that are held back: their rates are no demand, however far from the limit they are."""
 
 from reconciler.usage.demand_bounds import censored
-from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.series import thinned
 from tests.recording import fixture, truth
 from tests.recording.compare import DELAY, RATE
 from tests.recording.fixture import Case, Kept
+from tests.usage.reference import Sample
 
 
 def limited(kept: Kept, case: Case) -> list[Sample]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.usage.samples import QuotaType, Sample, UntimedSample, cadence, rate_units
-from reconciler.usage.series import between, throttled_ms, timed
-from reconciler.usage.throttle_models import Forecast, arrivals, simulate
+from reconciler.usage.samples import QuotaType, cadence, rate_units
+from reconciler.usage.throttle_models import Forecast
+from tests.usage.recorded import simulate
+from tests.usage.reference import Sample, UntimedSample, between, throttled_ms, timed
 
 LATE_MS: Final = 1_000
 """A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""
@@ -112,7 +113,7 @@ def told(
 ) -> Forecast:
     """What the model says a limit does to the recorded use of a span of time."""
     pace = cadence(scrape_ms)
-    return simulate(kind, arrivals(between(found, *span), pace.max_gap_ms), limit)
+    return simulate(kind, between(found, *span), limit, pace.max_gap_ms)
 
 
 def observed(found: Sequence[Sample], span: tuple[int, int]) -> int | None:

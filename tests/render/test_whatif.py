@@ -30,19 +30,15 @@ from reconciler.usage.impact.result_rows import (
     TierBreach,
 )
 from reconciler.usage.impact.tier_policy import USUAL, WhatIfPolicy
-from reconciler.usage.impact.verdict import (
-    ImpactVerdict,
-    OldBucket,
-    Tolerance,
-    ToleranceBreach,
-    impact,
-)
-from reconciler.usage.impact.what_if import judged, row_of, summarize
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach
+from reconciler.usage.impact.what_if import row_of, summarize
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import sample
+from tests.usage.recorded import OldBucket, impact, judged
+from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE, case
 
 EVIL = str(EVIL_USER[0])

@@ -7,27 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.samples import (
-    DAY_MS,
-    LEAST_STEP_MS,
-    MAX_UNITS,
-    Cadence,
-    Censored,
-    Sample,
-    UntimedSample,
-    cadence,
-)
-from reconciler.usage.series import (
-    between,
-    censored_ms,
-    covered_ms,
-    filled,
-    spans,
-    summed,
-    thinned,
-    throttled_ms,
-    timed,
-)
+from reconciler.usage.samples import DAY_MS, LEAST_STEP_MS, Cadence, cadence
+from reconciler.usage.series import spans, thinned
 
 PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 moments = st.lists(st.integers(0, 2 * DAY_MS), unique=True, max_size=60).map(sorted)
@@ -76,71 +57,6 @@ def test_a_sample_stands_for_the_time_since_the_one_before():
 def test_samples_have_to_ascend(times):
     with pytest.raises(QuotaValueError, match="ascend"):
         spans(times, PACE)
-
-
-@given(moments, st.integers(0, 60))
-def test_a_series_that_is_timed_in_parts_equals_the_whole(times, cut):
-    pace = Cadence(step_ms=30_000, max_gap_ms=300_000)
-    readings = [UntimedSample(ts, 1) for ts in times]
-    first, second = readings[:cut], readings[cut:]
-    before = first[-1].ts_ms if first else None
-    assert timed(first, pace) + timed(second, pace, before) == timed(readings, pace)
-
-
-def test_silence_of_a_broker_that_answers_is_no_use_and_else_a_gap():
-    found = filled([UntimedSample(30, 7, 1, Censored.YES), UntimedSample(99, 5)], up=[60, 0, 30])
-    assert found == (
-        UntimedSample(0, 0, 0, Censored.NO),
-        UntimedSample(30, 7, 1, Censored.YES),
-        UntimedSample(60, 0, 0, Censored.NO),
-    )
-
-
-def test_buckets_add_up_moment_by_moment():
-    one = [Sample(0, 30, 5, None, Censored.NO), Sample(30, 30, MAX_UNITS, 3, Censored.UNKNOWN)]
-    other = [Sample(30, 40, 6, 8, Censored.YES), Sample(60, 30, 1, None, Censored.NO)]
-    assert summed([one, other]) == (
-        one[0],
-        Sample(30, 40, MAX_UNITS, 8, Censored.YES),
-        other[1],
-    )
-    assert summed([]) == ()
-
-
-samples = st.lists(
-    st.builds(
-        Sample,
-        st.integers(0, 9),
-        st.integers(1, 3),
-        st.integers(0, 9),
-        st.sampled_from([None, 0, 4]),
-        st.sampled_from(Censored),
-    ),
-    unique_by=lambda one: one.ts_ms,
-    max_size=8,
-).map(sorted)
-
-
-@given(st.lists(samples, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_the_parts_does_not_matter(parts, chance):
-    shuffled = list(parts)
-    chance.shuffle(shuffled)
-    assert summed(shuffled) == summed(parts)
-    assert sum(one.rate_units for one in summed(parts)) == sum(
-        one.rate_units for part in parts for one in part
-    )
-
-
-def test_times_are_sums_of_what_samples_stand_for():
-    found = [
-        Sample(0, 10, 0, 0, Censored.NO),
-        Sample(10, 10, 0, 5, Censored.YES),
-        Sample(20, 7, 0, None, Censored.UNKNOWN),
-    ]
-    assert (covered_ms(found), censored_ms(found), throttled_ms(found)) == (27, 10, 10)
-    assert throttled_ms(found[2:]) is None
-    assert throttled_ms([]) == 0
-    assert between(found, 10, 20) == (found[1],)
 
 
 @pytest.mark.parametrize(

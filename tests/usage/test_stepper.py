@@ -17,9 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.usage.samples import Censored, QuotaType, UntimedSample, cadence, rate_units
-from reconciler.usage.series import thinned, timed
-from reconciler.usage.throttle_models import Arrival, arrivals, simulate
+from reconciler.usage.kernel import throttling
+from reconciler.usage.kernel.throttling import Demand, simulate
+from reconciler.usage.samples import Censored, QuotaType, cadence, rate_units
+from reconciler.usage.series import thinned
+from tests.usage.reference import Sample, UntimedSample, arrived, columns, timed
 from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 
 SECONDS, MEAN = 1_200, 400_000
@@ -33,7 +35,12 @@ def ready_at(seed: int, volatility: float, correlation: float = 0.98) -> list[fl
     return requests(demand(seed, SECONDS, MEAN, volatility, correlation=correlation))
 
 
-def recorded(ready: list[float], step_s: int) -> tuple[Arrival, ...]:
+def recorded(ready: list[float], step_s: int) -> Demand:
+    pace = cadence(step_s * 1000)
+    return throttling.demand_of(columns(rows_of(ready, step_s)), pace.max_gap_ms)
+
+
+def rows_of(ready: list[float], step_s: int) -> tuple[Sample, ...]:
     pace = cadence(step_s * 1000)
     read = gauge(ready, SECONDS, step_s * 1000)
     kept = set(thinned(ts for ts, _ in read))
@@ -42,7 +49,7 @@ def recorded(ready: list[float], step_s: int) -> tuple[Arrival, ...]:
         for ts, rate in read
         if ts in kept
     ]
-    return arrivals(timed(readings, pace), pace.max_gap_ms)
+    return timed(readings, pace)
 
 
 def beyond(told_ms: float, true_ms: float) -> bool:
@@ -87,7 +94,7 @@ def test_counting_samples_above_the_limit_misses_what_outlives_the_peak(truths):
     counted = sum(
         one.dt_ms
         for seed, volatility, factor in SETTINGS
-        for one in recorded(ready_at(seed, volatility), 10)
+        for one in rows_of(ready_at(seed, volatility), 10)
         if one.rate_units > MEAN * factor
     )
     assert counted < 0.7 * true
@@ -99,8 +106,8 @@ def test_credit_for_a_burst_would_tell_too_little(truths):
     bucket = 0
     for seed, volatility, factor in SETTINGS:
         limit, used = int(MEAN * factor), 0
-        for one in recorded(ready_at(seed, volatility), 10):
-            used = max(0, used + one.units - limit * one.dt_ms // 1000)
+        for one in rows_of(ready_at(seed, volatility), 10):
+            used = max(0, used + arrived(one) - limit * one.dt_ms // 1000)
             bucket += one.dt_ms if used > 10 * limit else 0
     ours = sum(one.throttled_ms for one in told(10).values())
     assert abs(ours - true) < abs(bucket - true)

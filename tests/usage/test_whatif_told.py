@@ -26,17 +26,12 @@ from reconciler.usage.impact.tier_policy import (
     WhatIfPolicy,
 )
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance
-from reconciler.usage.impact.what_if import (
-    judged,
-    portions,
-    summarize,
-    tenants,
-    unread,
-)
+from reconciler.usage.impact.what_if import portions, summarize, tenants, unread
 from reconciler.usage.recommendation.limit_sizes import GOLD
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
+from tests.usage.recorded import judged
 from tests.usage.whatif_cases import CADENCE, case
 
 MINUTE = 60_000

@@ -11,9 +11,9 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, impact_query
 from reconciler.usage.impact.recorded_limits import RecordedLimits
-from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType, Sample
-from reconciler.usage.series import summed
+from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType
 from reconciler.usage.tags import Bucket, book, bucket_of, tags_of
+from tests.usage.reference import Sample, summed
 
 CADENCE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 START_MS = 1_700_000_000_000

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.query import ImpactQuery
     from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
-    from reconciler.usage.samples import QuotaType, Sample
+    from reconciler.usage.kernel.series import SampleSeries
+    from reconciler.usage.samples import QuotaType
     from reconciler.usage.tags import Bucket
 
 MAX_AGE_S: Final = 48 * 3600.0
 """How old evidence may be where the cluster does not say (telemetry.maxEvidenceAge)."""
 
 AT_ONCE: Final = 24
-"""Series in memory at one time: a million samples of a fortnight at 30 s, some 300 MB."""
+"""Series in memory at one time: a million samples of a fortnight at 30 s, some 100 MB."""
 
 MOST_SERIES: Final = 600
-"""More than this is a job for `kquota spark simulate`: these are 24 million samples, and a minute of waiting."""
+"""More than this is a job for `kquota spark simulate`: these are 24 million samples."""
 
 
 def address_of(target: "ClusterTarget", asking: EvidenceRequest) -> str:
@@ -217,17 +218,18 @@ def _simulate(
 
 def _rows(published: "PublishedEvidence", question: "ImpactQuery") -> "tuple[ImpactRow, ...]":
     """Every row, read in portions."""
-    from reconciler.usage.impact.what_if import TOO_MANY, judged, portions, unread
+    from reconciler.usage.impact.replay import judged
+    from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
     parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
     for part in parts:
         # The series of a portion are not kept while the next one is read.
-        impact_rows += judged(part, _series(published, part), published.cadence)
+        impact_rows += judged(part, _series(published, part), published.cadence.max_gap_ms)
     return (*impact_rows, *unread(oversized, TOO_MANY))
 
 
 def _series(
     published: "PublishedEvidence", part: "ImpactQuery"
-) -> "dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]":
+) -> "dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]]":
     return {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby, repeat
+from itertools import chain
 from threading import Lock
 from typing import Final
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import latest_pointer as latest_
+from reconciler.evidence.store import sample_columns
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.row_groups import RowGroupFile, matches
@@ -27,7 +28,8 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.impact.result_rows import EvidenceNote
-from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, cadence
+from reconciler.usage.kernel.series import SampleSeries
+from reconciler.usage.samples import Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 
@@ -36,7 +38,7 @@ AHEAD_MS: Final = 600_000
 
 AT_ONCE: Final = 8
 MOST_SAMPLES: Final = 10_000_000
-"""Samples of all buckets that one plan asks about; each needs 300 bytes."""
+"""Samples of all buckets that one plan asks about; each needs 100 bytes while it is read."""
 
 _UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
 UNKNOWN_PACE: Final = cadence(30_000)
@@ -78,14 +80,15 @@ class PublishedEvidence:
 
     def series(
         self, kind: QuotaType, buckets: Collection[Bucket]
-    ) -> dict[Bucket, dict[str, list[Sample]]]:
-        """The samples of some buckets by broker, in time order; buckets and brokers without any are left out.
+    ) -> dict[Bucket, dict[str, SampleSeries]]:
+        """The samples of some buckets by broker; buckets and brokers without any are left out.
 
         Only row groups that may hold them are fetched. The moments at which a broker answered and a bucket was silent
         are samples of zero, as the days were assembled.
 
         Raises:
             LakeError: A file is damaged, or cannot be fetched.
+            QuotaValueError: A sample is there twice or out of range.
         """
         unique_buckets = sorted(set(buckets))
         if not unique_buckets or not self._files:
@@ -97,7 +100,7 @@ class PublishedEvidence:
 
         budget = _SampleBudget()
 
-        def read(file: RowGroupFile) -> _Rows | None:
+        def read(file: RowGroupFile) -> list[pa.Table]:
             groups = file.groups(_PLACE, keys)
             certain = sum(file.equal_rows(at, _PLACE) for at in groups)
             budget.take(certain)
@@ -107,20 +110,17 @@ class PublishedEvidence:
                 if (matching_rows := _matching(file.read([at], (*_PLACE, *_VALUES)), keys)).num_rows
             ]
             budget.take(sum(table.num_rows for table in tables) - certain)
-            return _rows(pa.concat_tables(tables).unify_dictionaries()) if tables else None
+            return tables
 
         with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
-            days = list(pool.map(read, self._files))
-        samples_by_bucket: dict[Bucket, dict[str, list[Sample]]] = {}
-        for day in days:
-            for (number, broker), samples in day or ():
-                samples_by_bucket.setdefault(unique_buckets[number], {}).setdefault(
-                    broker, []
-                ).extend(samples)
-        return samples_by_bucket
-
-
-_Rows = Sequence[tuple[tuple[int, str], list[Sample]]]
+            tables = list(chain.from_iterable(pool.map(read, self._files)))
+        series_by_bucket: dict[Bucket, dict[str, SampleSeries]] = {}
+        rows = pa.concat_tables(tables).unify_dictionaries() if tables else None
+        for (number, broker), samples in (
+            sample_columns.series_by(rows, ("number", "broker_id")) if rows else ()
+        ):
+            series_by_bucket.setdefault(unique_buckets[number], {})[broker] = samples
+        return series_by_bucket
 
 
 class _SampleBudget:
@@ -149,39 +149,6 @@ def _matching(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> pa.Table:
     """The rows of the wanted buckets, with the number of the bucket in place of its name."""
     numbers = matches(rows, _PLACE, keys)
     return rows.select(_VALUES).append_column("number", numbers).filter(numbers.is_valid())
-
-
-def _rows(rows: pa.Table) -> _Rows:
-    """The samples of a day by number of the bucket and broker."""
-    rows = rows.combine_chunks()
-    columns = [
-        _texts(rows.column(name))
-        if name in {"broker_id", "censored"}
-        else rows.column(name).to_pylist()
-        for name in (*_VALUES, "number")
-    ]
-    brokers, times, spans, rates, throttles, words, of = columns
-    censored = list(map(_CENSORED.get, words, repeat(Censored.UNKNOWN)))
-    samples = list(map(Sample, times, spans, rates, throttles, censored))
-    samples_by_broker: list[tuple[tuple[int, str], list[Sample]]] = []
-    at = 0
-    for key, run in groupby(zip(of, brokers, strict=True)):
-        end = at + sum(1 for _ in run)
-        samples_by_broker.append((key, samples[at:end]))
-        at = end
-    return samples_by_broker
-
-
-_CENSORED: Final = {str(censored): censored for censored in Censored}
-
-
-def _texts(column: pa.ChunkedArray) -> list[str]:
-    """The values of a column of dictionaries, each text made once."""
-    row_keys: list[str] = []
-    for chunk in column.chunks:
-        names = chunk.dictionary.to_pylist()
-        row_keys += map(names.__getitem__, chunk.indices.to_pylist())
-    return row_keys
 
 
 def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> PublishedEvidence:

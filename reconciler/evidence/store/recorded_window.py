@@ -1,22 +1,21 @@
 """Recorded use of one cluster as a lake keeps it: a window with its limits, and what a change does to it, without a JVM."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.store import quota_snapshots, scrape_interval
+from reconciler.evidence.store import quota_snapshots, sample_columns, scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, states_of_all
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, impact_query
+from reconciler.usage.impact.replay import judged
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow
-from reconciler.usage.impact.what_if import judged
-from reconciler.usage.samples import MILLION, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.kernel.series import SampleSeries
+from reconciler.usage.samples import MILLION, Cadence, QuotaType
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
 from reconciler.usage.throttle_models import MIN_DELAY_MS
@@ -30,9 +29,8 @@ NO_PACE: Final = "the samples do not say how often brokers were read"
 _BUCKET: Final = ("group_kind", "user", "client_id", "ip")
 _SERIES: Final = ("quota_type", *_BUCKET, "broker_id")
 _VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
-_CENSORED: Final = {str(censored): censored for censored in Censored}
 
-Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, list[Sample]]]]
+Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,39 +171,33 @@ def asked_of(
 def impacts(
     question: ImpactQuery, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
 ) -> tuple[ImpactRow, ...]:
-    """One row for each bucket that changes on each broker (``usage.whatif.judged``).
+    """One row for each bucket that changes on each broker (``usage.impact.replay.judged``).
 
     Raises:
         QuotaValueError: Samples are twice there or out of range.
     """
-    return judged(question, series(rows, question.reads), cadence, min_delay_ms)
+    return judged(question, series(rows, question.reads), cadence.max_gap_ms, min_delay_ms)
 
 
 def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
-    """The samples of some buckets by broker, in time order."""
-    samples_by_type: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
+    """The series of some buckets by broker.
+
+    Raises:
+        QuotaValueError: Samples are twice there or out of range.
+    """
+    series_by_type: dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]] = {}
     for kind, buckets in buckets_by_type.items():
+        users = pa.array(sorted({bucket.user for bucket in buckets}), pa.string())
+        of_kind = pc.equal(rows.column("quota_type"), str(kind))
+        of_users = pc.is_in(rows.column("user"), users)
         asked_for = set(buckets)
-        of_kind = rows.filter(pc.equal(rows.column("quota_type"), str(kind)))
-        of_kind = of_kind.sort_by([(name, "ascending") for name in (*_SERIES, "ts_ms")])
-        for names, samples in _runs(of_kind):
-            bucket = _bucket(names[1:-1])
+        for names, samples in sample_columns.series_by(
+            rows.filter(pc.and_(of_kind, of_users)), _SERIES[1:]
+        ):
+            bucket = _bucket(names[:-1])
             if bucket in asked_for:
-                samples_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
-    return samples_by_type
-
-
-def _runs(rows: pa.Table) -> Iterator[tuple[tuple[str, ...], list[Sample]]]:
-    names = zip(*(_plain(rows.column(name)) for name in _SERIES), strict=True)
-    times, spans, rates, throttles, words = (_plain(rows.column(name)) for name in _VALUES)
-    samples = list(map(Sample, times, spans, rates, throttles, map(_CENSORED.__getitem__, words)))
-    for key, run in groupby(zip(names, samples, strict=True), key=itemgetter(0)):
-        yield key, [sample for _, sample in run]
-
-
-def _plain(column: pa.ChunkedArray) -> list[Any]:
-    python_values: list[Any] = column.to_pylist()
-    return python_values
+                series_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
+    return series_by_type
 
 
 def _bucket(names: Iterable[str]) -> Bucket:

@@ -12,15 +12,8 @@ from typing import Final, TypeAlias
 
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.impact.bucket_mapping import Identifiability
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
-from reconciler.usage.series import censored_ms, covered_ms, summed, throttled_ms
-from reconciler.usage.throttle_models import (
-    MIN_DELAY_MS,
-    Forecast,
-    ThrottleModel,
-    arrivals,
-    simulate,
-)
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.throttle_models import Forecast, ThrottleModel
 
 MINUTES_PER_DAY: Final = 1_440
 
@@ -56,14 +49,6 @@ SEVERITY: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldBucket:
-    """An old bucket: its samples, and the limit that it has now, in units (``None`` = unlimited)."""
-
-    samples: Sequence[Sample]
-    limit: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketImpact:
     """One bucket on one broker before and after.
 
@@ -86,58 +71,9 @@ class BucketImpact:
     censored_ms: int
 
 
-def impact(
-    kind: QuotaType,
-    answer: Identifiability,
-    parts: Sequence[OldBucket],
-    limit: int | None,
-    *,
-    max_gap_ms: int,
-    min_delay_ms: int = MIN_DELAY_MS,
-) -> BucketImpact:
-    """What a limit will do to a bucket on one broker.
-
-    Args:
-        kind: What is limited.
-        answer: How far the parts say what the bucket will use (:func:`~reconciler.usage.impact.bucket_mapping.regroup`).
-        parts: The old buckets that it is made of, with the samples of this broker.
-        limit: To come, in units; ``None`` = unlimited.
-        max_gap_ms: A longer gap begins a session.
-        min_delay_ms: A shorter delay is no throttling.
-
-    Raises:
-        QuotaValueError: Samples out of order or out of range, or a limit that cannot be simulated.
-    """
-    samples = summed(part.samples for part in parts)
-    tells = bool(samples) and answer in (Identifiability.EXACT, Identifiability.BOUND)
-    return weighed(
-        answer,
-        [part.limit for part in parts],
-        limit,
-        ImpactFacts(
-            kind=kind,
-            samples=len(samples),
-            covered_ms=covered_ms(samples),
-            censored_ms=censored_ms(samples),
-            wanted_more=any(sample.censored is Censored.YES for sample in samples),
-            may_have_wanted_more=any(sample.censored is not Censored.NO for sample in samples),
-            before=tuple(
-                simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
-                for part in parts
-            ),
-            observed_ms=tuple(throttled_ms(part.samples) for part in parts),
-            after=(
-                simulate(kind, arrivals(samples, max_gap_ms), limit, min_delay_ms)
-                if tells
-                else None
-            ),
-        ),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactFacts:
-    """What has to be known of the samples to judge them; an engine may gather it in its own way.
+    """What has to be known of the samples to judge them.
 
     Attributes:
         kind: What is limited.
@@ -160,6 +96,14 @@ class ImpactFacts:
     before: tuple[Forecast, ...]
     observed_ms: tuple[int | None, ...]
     after: Forecast | None
+
+
+def no_facts(kind: QuotaType) -> ImpactFacts:
+    """Of a bucket whose samples are not read."""
+    return ImpactFacts(
+        kind=kind, samples=0, covered_ms=0, censored_ms=0, wanted_more=False,
+        may_have_wanted_more=False, before=(), observed_ms=(), after=None,
+    )  # fmt: skip
 
 
 def weighed(

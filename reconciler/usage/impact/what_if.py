@@ -1,7 +1,7 @@
 """What a plan does to recorded use: one row for each bucket that changes on each broker, tenants made of them, the policy's word."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -34,14 +34,14 @@ from reconciler.usage.impact.tier_policy import ElasticHandling, WhatIfPolicy
 from reconciler.usage.impact.verdict import (
     BucketImpact,
     ImpactVerdict,
-    OldBucket,
     ToleranceBreach,
     breaches,
-    impact,
+    no_facts,
+    weighed,
 )
-from reconciler.usage.samples import Cadence, QuotaType, Sample
+from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import MIN_DELAY_MS, MODEL_OF, Forecast
+from reconciler.usage.throttle_models import MODEL_OF, Forecast
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
@@ -66,63 +66,23 @@ MOST_NAMES: Final = 50
 """So many buckets that are only noticed are named."""
 
 
-def judged(
-    question: ImpactQuery,
-    series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, Sequence[Sample]]]],
-    cadence: Cadence,
-    min_delay_ms: int = MIN_DELAY_MS,
-) -> tuple[ImpactRow, ...]:
-    """One row for each bucket that changes on each broker, in the order of the question.
-
-    Args:
-        question: What is asked.
-        series: The samples of each broker in time order, of every bucket that :attr:`ImpactQuery.reads` lists.
-        cadence: How often they were read; a longer gap begins a session.
-        min_delay_ms: A shorter delay is no throttling.
-
-    Raises:
-        QuotaValueError: Samples out of order or out of range.
-    """
-    impact_rows: list[ImpactRow] = []
-    for request in question.requests:
-        of_type = series.get(request.quota_type, {})
-        sources = [
-            OldBucket(
-                samples=of_type.get(part.bucket, {}).get(request.broker_id, ()), limit=part.limit
-            )
-            for part in request.parts
-        ]
-        bucket_impact = impact(
-            request.quota_type,
-            request.answer,
-            sources,
-            request.after_units,
-            max_gap_ms=cadence.max_gap_ms,
-            min_delay_ms=min_delay_ms,
-        )
-        impact_rows.append(row_of(question.cluster_id, request, bucket_impact))
-    return tuple(impact_rows)
-
-
 def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
     """The rows of a question whose series are not read, for one reason; what has a better reason keeps it."""
-    return judged(
-        replace(
-            question,
-            requests=tuple(
-                replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason)
-                if request.parts
-                else request
-                for request in question.requests
-            ),
-        ),
-        {},
-        _ANY,
+    return tuple(
+        row_of(
+            question.cluster_id,
+            unread_request,
+            weighed(unread_request.answer, (), None, no_facts(request.quota_type)),
+        )
+        for request in question.requests
+        for unread_request in (_without_parts(request, reason),)
     )
 
 
-_ANY: Final = Cadence(step_ms=1, max_gap_ms=1)
-"""Of no sample at all."""
+def _without_parts(request: ImpactRequest, reason: str) -> ImpactRequest:
+    if not request.parts:
+        return request
+    return replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason)
 
 
 def portions(

@@ -5,7 +5,7 @@ into a backlog that never drains. The last week is held out; the reported figure
 rules, on both parts. Nothing decays, because weights would be fractions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -16,10 +16,8 @@ from reconciler.usage.recommendation.trial import (
     LimitTrial,
     ThrottlePromise,
     TrialResult,
-    trial,
 )
-from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType, Sample
-from reconciler.usage.series import between, censored_ms, covered_ms
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType
 
 WEEK_MS: Final = 7 * DAY_MS
 LEAST_EVIDENCE_MS: Final = 14 * DAY_MS
@@ -102,7 +100,6 @@ class SizingCase:
 
     Attributes:
         kind: What is limited.
-        series: The samples of each broker, in units.
         from_ms: Begin of the evidence window.
         to_ms: Its end, not included.
         max_gap_ms: A longer gap begins a session.
@@ -113,7 +110,6 @@ class SizingCase:
     """
 
     kind: QuotaType
-    series: Mapping[str, Sequence[Sample]]
     from_ms: int
     to_ms: int
     max_gap_ms: int
@@ -223,45 +219,6 @@ def _percent(value: int, percent: int) -> int:
 def _ratio(part: int, total: int) -> int:
     """In millionths, rounded down, at most all."""
     return min(MILLION, part * MILLION // total) if total > 0 else 0
-
-
-def recommend(case: SizingCase, tier: Tier) -> Recommendation:
-    """A limit for one bucket, with its evidence.
-
-    Raises:
-        QuotaValueError: Samples out of order or out of range.
-    """
-    split = case.to_ms - WEEK_MS
-    series = [
-        between(broker_samples, case.from_ms, case.to_ms) for broker_samples in case.series.values()
-    ]
-    evidence = evidence_of(
-        case,
-        [
-            BucketObservation(
-                samples=len(broker_samples),
-                begins_ms=broker_samples[0].ts_ms - broker_samples[0].dt_ms,
-                ends_ms=broker_samples[-1].ts_ms,
-                covered_ms=covered_ms(broker_samples),
-                censored_ms=censored_ms(broker_samples),
-            )
-            for broker_samples in series
-            if broker_samples
-        ],
-    )
-    train, test = (
-        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
-        for from_ms, to_ms in ((case.from_ms, split), (split, case.to_ms))
-    )
-    weeks = [
-        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
-        for from_ms, to_ms in week_spans(case)
-    ]
-    planned = sized(case, tier, evidence, train, weeks, tested=test.brokers > 0)
-    target = planned.target
-    if target is None:
-        return planned
-    return proven(case, tier, planned, train.proof(target), test.proof(target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
 """Trials of a limit on a span of evidence, broker by broker: whether it keeps a promise, and what it does."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reconciler.usage.recommendation.candidate_limits import second_round, smallest
-from reconciler.usage.samples import MAX_UNITS, MILLION, QuotaType, Sample
-from reconciler.usage.series import between
-from reconciler.usage.throttle_models import Forecast, arrivals, share_ppm, simulate
+from reconciler.usage.samples import MAX_UNITS, MILLION
+from reconciler.usage.throttle_models import Forecast, share_ppm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class LimitTrial:
     Attributes:
         brokers: How many saw it.
         peak: The largest rate on any of them; 0 where nothing was used.
-        simulated: What a limit does on each broker; ``None`` = unlimited. Another engine may have done it before.
+        simulated: What a limit does on each broker; ``None`` = unlimited.
     """
 
     brokers: int
@@ -95,24 +94,3 @@ class LimitTrial:
             max_delay_ms=max(delays, default=None),
             covered_ms=sum(forecast.covered_ms for forecast in broker_forecasts),
         )
-
-
-def trial(
-    kind: QuotaType,
-    series: Iterable[Sequence[Sample]],
-    from_ms: int,
-    to_ms: int,
-    max_gap_ms: int,
-) -> LimitTrial:
-    """A trial of what each broker saw in a span of time, its end not included; errors as :func:`arrivals`."""
-    parts = (between(broker_samples, from_ms, to_ms) for broker_samples in series)
-    brokers = tuple(
-        arrivals(broker_samples, max_gap_ms) for broker_samples in parts if broker_samples
-    )
-    return LimitTrial(
-        brokers=len(brokers),
-        peak=max((arrival.rate_units for each in brokers for arrival in each), default=0),
-        simulated=lambda limit: tuple(
-            simulate(kind, broker_arrivals, limit) for broker_arrivals in brokers
-        ),
-    )

@@ -10,12 +10,14 @@ from reconciler.evidence.store.quota_snapshots import day_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.recommendation.limit_sizes import SILVER, SizingCase
-from reconciler.usage.recommendation.limit_sizes import recommend as of_core
-from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.recommendation.limit_sizes import SILVER
+from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType
 from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
 from tests.cli.conftest import Run
 from tests.evidence.spark import lakes, replays
+from tests.usage.recorded import SizingCase
+from tests.usage.recorded import recommend as of_core
+from tests.usage.reference import Sample
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS

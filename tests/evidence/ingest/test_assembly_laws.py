@@ -7,10 +7,11 @@ from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tags import Bucket, GroupKind
 from tests.evidence.ingest import slow_days
 from tests.evidence.ingest.point_rows import NAN, PACE, START, broker, day, gauge
+from tests.usage.reference import Sample
 
 GRID = st.lists(
     st.sampled_from([0, 4, 9, 10, 30, 31, 60, 90, 120, 290, 330, 900]), min_size=1, max_size=9, unique=True

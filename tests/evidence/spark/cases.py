@@ -7,8 +7,9 @@ import datetime as dt
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType
 from reconciler.usage.tags import Bucket
+from tests.usage.reference import Sample
 
 BEGIN = 1_760_000_000_000
 """When cases begin; no full day and no full second."""

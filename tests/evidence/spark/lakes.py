@@ -13,11 +13,10 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
-from reconciler.usage import histogram, throttle_models
-from reconciler.usage.samples import MAX_UNITS, Censored, Sample
-from reconciler.usage.series import throttled_ms
+from reconciler.usage.samples import MAX_UNITS, Censored
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
 from tests.fakes.clock import FakeClock
+from tests.usage.reference import Sample, arrived, histogram, throttled_ms
 
 FIRST = dt.date(2026, 11, 1)
 DAY_MS = 86_400_000
@@ -113,7 +112,7 @@ def expected(rows: Iterable[Row]) -> Rows:
         fives += [{**common, "bucket_ms": at, **_five(part)} for at, part in by_interval.items()]
         hists += [
             {**common, "bucket": bucket, "n_dt_ms": weight}
-            for bucket, weight in histogram.histogram(every).items()
+            for bucket, weight in histogram(every).items()
         ]
     return {
         "usage_5m": sorted_rows(USAGE_5M, fives),
@@ -122,12 +121,11 @@ def expected(rows: Iterable[Row]) -> Rows:
 
 
 def _five(part: list[Sample]) -> Row:
-    came = throttle_models.arrivals(part, 300_000)
     held = [one for one in part if one.throttle_ms]
     return {
         "n": len(part),
         "sum_dt_ms": sum(one.dt_ms for one in part),
-        "sum_units": sum(one.units for one in came),
+        "sum_units": sum(map(arrived, part)),
         "max_rate_units": max(one.rate_units for one in part),
         "throttled_samples": len(held),
         "throttled_ms": throttled_ms(part),

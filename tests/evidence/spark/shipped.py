@@ -16,21 +16,21 @@ class Settings:
 
 
 def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The file that `reconciler` is imported from, and one bucket by the core, once for each partition."""
-    import reconciler.usage.histogram  # noqa: PLC0415 - in the worker, which has it from us
+    """The file that `reconciler` is imported from, and one delay by the kernel, once for each partition."""
+    import reconciler.usage.kernel.throttling  # noqa: PLC0415 - in the worker, which has it from us
 
     for _ in batches:
         yield pa.RecordBatch.from_pydict(
             {
                 "path": [reconciler.__file__],
-                "bucket": [reconciler.usage.histogram.bucket_index(12345)],
+                "delay": [reconciler.usage.kernel.throttling.delay_ms(12345, 7)],
             },
-            schema=pa.schema([("path", pa.string()), ("bucket", pa.int32())]),
+            schema=pa.schema([("path", pa.string()), ("delay", pa.int32())]),
         )
 
 
 def run(spark: SparkSession, lake: object, settings: Settings, progress: object) -> object:
-    rows = spark.range(0, 2, 1, 2).mapInArrow(told, "path string, bucket int")
+    rows = spark.range(0, 2, 1, 2).mapInArrow(told, "path string, delay int")
     return [row.asDict() for row in bounded_rows.rows(rows, 10, "rows")]
 
 

@@ -13,7 +13,7 @@ from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.store.lake import Lake
 from reconciler.spark import __main__ as main_file
-from reconciler.usage.histogram import bucket_index
+from reconciler.usage.kernel.throttling import delay_ms
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
 from tests.evidence.spark import lakes, shipped
 from tests.servers import spark as servers
@@ -89,7 +89,7 @@ def assert_shipped(stdout: str) -> None:
     rows = json.loads(stdout.splitlines()[-1])  # spark-submit mixes both outputs of a main file
     assert len(rows) == 2
     assert all(".zip/reconciler/__init__.py" in row["path"] for row in rows), rows
-    assert {row["bucket"] for row in rows} == {bucket_index(12345)}
+    assert {row["delay"] for row in rows} == {delay_ms(12345, 7)}
 
 
 def test_python_workers_of_a_cluster_have_the_package_of_the_job(

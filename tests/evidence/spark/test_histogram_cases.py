@@ -7,10 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.evidence.spark.usage import rollup
-from reconciler.usage.histogram import BOUNDS, histogram
-from reconciler.usage.samples import MAX_UNITS, QuotaType, Sample
+from reconciler.usage.histogram import BOUNDS
+from reconciler.usage.samples import MAX_UNITS, QuotaType
 from reconciler.usage.tags import bucket_of
 from tests.evidence.spark import cases
+from tests.usage.reference import Sample, histogram
 
 pytestmark = pytest.mark.integration
 

@@ -120,20 +120,17 @@ def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
 
 
 @pytest.mark.integration
-def test_what_is_broadcast_is_counted_by_spans_and_changes_come_only_for_documents(
+def test_what_is_broadcast_is_counted_and_changes_come_only_for_documents(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = recommend.RecommendationRequest(
         clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS
     )
-    assert (
-        work.sizing.spans == 6
-    )  # three weeks and two days are four, their whole, and the week held out
     cases = spark.range(10)
-    monkeypatch.setattr(recommend, "MOST_BROADCAST", 60)
-    assert recommend.fits(cases, work.sizing)
-    monkeypatch.setattr(recommend, "MOST_BROADCAST", 59)
-    assert not recommend.fits(cases, work.sizing)
+    monkeypatch.setattr(recommend, "MOST_BROADCAST", 10)
+    assert recommend.fits(cases)
+    monkeypatch.setattr(recommend, "MOST_BROADCAST", 9)
+    assert not recommend.fits(cases)
     names = {
         "group_kind": "user",
         "client_id": "",

@@ -1,4 +1,4 @@
-"""The job `simulate` on a lake: the report and the rows that the core gives, whatever is missing told, overflow survived."""
+"""The job `simulate` on a lake: the report and the rows that the core gives, whatever is missing told, impossible rates named."""
 
 import dataclasses
 import datetime as dt
@@ -6,11 +6,14 @@ import itertools
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from reconciler.errors import QuotaValueError
 from reconciler.evidence.render.report_text import _simulated
 from reconciler.evidence.spark import jobs
 from reconciler.evidence.spark.jobs import simulate
+from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import (
@@ -163,17 +166,20 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
 
 
 @pytest.mark.integration
-def test_a_series_beyond_64_bits_is_simulated_in_38_digits(
+def test_impossible_rates_are_the_same_error_in_both_engines(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     one, _, pacing = replays.beyond_64_bits()
     lake = replays.filled(tmp_path, [one], pacing)
     work = dataclasses.replace(_work([one]), to_ms=FROM + 13 * DAY_MS)
-    said: list[str] = []
-    wide = simulate.simulated(spark, lake, work, lambda phase, done, total: said.append(phase))
-    assert wide.rows == candidate_plans.by_core(lake, work).rows
-    assert any("38 digits" in phase for phase in said)
-    assert wide.rows[0].after_max_delay_ms == 10**15
+    with pytest.raises(QuotaValueError, match="no broker moves so much") as raised:
+        candidate_plans.by_core(lake, work)
+    with pytest.raises(PySparkException) as in_spark:
+        simulate.simulated(spark, lake, work, silent)
+    assert (
+        job_runner.spark_error(in_spark.value, "simulate").message
+        == f"simulate: {raised.value.message}"
+    )
 
 
 @pytest.mark.integration

@@ -1,12 +1,13 @@
 """The jobs usage and capacity on a small lake: what they tell, and what they keep."""
 
 import pytest
+from pyspark.errors import PySparkException
 
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
+from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables.time_window import TimeWindow
-from reconciler.evidence.spark.usage import wide_sums
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -14,7 +15,7 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.reports.broker_load import BudgetBasis, LoadMoment, load
+from reconciler.usage.reports.broker_load import BudgetBasis
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType
@@ -27,7 +28,7 @@ from reconciler.usage.tables import (
     entity_text,
 )
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import ThrottleModel, arrivals, rows
+from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
 from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
@@ -111,35 +112,20 @@ def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_to
     assert len(lakes.rows_of(lake, NOISY_ROW)) == len(found.noisy)
 
 
-def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_path) -> None:
+def test_impossible_rates_are_an_error_that_says_so(spark, tmp_path) -> None:
     one, huge, pacing = replays.beyond_64_bits()
     filled_lake = replays.filled(tmp_path, [one], pacing)
-    said: list[str] = []
-    found = capacity.run(
-        spark,
-        filled_lake,
-        capacity.CapacitySettings(
-            from_ms=huge[0].ts_ms - pacing.step_ms,
-            to_ms=huge[-1].ts_ms + 1,
-            capacity=(f"{one.cluster_id}=10:10",),
-            replication_factor=1,
-        ),
-        lambda phase, done, total: said.append(phase),
+    settings = capacity.CapacitySettings(
+        from_ms=huge[0].ts_ms - pacing.step_ms,
+        to_ms=huge[-1].ts_ms + 1,
+        capacity=(f"{one.cluster_id}=10:10",),
+        replication_factor=1,
     )
-    assert wide_sums.AGAIN in said
-    served = rows(QuotaType.PRODUCE, arrivals(huge, pacing.max_gap_ms), 5)
-    moments = [
-        LoadMoment(pacing.step_ms, each.served, sample.rate_units, None, None)
-        for each, sample in zip(served, huge, strict=True)
-    ]
-    expected = load(moments, 10, replication_factor=1)
-    ingress = next(each for each in found.capacity if each.direction is TrafficDirection.INGRESS)
-    assert (
-        ingress.budget_units, ingress.coincident_ppm, ingress.overload_ms, ingress.covered_ms
-    ) == (
-        expected.budget_units, expected.coincident_ppm, expected.overload_ms, expected.covered_ms
-    )  # fmt: skip
-    assert expected.coincident_ppm == 625_000  # a limit of 5, a budget of 8
+    with pytest.raises(PySparkException) as raised:
+        capacity.run(spark, filled_lake, settings, silent)
+    message = job_runner.spark_error(raised.value, "capacity").message
+    assert message.startswith("capacity: 10,000,000,000,000 units per second over ")
+    assert "no broker moves so much" in message
 
 
 def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:

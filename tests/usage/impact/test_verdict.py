@@ -8,14 +8,14 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.verdict import (
     ImpactVerdict,
-    OldBucket,
     Tolerance,
     ToleranceBreach,
     breaches,
     compared,
-    impact,
 )
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from tests.usage.recorded import OldBucket, impact
+from tests.usage.reference import Sample
 
 GAP = 150_000
 STEP = 30_000

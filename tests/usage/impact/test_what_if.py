@@ -21,10 +21,12 @@ from reconciler.usage.impact.query import (
     impact_query,
 )
 from reconciler.usage.impact.recorded_limits import RecordedLimits
-from reconciler.usage.impact.verdict import ImpactVerdict, OldBucket, impact
-from reconciler.usage.impact.what_if import NO_SAMPLES, judged
-from reconciler.usage.samples import KEY_OF, Censored, QuotaType, Sample
+from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.impact.what_if import NO_SAMPLES
+from reconciler.usage.samples import KEY_OF, Censored, QuotaType
 from reconciler.usage.tags import bucket_of
+from tests.usage.recorded import OldBucket, impact, judged
+from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE, case
 
 numbers = st.integers(0, 100_000)

@@ -14,14 +14,14 @@ from reconciler.usage.recommendation.limit_sizes import (
     SILVER,
     WEEK_MS,
     Advice,
-    SizingCase,
     SizingRule,
     Tier,
     priced,
-    recommend,
 )
-from reconciler.usage.recommendation.trial import ThrottlePromise, trial
-from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.recommendation.trial import ThrottlePromise
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from tests.usage.recorded import SizingCase, recommend, trial
+from tests.usage.reference import Sample
 
 STEP = 300_000
 GAP = 300_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
@@ -22,13 +22,10 @@ from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
-from reconciler.evidence.spark.usage.wide_sums import tried
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.reports.capacity import HEADROOM_PPM
 from reconciler.usage.reports.usage import (
-    CapacityRow,
-    NoisyRow,
     TrafficDirection,
     UsageReport,
 )
@@ -43,11 +40,6 @@ from reconciler.usage.tables import (
 
 HOT: Final = 500
 """Hot intervals of each cluster that fair shares are worked out for."""
-
-_Told: TypeAlias = tuple[
-    tuple[tuple[CapacityRow, ...], int], tuple[tuple[NoisyRow, ...], int], dict[str, int]
-]
-"""The first rows of both tables, each with how many more there are; and hot intervals left out, by cluster."""
 
 FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
@@ -147,50 +139,40 @@ def run(
         {note.cluster_id for note in notes} | {manifest.unit.cluster_id for manifest in answered}
     )
 
-    def attempt(*, wide: bool) -> _Told:
-        progress("served at each moment", 0, 0)
-        served = broker_load.moments(samples_with_gaps, limits, brokers, longest, wide=wide)
-        at = broker_load.budgeted(served, capacities).cache()
-        capacity_frame = broker_load.capacity(
-            at, limits, five_minutes.select(*SERIES), span.last_day
-        ).cache()
-        over = broker_load.beyond(five_minutes, at, INTERVAL_MS).cache()
-        noisy = broker_load.noisy(
-            broker_load.hot(five_minutes, over, HOT), limits, span.last_day
-        ).cache()
-        try:
-            _ = result_writer.commit_results(
-                lake, capacity_frame, CAPACITY_ROW, names, span=span, progress=progress
-            )
-            progress("fair shares", 0, 0)
-            omitted_rows = bounded_rows.rows(
-                broker_load.left_out(over, HOT), MOST_CLUSTERS, "clusters"
-            )
-            _ = result_writer.commit_results(
-                lake, noisy, NOISY_ROW, names, span=span, progress=progress
-            )
-            return (
-                report_rows.capacity_rows(capacity_frame, settings.most),
-                report_rows.noisy_rows(noisy, settings.most),
-                {row["cluster_id"]: row["intervals"] for row in omitted_rows},
-            )
-        finally:
-            for frame in (at, capacity_frame, over, noisy):
-                _ = frame.unpersist()
-
+    progress("served at each moment", 0, 0)
+    served = broker_load.moments(samples_with_gaps, limits, brokers, longest)
+    at = broker_load.budgeted(served, capacities).cache()
+    capacity_frame = broker_load.capacity(
+        at, limits, five_minutes.select(*SERIES), span.last_day
+    ).cache()
+    over = broker_load.beyond(five_minutes, at, INTERVAL_MS).cache()
+    noisy = broker_load.noisy(
+        broker_load.hot(five_minutes, over, HOT), limits, span.last_day
+    ).cache()
     try:
-        (capacity, more_capacity), (excess, more_excess), uncounted_by_cluster = tried(
-            attempt, progress
+        _ = result_writer.commit_results(
+            lake, capacity_frame, CAPACITY_ROW, names, span=span, progress=progress
         )
+        progress("fair shares", 0, 0)
+        omitted_rows = bounded_rows.rows(broker_load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
+        _ = result_writer.commit_results(
+            lake, noisy, NOISY_ROW, names, span=span, progress=progress
+        )
+        capacity, more_capacity = report_rows.capacity_rows(capacity_frame, settings.most)
+        excess, more_excess = report_rows.noisy_rows(noisy, settings.most)
     finally:
-        _ = limits.unpersist()
+        for frame in (at, capacity_frame, over, noisy, limits):
+            _ = frame.unpersist()
     remaining_rows = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
     return UsageReport(
         evidence=notes,
         capacity=capacity,
         noisy=excess,
         left_out={name: amount for name, amount in remaining_rows.items() if amount},
-        notes=(*_notes(names, settings), *_left_out(uncounted_by_cluster)),
+        notes=(
+            *_notes(names, settings),
+            *_left_out({row["cluster_id"]: row["intervals"] for row in omitted_rows}),
+        ),
     )
 
 

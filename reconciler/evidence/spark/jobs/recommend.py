@@ -28,7 +28,6 @@ from reconciler.evidence.spark.usage.recommendation import (
     PINNED,
     SizingParameters,
 )
-from reconciler.evidence.spark.usage.wide_sums import tried
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
@@ -56,7 +55,7 @@ DAYS: Final = 30
 """The window unless another is asked for: three weeks to size by, one to prove it."""
 
 MOST_BROADCAST: Final = 200_000
-"""More buckets times spans of time than this are joined by a shuffle: each has an array of limits to try."""
+"""More buckets than this are joined by a shuffle."""
 
 MOST_CHANGES: Final = 100_000
 """So many changes may come to the driver, to be written as documents."""
@@ -279,9 +278,9 @@ def _sizable(
     return cases
 
 
-def fits(cases: DataFrame, sizing: SizingParameters) -> bool:
-    """Whether what is joined to samples fits every executor: limits to try are of each case and span."""
-    return cases.count() * sizing.spans <= MOST_BROADCAST
+def fits(cases: DataFrame) -> bool:
+    """Whether the cases, which are joined to samples, fit every executor."""
+    return cases.count() <= MOST_BROADCAST
 
 
 def _committed(
@@ -293,9 +292,8 @@ def _committed(
     *,
     progress: Progress,
 ) -> unit_writer.CommitResult:
-    """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
+    """All rows, into the lake."""
     progress("buckets to size", 0, 0)
-    broadcast = fits(cases, work.sizing)
     generations: list[unit_writer.NextGeneration] = []
     for window in windows:
         unit = Unit(table=RECOMMENDATION, cluster_id=window.cluster_id, day=work.sizing.day)
@@ -305,23 +303,8 @@ def _committed(
             )
         )
 
-    def attempt(*, wide: bool) -> unit_writer.CommitResult:
-        cached_frames: list[DataFrame] = []
-
-        def keep(frame: DataFrame) -> DataFrame:
-            cached_frames.append(frame.persist())
-            return cached_frames[-1]
-
-        try:
-            rows = recommendation.recommendations(
-                samples, cases, replace(work.sizing, wide=wide), keep=keep, broadcast=broadcast
-            )
-            return unit_writer.committed(lake, rows, generations, progress)
-        finally:
-            for frame in cached_frames:
-                frame.unpersist()
-
-    return tried(attempt, progress)
+    rows = recommendation.recommendations(samples, cases, work.sizing, broadcast=fits(cases))
+    return unit_writer.committed(lake, rows, generations, progress)
 
 
 _FIRST: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)

@@ -1,17 +1,17 @@
 """The job ``simulate``: what changes of limits would have done to the recorded use of many clusters; makes ``impact_row``."""
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict, UsageError
 from reconciler.evidence.spark.runtime.job import Job, job_option
-from reconciler.evidence.spark.tables import reader, unit_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
 from reconciler.evidence.spark.usage import sample_windows as windows_
 from reconciler.evidence.spark.usage.candidate_plans import (
@@ -21,7 +21,6 @@ from reconciler.evidence.spark.usage.candidate_plans import (
     read,
     text_of,
 )
-from reconciler.evidence.spark.usage.wide_sums import tried
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
@@ -73,10 +72,11 @@ def simulated(
     try:
         progress("what the change asks for", 0, 0)
         broadcast = fits(asked_rows)
-        before = {window.cluster_id: _next(lake, window, work) for _, window in counting}
-        commit_result = _committed(
-            lake, samples, asked_rows, work, before, broadcast=broadcast, progress=progress
+        generations = [_next(lake, window, work) for _, window in counting]
+        impact_rows = simulation.impacts(
+            samples, asked_rows, work.day, min_delay_ms=work.min_delay_ms, broadcast=broadcast
         )
+        commit_result = unit_writer.committed(lake, impact_rows, generations, progress)
         if commit_result.conflicts:
             raise LakeConflict(
                 f"another run wrote {IMPACT_ROW.name} of {work.day} meanwhile", hint="run it again"
@@ -95,33 +95,9 @@ def simulated(
 
 def fits(questions: DataFrame) -> bool:
     """Whether what is read of samples fits every executor: one row that is asked for may stand for thousands of old buckets."""
-    return simulation.parts_of(questions).count() <= MOST_BROADCAST
-
-
-def _committed(
-    lake: Lake,
-    samples: DataFrame,
-    questions: DataFrame,
-    work: SimulationRequest,
-    generations_by_cluster: Mapping[str, unit_writer.NextGeneration],
-    *,
-    broadcast: bool,
-    progress: Progress,
-) -> unit_writer.CommitResult:
-    """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
-
-    def attempt(*, wide: bool) -> unit_writer.CommitResult:
-        impact_rows = simulation.impacts(
-            samples,
-            questions,
-            work.day,
-            min_delay_ms=work.min_delay_ms,
-            wide=wide,
-            broadcast=broadcast,
-        )
-        return unit_writer.committed(lake, impact_rows, generations_by_cluster.values(), progress)
-
-    return tried(attempt, progress)
+    requests = questions.where(fn.col("item") == impact_query.ASKED)
+    parts = requests.agg(fn.coalesce(fn.sum(fn.size("parts")), fn.lit(0)).alias("parts"))
+    return all(row["parts"] <= MOST_BROADCAST for row in bounded_rows.rows(parts, 1, "sums"))
 
 
 def _facts(candidate: CandidateLimits, window: RecordedWindow) -> list[impact_query.FactRow]:

@@ -19,6 +19,7 @@ from reconciler.evidence.store.lake import Lake
 
 _SHOWN: Final = 800
 _PY4J: Final = "An error occurred while calling"
+_ERRORS: Final = "reconciler.errors."
 _CAUSE: Final = "Caused by: "
 _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 
@@ -92,6 +93,8 @@ def spark_error(error: Exception, operation: str) -> KquotaError:
     if lines and lines[0].startswith(_PY4J):
         lines = [_CLASS.sub("", lines[1].removeprefix(": ")), *lines[2:]] if lines[1:] else lines
     first = lines[0] if lines else type(error).__name__
+    if errors := [line for line in lines if line.startswith(_ERRORS)]:  # raised in a Python worker
+        first = errors[-1].partition(": ")[2]
     causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
     if causes:
         first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"

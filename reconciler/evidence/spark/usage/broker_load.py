@@ -5,18 +5,20 @@ The definitions are :mod:`reconciler.usage.reports.broker_load` and :mod:`reconc
 """
 
 import datetime as dt
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import conforming, struct
-from reconciler.evidence.spark.usage import integer_columns, throttle_windows
+from reconciler.evidence.spark.usage import integer_columns, series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
-from reconciler.evidence.spark.usage.wide_sums import total
 from reconciler.evidence.store.files import arrow_tables
+from reconciler.usage.kernel.throttling import demand_of, served
 from reconciler.usage.reports.broker_load import (
     COINCIDENT_PPM,
     MOST_PPM,
@@ -59,8 +61,6 @@ def moments(
     limits: DataFrame,
     brokers: DataFrame,
     max_gap_ms: Column,
-    *,
-    wide: bool = False,
 ) -> DataFrame:
     """What all clients of a broker together were served at each moment, beside what the broker did in all.
 
@@ -69,19 +69,23 @@ def moments(
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
         max_gap_ms: A longer gap begins a session.
-        wide: Whether sums are to have 38 digits.
 
     Returns:
         :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.reports.broker_load.LoadMoment`.
     """
     bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
-    limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left")
-    served = throttle_windows.rows(limited, SERIES, fn.col("limit_units"), max_gap_ms, wide=wide)
+    limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
+        *bytes_only.columns,
+        fn.coalesce("limit_units", fn.lit(NO_LIMIT)).cast("bigint").alias("limit_units"),
+        max_gap_ms.cast("bigint").alias("gap_ms"),
+    )
+    blocks = series_blocks.packed(limited, (*SERIES, "limit_units", "gap_ms"))
+    served_rows = blocks.groupBy(*SERIES).applyInArrow(_served, _SERVED)
     null = fn.lit(None).cast("bigint")
     zero = fn.lit(0).cast("bigint")
-    by_clients = served.select(
+    by_clients = served_rows.select(
         "cluster_id", "broker_id", direction(fn.col("quota_type")).alias("direction"), "ts_ms", "dt_ms",
-        fn.col("served").alias("served_units"), fn.col("rate_units").alias("recorded_units"),
+        "served_units", fn.col("rate_units").alias("recorded_units"),
         null.alias("broker_units"), null.alias("replication_units"), null.alias("copied_units"),
     )  # fmt: skip
     joined = by_clients
@@ -96,15 +100,41 @@ def moments(
         )  # fmt: skip
     return joined.groupBy(*MOMENT).agg(
         fn.max("dt_ms").alias("dt_ms"),
-        *(
-            total(fn.col(name), wide=wide).alias(name)
-            for name in ("served_units", "recorded_units")
-        ),
+        *(fn.sum(name).alias(name) for name in ("served_units", "recorded_units")),
         *(
             fn.max(name).alias(name)
             for name in ("broker_units", "replication_units", "copied_units")
         ),
     )
+
+
+NO_LIMIT: Final = 0
+"""Stands for no limit where samples are packed."""
+
+_SERVED: Final = StructType(
+    [
+        *(StructField(name, StringType()) for name in ("cluster_id", "broker_id", "quota_type")),
+        StructField("ts_ms", LongType()),
+        StructField("dt_ms", IntegerType()),
+        StructField("rate_units", LongType()),
+        StructField("served_units", LongType()),
+    ]
+)
+
+
+def _served(blocks: pa.Table) -> pa.Table:
+    """One series -> what was served in the time of each of its samples."""
+    (row,) = blocks.slice(0, 1).select((*SERIES, "limit_units", "gap_ms")).to_pylist()
+    (series,) = series_blocks.series_by(blocks, SERIES).values()
+    schema = to_arrow_schema(_SERVED)
+    columns: dict[str, Any] = {
+        name: pa.repeat(row[name], len(series))
+        for name in ("cluster_id", "broker_id", "quota_type")
+    }
+    columns |= {"ts_ms": series.ts_ms, "dt_ms": series.dt_ms, "rate_units": series.rate_units}
+    limit = None if row["limit_units"] == NO_LIMIT else row["limit_units"]
+    columns["served_units"] = served(demand_of(series, row["gap_ms"]), limit)
+    return pa.table(columns).select(schema.names).cast(schema)
 
 
 def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:

@@ -4,17 +4,11 @@ Each function says which definition it equals; tests/evidence/spark/usage/test_i
 whole numbers is exact and rounds towards zero, which is why the rounding is written out.
 """
 
-from typing import Final
-
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from reconciler.usage.histogram import BOUNDS, STEPS
-from reconciler.usage.recommendation.candidate_limits import COARSE, POWERS
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.throttle_models import LONGEST_MS
-
-_WIDE: Final = "decimal(38,0)"
 
 
 def quotient(a: Column, b: Column) -> Column:
@@ -31,35 +25,9 @@ def div_down(a: Column, b: Column) -> Column:
     return quotient(a, b) - fn.when(inexact, fn.lit(1)).otherwise(fn.lit(0))
 
 
-def div_up(a: Column, b: Column) -> Column:
-    """Python's ``-(-a // b)``."""
-    return -div_down(-a, b)
-
-
 def arrived(rate: Column, dt: Column) -> Column:
     """``a_i`` of the throttle model: what arrived in ``dt`` milliseconds, rounded half up."""
     return quotient(rate * dt.cast("bigint") + fn.lit(500), fn.lit(1000))
-
-
-def passed(limit: Column, dt: Column) -> Column:
-    """``g_i`` of the throttle model: what a limit lets pass in ``dt`` milliseconds."""
-    return quotient(limit * dt.cast("bigint"), fn.lit(1000))
-
-
-def delay_ms(units: Column, limit: Column) -> Column:
-    """``throttle.delay_ms``, in the same steps, and cut where that cuts. Units may be a decimal, of up to 38 digits.
-
-    Args:
-        units: Not negative.
-        limit: A bigint, at least 1 and at most ``MAX_UNITS``.
-    """
-    longest_delay_ms = fn.lit(LONGEST_MS // 1000)
-    # Compared before it is divided: ``div`` of decimals ends in 64 bits, and what does not fit them wraps.
-    longest = limit.cast("decimal(14,0)") * longest_delay_ms.cast("decimal(14,0)")
-    part = quotient((units % limit).cast("bigint") * fn.lit(1000), limit)
-    return fn.when(units.cast(_WIDE) >= longest, fn.lit(LONGEST_MS)).otherwise(
-        quotient(units, limit).cast("bigint") * fn.lit(1000) + part
-    )
 
 
 def bounds() -> Column:
@@ -84,15 +52,6 @@ def bucket_index(units: Column) -> Column:
 def largest_in(index: Column) -> Column:
     """``histogram.largest_in``."""
     return fn.get(bounds(), index) - fn.lit(1).cast("bigint")
-
-
-def coarse(peak: Column) -> tuple[Column, ...]:
-    """``candidates.coarse``: the first round of limits to try, from the peak down."""
-    eighths = len(POWERS)
-    return tuple(
-        div_up(peak * fn.lit(POWERS[k % eighths]), fn.lit(POWERS[0] << k // eighths))
-        for k in range(COARSE)
-    )
 
 
 def day(ts_ms: Column) -> Column:

@@ -17,10 +17,10 @@ from reconciler.usage.reports.broker_load import (
     load_ppm,
 )
 from reconciler.usage.reports.capacity import BucketUse, committed_ppm, shares
-from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import arrivals, rows
+from tests.usage.reference import Sample, arrived, rows
 
 pytestmark = pytest.mark.integration
 
@@ -64,9 +64,8 @@ class World:
         found: dict[int, list[int]] = {}
         for name in NAMES:
             samples = self.samples.get((case, kind, name), [])
-            series = arrivals(samples, GAP)
             limit = self.limits.get((case, kind, name))
-            served = [one.units for one in series] if limit is None else [one.served for one in rows(QuotaType(kind), series, limit)]  # fmt: skip
+            served = [arrived(one) for one in samples] if limit is None else [one.served for one in rows(QuotaType(kind), samples, limit, GAP)]  # fmt: skip
             for one, units in zip(samples, served, strict=True):
                 at = found.setdefault(one.ts_ms, [0, 0])
                 at[0] += units

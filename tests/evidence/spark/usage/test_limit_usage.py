@@ -7,13 +7,19 @@ import pytest
 
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import limit_usage
-from reconciler.usage.histogram import histogram
-from reconciler.usage.reports.profiles import UsageState, profile, state_of
-from reconciler.usage.samples import Censored, QuotaType, Sample
-from reconciler.usage.series import censored_ms
+from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle_models import arrivals
+from tests.usage.reference import (
+    Sample,
+    arrived,
+    censored_ms,
+    covered_ms,
+    histogram,
+    percentile,
+    throttled_ms,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -55,7 +61,7 @@ def frames(spark):
             fives.append(
                 (
                     case, *BUCKET, "1", begin, len(part), sum(one.dt_ms for one in part),
-                    sum(one.units for one in arrivals(part, 60_000)), max(one.rate_units for one in part),
+                    sum(map(arrived, part)), max(one.rate_units for one in part),
                     sum(bool(one.throttle_ms) for one in part),
                     sum(one.dt_ms for one in known if one.throttle_ms) if known else None, censored_ms(part), DAY,
                 )
@@ -75,20 +81,33 @@ def frames(spark):
     )
 
 
-def test_every_row_is_the_profile_that_the_core_makes_of_the_samples(frames) -> None:
+def state_of(peak: int, throttled: int | None, limit: int | None) -> UsageState:
+    """The word by the first rule that holds."""
+    rules = [
+        (peak == 0, UsageState.UNUSED),
+        (bool(throttled), UsageState.THROTTLED),
+        (limit is None, UsageState.USED),
+        (10 * peak >= 9 * (limit or 0), UsageState.NEAR_LIMIT),
+        (10 * peak <= (limit or 0), UsageState.IDLE),
+    ]
+    return next((state for holds, state in rules if holds), UsageState.USED)
+
+
+def test_every_row_is_the_profile_of_the_samples(frames) -> None:
     series, five, hist, limits = frames
     rows = {one.cluster_id: one for one in limit_usage.use(five, hist, limits, DAY).collect()}
     assert len(rows) == len(series)
     for case, samples in series.items():
-        found, row, limit = profile(samples), rows[case], limit_of(case)
+        row, limit = rows[case], limit_of(case)
+        weights, peak = histogram(samples), max(one.rate_units for one in samples)
         assert row.limit_units == limit
         assert (
             row.covered_ms, row.p50_units, row.p95_units, row.p99_units, row.max_rate_units, row.throttled_ms, row.censored_ms,
         ) == (
-            found.covered_ms, found.p50_units, found.p95_units, found.p99_units, found.max_rate_units, found.throttled_ms,
-            found.censored_ms,
+            covered_ms(samples), *(percentile(weights, ppm) for ppm in (500_000, 950_000, 990_000)), peak,
+            throttled_ms(samples), censored_ms(samples),
         ), case  # fmt: skip
-        assert row.state == state_of(found, limit), case
+        assert row.state == state_of(peak, throttled_ms(samples), limit), case
         assert row.source_entity == ("[]" if limit is not None else "")
 
 
@@ -122,7 +141,7 @@ def test_curves_are_means_over_time_and_the_largest_rate_of_each_span(spark, fra
         spans.setdefault(one.ts_ms // (2 * SPAN) * (2 * SPAN), []).append(one)
     assert rows.keys() == spans.keys()
     for begin, part in spans.items():
-        units = sum(one.units for one in arrivals(part, 60_000))
+        units = sum(map(arrived, part))
         assert rows[begin].mean_units == units * 1000 // sum(one.dt_ms for one in part)
         assert rows[begin].max_rate_units == max(one.rate_units for one in part)
 

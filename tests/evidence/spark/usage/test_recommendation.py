@@ -4,13 +4,11 @@ import dataclasses
 import datetime as dt
 import random
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.usage import recommendation, throttle_windows
+from reconciler.evidence.spark.usage import recommendation
 from reconciler.evidence.spark.usage.recommendation import (
     BUMPED,
     PINNED,
@@ -22,15 +20,16 @@ from reconciler.usage.recommendation.limit_sizes import (
     SILVER,
     Advice,
     Recommendation,
-    SizingCase,
     SizingRule,
     Tier,
 )
-from reconciler.usage.recommendation.limit_sizes import recommend as of_core
-from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType
 from reconciler.usage.tables import RECOMMENDATION
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.evidence.spark import cases, plans
+from tests.evidence.spark import cases
+from tests.usage.recorded import SizingCase
+from tests.usage.recorded import recommend as of_core
+from tests.usage.reference import Sample
 
 pytestmark = pytest.mark.integration
 
@@ -181,26 +180,3 @@ def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
     words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
     with pytest.raises(Exception, match=words):
         found.collect()
-
-
-def test_rounds_of_candidates_stand_on_one_exchange_and_one_sort_without_python(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    one = _sized(3)
-    rows = [
-        (*row, 0, 0, GAP)
-        for row in cases.sample_rows("3", QuotaType.PRODUCE, one.bucket, "1", _series(random.Random(1), 99))
-    ]  # fmt: skip
-    frame = spark.createDataFrame(
-        rows, f"{cases.SAMPLE_SCHEMA}, n int, span int, max_gap_ms bigint"
-    )
-    frame.write.parquet(str(tmp_path / "samples"))
-    read = spark.read.schema(frame.schema).parquet(str(tmp_path / "samples"))
-    series = ("cluster_id", "quota_type", "n", "span", "broker_id")
-    limits = {f"q{at}": fn.lit(at + 1).cast("bigint") for at in range(25)}
-    plan = plans.of(throttle_windows.trials(read, series, limits, fn.col("max_gap_ms")))
-    plan.assert_native()
-    plan.assert_one_window_pass()
-    assert plan.columns_read() == {
-        "cluster_id", "quota_type", "n", "span", "broker_id", "max_gap_ms", "ts_ms", "dt_ms", "rate_units",
-    }  # fmt: skip

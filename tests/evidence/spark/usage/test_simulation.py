@@ -14,12 +14,13 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import impact_query
 from reconciler.usage.impact.result_rows import ImpactRow
-from reconciler.usage.impact.what_if import judged
-from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.evidence.spark import cases, plans
 from tests.usage import whatif_cases
+from tests.usage.recorded import judged
+from tests.usage.reference import Sample
 from tests.usage.whatif_cases import CADENCE
 
 pytestmark = pytest.mark.integration
@@ -93,14 +94,11 @@ def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
     return [plain(row) for row in judged(asks, one.series, CADENCE)]
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["64 bits", "38 digits"])
-def test_every_column_of_240_generated_fleets_is_that_of_the_core(
-    spark: SparkSession, wide: bool
-) -> None:
+def test_every_column_of_240_generated_fleets_is_that_of_the_core(spark: SparkSession) -> None:
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
     questions = question.questions(facts_of(spark, fleets, samples)).persist()
-    found = simulation.impacts(samples, questions, DAY, wide=wide)
+    found = simulation.impacts(samples, questions, DAY)
     rows = sorted(tuple(row[name] for name in COMPARED) for row in found.collect())
     expected = sorted((row for one in fleets for row in of_core(one)), key=lambda row: row[:8])
     told = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
@@ -177,7 +175,7 @@ def _ts(n: int) -> int:
     return 1_760_000_000_000 + n * 30_000 + (200_000 if n >= 9000 else 0)
 
 
-def test_windows_stand_on_one_exchange_and_one_sort_and_no_python_sees_a_sample(
+def test_samples_are_shuffled_as_runs_and_no_row_is_handed_to_python_by_itself(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     fleets = [whatif_cases.case(number, length=8) for number in range(6)]
@@ -186,16 +184,11 @@ def test_windows_stand_on_one_exchange_and_one_sort_and_no_python_sees_a_sample(
     read = spark.read.schema(samples.schema).parquet(str(tmp_path / "samples"))
     rows = question.questions(facts_of(spark, fleets, read)).collect()
     asks = spark.createDataFrame(rows, question.ROWS)
-    parts = simulation.parts_of(asks)
-    for half in (simulation.apart, simulation.together):
-        plan = plans.of(half(read, parts, 1000, wide=False, broadcast=True))
-        plan.assert_native()
-        plan.assert_one_window_pass()
-        assert plan.columns_read() <= {
-            "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id",
-            "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored",
-        }  # fmt: skip
-        assert "day" not in plan.columns_read()
-    whole = plans.of(simulation.impacts(read, asks, DAY))
-    assert not any(name in whole.text for name in ("BatchEvalPython", "ArrowEvalPython"))
-    assert not any(name in whole.text for name in plans.PRODUCTS)
+    plan = plans.of(simulation.impacts(read, asks, DAY))
+    assert not any(name in plan.text for name in ("BatchEvalPython", "ArrowEvalPython"))
+    exchanges = [line for line in plan.text.splitlines() if " Exchange hashpartitioning" in line]
+    assert len(exchanges) == 2, plan.text  # requests, and runs
+    assert plan.columns_read() == {
+        "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "broker_id",
+        "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored",
+    }  # fmt: skip

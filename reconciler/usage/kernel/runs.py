@@ -1,0 +1,46 @@
+"""Runs of samples as bytes: how the samples of a series travel, a run at a time."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from reconciler.usage.kernel.series import COLUMNS, IntColumn, SampleSeries, series_of
+
+TYPES: Final = dict(zip(COLUMNS, ("<i8", "<i4", "<i8", "<i8", "<i1"), strict=True))
+"""How the values of a column are written: little-endian, in the smallest type that holds any of them."""
+
+
+def beginnings(rows: int, changes: Iterable[Any]) -> IntColumn:
+    """Where runs begin.
+
+    Args:
+        rows: How many samples there are, at least one.
+        changes: For each column that distinguishes series, whether each sample but the first differs in it from the one before.
+    """
+    begins = np.ones(rows, dtype=bool)
+    begins[1:] = False
+    for differs in changes:
+        begins[1:] |= np.asarray(differs, dtype=bool)
+    return np.flatnonzero(begins)
+
+
+def written(name: str, values: Any, begins: IntColumn) -> tuple[Any, Any]:  # noqa: ANN401 - any array that NumPy reads
+    """The values of a column as bytes, and the offsets of its runs in them: one more than there are runs, 32 bits each."""
+    column = np.ascontiguousarray(values, dtype=TYPES[name])
+    ends = np.append(begins, column.size)
+    return column, (ends * column.itemsize).astype(np.int32)
+
+
+def read(runs: Sequence[Sequence[bytes]]) -> SampleSeries:
+    """The series of some runs, each with the bytes of every column.
+
+    Raises:
+        QuotaValueError: A sample is there twice or out of range.
+    """
+    return series_of(
+        {
+            name: np.frombuffer(b"".join(parts), dtype=TYPES[name])
+            for name, parts in zip(COLUMNS, zip(*runs, strict=True), strict=True)
+        }
+    )

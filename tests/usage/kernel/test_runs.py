@@ -1,0 +1,37 @@
+"""Runs of samples as bytes: what is written is read again, whatever the runs."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.usage.kernel import runs
+from reconciler.usage.kernel.series import COLUMNS
+from reconciler.usage.samples import MAX_UNITS, Censored
+from tests.usage.reference import Sample, columns, samples_of
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
+def test_runs_begin_where_any_column_changes(keys):
+    column = np.array(keys)
+    changes = column[1:] != column[:-1]
+    begins = runs.beginnings(len(keys), [changes]).tolist()
+    expected = [at for at in range(len(keys)) if at == 0 or keys[at] != keys[at - 1]]
+    assert begins == expected
+
+
+@given(st.integers(0, 12))
+def test_a_series_that_is_cut_in_two_runs_is_read_as_it_was(cut):
+    rows = [
+        Sample(2**40 + n, 300_000, MAX_UNITS - n, None if n % 3 else 2**40, Censored.YES)
+        for n in range(12)
+    ]
+    series = columns(rows)
+    begins = np.array([0] if cut in {0, 12} else [0, cut])
+    values = {name: runs.written(name, getattr(series, name), begins) for name in COLUMNS}
+    cut_runs = [
+        tuple(
+            column.tobytes()[offsets[at] : offsets[at + 1]] for column, offsets in values.values()
+        )
+        for at in range(begins.size)
+    ]
+    assert samples_of(runs.read(cut_runs[::-1])) == rows

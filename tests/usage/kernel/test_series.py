@@ -1,0 +1,70 @@
+"""Series as columns: what cannot be is refused; spans, sums and times equal the same rules row by row."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.kernel.series import NOTHING, summed
+from reconciler.usage.samples import MAX_UNITS, Censored
+from tests.usage import reference
+from tests.usage.reference import Sample, columns, samples_of
+
+samples = st.lists(
+    st.builds(
+        Sample,
+        st.integers(0, 20),
+        st.integers(1, 3),
+        st.integers(0, 9) | st.just(MAX_UNITS),
+        st.sampled_from([None, 0, 4]),
+        st.sampled_from(Censored),
+    ),
+    unique_by=lambda sample: sample.ts_ms,
+    max_size=12,
+).map(sorted)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([Sample(2, 1, 0), Sample(2, 1, 0)], "2 comes after 2"),
+        ([Sample(1, 0, 0)], "over 0 ms"),
+        ([Sample(1, 1, -1)], "-1 units"),
+        ([Sample(1, 1, MAX_UNITS + 1)], "units over"),
+    ],
+)
+def test_samples_that_cannot_be_are_refused(rows, message):
+    with pytest.raises(QuotaValueError, match=message):
+        columns(rows)
+
+
+@given(samples, st.randoms(use_true_random=False))
+def test_samples_in_any_order_are_one_series(rows, chance):
+    shuffled = list(rows)
+    chance.shuffle(shuffled)
+    assert samples_of(columns(shuffled)) == rows
+
+
+@given(st.lists(samples, max_size=4), st.randoms(use_true_random=False))
+def test_sums_equal_the_rule_row_by_row_in_any_order_of_the_parts(parts, chance):
+    shuffled = list(parts)
+    chance.shuffle(shuffled)
+    assert samples_of(summed(list(map(columns, shuffled)))) == list(reference.summed(parts))
+
+
+@given(samples, st.integers(-1, 21), st.integers(-1, 21))
+def test_times_and_spans_equal_the_rules_row_by_row(rows, from_ms, to_ms):
+    series = columns(rows)
+    assert series.covered_ms == reference.covered_ms(rows)
+    assert series.censored_ms == reference.censored_ms(rows)
+    assert series.throttled_ms == reference.throttled_ms(rows)
+    assert series.peak == max((row.rate_units for row in rows), default=0)
+    assert series.wanted_more == any(row.censored is Censored.YES for row in rows)
+    assert series.may_have_wanted_more == any(row.censored is not Censored.NO for row in rows)
+    span = series.between(from_ms, max(from_ms, to_ms))
+    assert samples_of(span) == list(reference.between(rows, from_ms, to_ms))
+
+
+def test_no_sample_is_a_series_too():
+    assert len(NOTHING) == len(summed([])) == 0
+    assert NOTHING.throttled_ms == 0

@@ -1,0 +1,195 @@
+"""The four models over columns: by hand, against the same rules row by row, and their laws."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.kernel.throttling import MOST_UNITS, delay_ms, demand_of, served, waiting
+from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
+from reconciler.usage.throttle_models import BURST_WINDOWS, LONGEST_MS, MODEL_OF, ThrottleModel
+from tests.usage import reference
+from tests.usage.recorded import simulate
+from tests.usage.reference import Sample, columns
+
+PRODUCE, MUTATION = QuotaType.PRODUCE, QuotaType.CONTROLLER_MUTATION
+GAP = 150_000
+
+
+def series(*rates: int, dt: int = 30_000, begin: int = 1_000_000) -> list[Sample]:
+    return [Sample(begin + n * dt, dt, rate, 0, Censored.NO) for n, rate in enumerate(rates)]
+
+
+def backlogs(samples: list[Sample], limit: int, kind: QuotaType = PRODUCE) -> list[int]:
+    return waiting(MODEL_OF[kind], demand_of(columns(samples), GAP), limit).tolist()
+
+
+def test_a_backlog_outlives_its_peak():
+    samples = series(100, 300, 50, 50, 0)
+    assert backlogs(samples, 100) == [0, 6000, 4500, 3000, 0]
+    assert served(demand_of(columns(samples), GAP), 100).tolist() == [3000] * 5
+    forecast = simulate(PRODUCE, samples, 100, GAP)
+    assert forecast.throttled_ms == 90_000
+    assert forecast.max_delay_ms == 60_000
+    assert forecast.over_timeout_ms == 0
+    assert forecast.delayed_units == 9000
+    assert forecast.arrived_units == 15_000
+    assert not forecast.is_lower_bound
+
+
+def test_a_gap_forgets_the_backlog_and_reports_that_it_was_not_over():
+    samples = [
+        Sample(1_000, 30_000, 500, 0, Censored.NO),
+        Sample(1_000 + GAP, 30_000, 0, 0, Censored.NO),
+        Sample(1_000 + GAP + GAP + 1, 30_000, 10, 0, Censored.NO),
+    ]
+    assert backlogs(samples, 100) == [12_000, 9_000, 0]
+    forecast = simulate(PRODUCE, samples, 100, GAP)
+    assert (forecast.unfinished, forecast.is_lower_bound) == (1, True)
+    assert simulate(PRODUCE, samples[:2], 100, GAP).unfinished == 1
+
+
+def test_a_byte_over_the_limit_is_not_throttling_but_a_second_is():
+    barely = series(101, 101, 101)
+    assert simulate(PRODUCE, barely, 100, GAP).throttled_ms == 0
+    assert simulate(PRODUCE, barely, 100, GAP, 1).throttled_ms == 90_000
+    assert simulate(PRODUCE, series(104, 104, 104), 100, GAP).throttled_ms == 90_000
+
+
+def test_halves_round_up_what_arrives_and_the_limit_rounds_down():
+    assert demand_of(columns(series(1, 3, dt=500)), GAP).units.tolist() == [1, 2]
+    assert backlogs(series(3, dt=500), 1) == [2]  # 3 * 0.5 is 2, 1 * 0.5 is 0
+
+
+def test_time_beyond_the_delivery_timeout_is_counted_apart():
+    forecast = simulate(PRODUCE, series(1000, 0, 0), 100, GAP)
+    assert (forecast.max_delay_ms, forecast.over_timeout_ms) == (270_000, 90_000)
+    assert simulate(PRODUCE, series(500, 0), 100, GAP).over_timeout_ms == 0  # 120 s is not over
+
+
+def test_mutations_are_delayed_beyond_a_burst_of_eleven_seconds():
+    limit = 2
+    burst = series(limit * (BURST_WINDOWS + 10), dt=1_000)
+    assert simulate(MUTATION, series(24, dt=1_000), limit, GAP).throttled_ms == 0
+    assert backlogs(burst, limit, MUTATION) == [18]
+    forecast = simulate(MUTATION, burst, limit, GAP)
+    assert forecast.model is ThrottleModel.TOKENS
+    assert (forecast.unfinished, forecast.max_delay_ms) == (1, 9_000)
+
+
+def test_refused_connections_are_not_queued():
+    assert backlogs(series(15, 5), 10, QuotaType.IP) == [150, 0]
+    forecast = simulate(QuotaType.IP, series(15, 5), 10, GAP)
+    assert (forecast.throttled_ms, forecast.delayed_units) == (30_000, 150)
+    assert forecast.max_delay_ms is forecast.over_timeout_ms is None
+
+
+def test_request_time_is_only_time_over_the_limit():
+    forecast = simulate(QuotaType.REQUEST, series(11, 10, 9), 10, GAP)
+    assert (forecast.throttled_ms, forecast.max_delay_ms) == (30_000, None)
+    assert forecast.model is ThrottleModel.APPROXIMATE
+
+
+def test_no_limit_throttles_no_client():
+    forecast = simulate(PRODUCE, series(10**12), None, GAP)
+    assert (forecast.throttled_ms, forecast.max_delay_ms, forecast.covered_ms) == (0, 0, 30_000)
+    assert simulate(PRODUCE, [], 1, GAP).samples == 0
+
+
+@pytest.mark.parametrize("limit", [0, -1, MAX_UNITS])
+def test_what_is_no_limit_cannot_be_simulated(limit):
+    with pytest.raises(QuotaValueError, match="cannot be simulated"):
+        simulate(PRODUCE, series(1), limit, GAP)
+
+
+def test_a_delay_of_nothing_is_no_bound():
+    with pytest.raises(QuotaValueError, match="cannot be simulated"):
+        simulate(PRODUCE, series(1), 1, GAP, 0)
+
+
+# ---- what 64 bits do not hold ------------------------------------------------------------------
+
+
+def test_impossible_rates_over_a_week_are_refused_with_their_size():
+    full = series(*[MAX_UNITS] * 2_100, dt=300_000)
+    with pytest.raises(QuotaValueError, match=r"10,000,000,000,000 units per second .* cannot be"):
+        demand_of(columns(full), 300_000)
+
+
+def test_a_limit_that_lets_pass_too_much_is_refused_only_where_it_is_near_the_rates():
+    glitch = series(MAX_UNITS, *[5] * 40_000)
+    demand = demand_of(columns(glitch), GAP)
+    assert simulate(PRODUCE, glitch, 20_000_000, GAP).unfinished == 1
+    with pytest.raises(QuotaValueError, match="no broker moves so much"):
+        served(demand, MAX_UNITS - 1)
+    assert simulate(PRODUCE, series(*[5] * 40_000), MAX_UNITS - 1, GAP).throttled_ms == 0
+
+
+def test_a_month_at_a_terabyte_per_second_is_counted():
+    month = series(*[10**12] * 8_640, dt=300_000)
+    forecast = simulate(PRODUCE, month, 1, 300_000)
+    assert forecast.arrived_units == 2_592_000 * 10**12 < MOST_UNITS
+    assert forecast.max_delay_ms == LONGEST_MS
+    assert forecast.delayed_units == forecast.arrived_units - 300
+
+
+# ---- laws --------------------------------------------------------------------------------------
+
+rates = st.one_of(st.integers(0, 50), st.integers(0, 10**7), st.just(MAX_UNITS))
+limits = st.one_of(st.integers(1, 40), st.integers(1, 10**7), st.just(MAX_UNITS - 1))
+words = st.sampled_from(Censored)
+all_samples = st.lists(
+    st.tuples(
+        st.integers(1, 400_000),
+        st.integers(1, 300_000),
+        rates,
+        st.sampled_from([None, 0, 7]),
+        words,
+    ),
+    max_size=40,
+).map(
+    lambda steps: [
+        Sample(sum(step for step, *_ in steps[: n + 1]), dt, rate, throttle, word)
+        for n, (_, dt, rate, throttle, word) in enumerate(steps)
+    ]
+)
+
+
+@given(st.sampled_from(QuotaType), all_samples, st.none() | limits, st.integers(1, 5_000))
+def test_every_forecast_equals_the_rules_row_by_row(kind, samples, limit, least):
+    expected = reference.simulate(kind, samples, limit, GAP, least)
+    assert simulate(kind, samples, limit, GAP, least) == expected
+
+
+@given(all_samples, limits)
+def test_what_is_served_equals_the_rules_row_by_row(samples, limit):
+    expected = [row.served for row in reference.rows(PRODUCE, samples, limit, GAP)]
+    assert served(demand_of(columns(samples), GAP), limit).tolist() == expected
+
+
+@given(all_samples, limits)
+def test_nothing_is_lost_within_a_session(samples, limit):
+    demand = demand_of(columns(samples), 10**9)
+    held = waiting(ThrottleModel.BACKLOG, demand, limit)
+    assert served(demand, limit).sum() + (held[-1] if held.size else 0) == demand.arrived_units
+
+
+@given(st.integers(0, MOST_UNITS), st.integers(1, MAX_UNITS - 1))
+def test_the_delay_is_the_exact_quotient_rounded_down_and_cut(units, limit):
+    assert delay_ms(units, limit) == min(LONGEST_MS, 1000 * units // limit)
+
+
+@given(st.sampled_from(QuotaType), all_samples, limits, limits)
+def test_a_larger_limit_never_throttles_more(kind, samples, first, second):
+    low, high = sorted((first, second))
+    worse, better = (simulate(kind, samples, limit, GAP) for limit in (low, high))
+    assert better.throttled_ms <= worse.throttled_ms
+    assert (better.max_delay_ms or 0) <= (worse.max_delay_ms or 0)
+
+
+@given(st.sampled_from(QuotaType), all_samples, limits, st.integers(0, 1_000))
+def test_more_demand_never_throttles_less(kind, samples, limit, more):
+    heavier = [row._replace(rate_units=min(MAX_UNITS, row.rate_units + more)) for row in samples]
+    light, heavy = (simulate(kind, rows, limit, GAP) for rows in (samples, heavier))
+    assert heavy.throttled_ms >= light.throttled_ms
+    assert (heavy.max_delay_ms or 0) >= (light.max_delay_ms or 0)
