@@ -168,16 +168,15 @@ def waiting(model: ThrottleModel, demand: Demand, limit: int) -> IntColumn:
     - Approximate: the delay is capped at one window, so only the time over the limit means anything
       (ClientRequestQuotaManager.throttleTime).
     """
-    match model:
-        case ThrottleModel.BACKLOG:
-            waits = backlogs(demand, limit)
-        case ThrottleModel.TOKENS:
-            waits = backlogs(demand, limit) - BURST_WINDOWS * limit
-        case ThrottleModel.REJECTED:
-            waits = demand.units - limit * demand.dt_ms // 1000
-        case ThrottleModel.APPROXIMATE:
-            waits = demand.rate_units - limit
-    positive: IntColumn = np.maximum(waits, 0)
+    if model in (ThrottleModel.REJECTED, ThrottleModel.APPROXIMATE):
+        by_rate = model is ThrottleModel.APPROXIMATE
+        excess = (
+            demand.rate_units - limit if by_rate else demand.units - limit * demand.dt_ms // 1000
+        )
+    else:
+        burst = BURST_WINDOWS * limit if model is ThrottleModel.TOKENS else 0
+        excess = backlogs(demand, limit) - burst
+    positive: IntColumn = np.maximum(excess, 0)
     return positive
 
 

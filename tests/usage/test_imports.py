@@ -1,0 +1,18 @@
+"""What a command that only reconciles loads of recorded use."""
+
+import subprocess
+import sys
+
+MODULES = (
+    "reconciler.cli.change.plan",
+    "reconciler.cli.change.apply",
+    "reconciler.cli.change.evidence",
+    "reconciler.codecs.simulation",
+    "reconciler.manifest.project.simulation_policy",
+    "reconciler.usage.impact.what_if",
+)
+
+
+def test_planning_without_evidence_does_not_load_numpy() -> None:
+    code = f"import sys, {', '.join(MODULES)}; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
