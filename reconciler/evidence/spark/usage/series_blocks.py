@@ -84,7 +84,7 @@ def _runs(batch: pa.RecordBatch, names: tuple[str, ...], schema: pa.Schema) -> p
     for name in COLUMNS:
         values = batch.column(name).to_numpy(zero_copy_only=False)
         values, offsets = runs.written(name, values, begins)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+        buffers = [None, *(pa.array(column).buffers()[1] for column in (offsets, values))]
         arrays.append(pa.Array.from_buffers(pa.binary(), len(begins), buffers))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
