@@ -125,6 +125,8 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     """
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
+    if isinstance(origin.value, dict):  # outcomes of before 2026-11 do not name the cluster
+        _ = origin.value.setdefault("cluster", "")
     outcome = Outcome(
         cluster_id=top["clusterId"].text(),
         digest=top["digest"].text(),
