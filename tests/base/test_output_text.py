@@ -157,10 +157,10 @@ ACTS = re.compile(
 )
 
 
-def acting(shown: str) -> list[str]:
+def acting(text: str) -> list[str]:
     """Everything in a text that acts on whoever shows it, or that cannot be seen."""
-    hidden = [c for c in shown if c not in "\n\t" and not characters.is_shown(c)]
-    return [match.group() for match in ACTS.finditer(shown)] + hidden
+    hidden = [c for c in text if c not in "\n\t" and not characters.is_shown(c)]
+    return [match.group() for match in ACTS.finditer(text)] + hidden
 
 
 @pytest.mark.parametrize("surface", SURFACES)

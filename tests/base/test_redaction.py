@@ -38,15 +38,15 @@ def test_no_secret_of_a_url_is_shown_whichever_characters_it_has(place: str, sec
 
 @given(SECRET, SECRET, st.sampled_from("@/?#:;&=\\"))
 def test_a_password_with_a_sign_of_urls_in_it_is_hidden_on_both_sides(
-    left: str, right: str, sign: str
+    remaining_text: str, right: str, sign: str
 ) -> None:
-    shown = redact_url(f"https://user:{left}{sign}{right}@prom")
-    assert left not in shown
-    assert right not in shown
+    url = redact_url(f"https://user:{remaining_text}{sign}{right}@prom")
+    assert remaining_text not in url
+    assert right not in url
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "text"),
     [
         ("https://u:p@S3c2@prom", "https://(hidden)@prom"),
         ("https://u:p/S3c3@prom/x", "https://(hidden)"),
@@ -64,8 +64,8 @@ def test_a_password_with_a_sign_of_urls_in_it_is_hidden_on_both_sides(
         ("what next? nothing", "what next? nothing"),
     ],
 )
-def test_a_url_shows_its_host_and_path_where_they_are_certain(url: str, shown: str) -> None:
-    assert redact_url(url) == shown
+def test_a_url_shows_its_host_and_path_where_they_are_certain(url: str, text: str) -> None:
+    assert redact_url(url) == text
 
 
 @given(SECRET, st.sampled_from(["evil.example", "evil.example:443"]))

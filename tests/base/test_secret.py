@@ -53,5 +53,5 @@ def test_it_has_no_attribute_that_is_found_by_looking() -> None:
     ],
 )
 def test_words_of_strangers_are_scrubbed(text, secrets, expected) -> None:
-    hidden = [Secret(it) if it is not None else None for it in secrets]
+    hidden = [Secret(secret) if secret is not None else None for secret in secrets]
     assert scrubbed(text, *hidden) == expected

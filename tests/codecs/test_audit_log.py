@@ -27,17 +27,17 @@ def entry(**changes: object) -> dict[str, object]:
 
 def test_the_newest_come_first_and_other_clusters_are_left_out():
     log = [entry(who="one"), entry(clusterId="other"), entry(who="two")]
-    found = history_of(log, cluster_id="lkc-1", location="audit.jsonl")
-    assert [one.author for one in found.entries] == ["two", "one"]
-    assert found.left_out == 0
+    history = history_of(log, cluster_id="lkc-1", location="audit.jsonl")
+    assert [one.author for one in history.entries] == ["two", "one"]
+    assert history.left_out == 0
     assert len(history_of(log, cluster_id="", location="audit.jsonl").entries) == 3
 
 
 def test_of_a_long_log_the_newest_are_kept(monkeypatch):
     monkeypatch.setattr(audit_log, "KEPT", 2)
-    found = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
-    assert [one.author for one in found.entries] == ["4", "3"]
-    assert found.left_out == 3
+    history = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
+    assert [one.author for one in history.entries] == ["4", "3"]
+    assert history.left_out == 3
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ OUTCOME = {"intendedAt": INTENT["time"]}
     ],
 )
 def test_an_intent_stands_in_the_history_only_while_it_has_no_outcome(log, outcomes):
-    found = history_of([entry(**line) for line in log], cluster_id="lkc-1", location="x")
-    assert [past.outcome for past in found.entries] == outcomes
+    history = history_of([entry(**line) for line in log], cluster_id="lkc-1", location="x")
+    assert [past.outcome for past in history.entries] == outcomes
 
 
 @pytest.mark.parametrize("cluster_id", ["lkc-1", ""])
 def test_an_outcome_of_another_cluster_closes_no_intent(cluster_id):
     log = [entry(**INTENT), entry(**OUTCOME, clusterId="other")]
-    found = history_of(log, cluster_id=cluster_id, location="x")
-    assert "INTENDED" in [past.outcome for past in found.entries]
+    history = history_of(log, cluster_id=cluster_id, location="x")
+    assert "INTENDED" in [past.outcome for past in history.entries]
 
 
 def test_an_intent_with_its_outcome_takes_one_of_the_rows_of_a_page(monkeypatch):
     monkeypatch.setattr(audit_log, "KEPT", 2)
     log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
-    found = history_of(log, cluster_id="lkc-1", location="x")
-    assert [(past.author, past.outcome) for past in found.entries] == [
+    history = history_of(log, cluster_id="lkc-1", location="x")
+    assert [(past.author, past.outcome) for past in history.entries] == [
         ("2", "APPLIED"),
         ("1", "APPLIED"),
     ]
-    assert found.left_out == 1
+    assert history.left_out == 1

@@ -13,9 +13,9 @@ from tests.render.previews import result
 
 
 def test_what_is_read_looks_exactly_as_what_was_made():
-    for made in (result(), Outcome(cluster_id="lkc-1", digest="sha256:0")):
-        read = read_outcome(dump(outcome_document(made)), location="outcome.json")
-        assert outcome_markdown(read) == outcome_markdown(made)
+    for outcome in (result(), Outcome(cluster_id="lkc-1", digest="sha256:0")):
+        read = read_outcome(dump(outcome_document(outcome)), location="outcome.json")
+        assert outcome_markdown(read) == outcome_markdown(outcome)
 
 
 EDITS = {

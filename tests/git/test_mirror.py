@@ -50,9 +50,9 @@ def test_what_is_not_committed_does_not_come(tmp_path: Path, origin: Path):
 def test_another_branch_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
     commit(origin, {"a.yaml": "1"})
     git(origin, "switch", "--quiet", "-c", "team/prod")
-    wanted = commit(origin, {"a.yaml": "2"})
+    expected_commit = commit(origin, {"a.yaml": "2"})
     git(origin, "switch", "--quiet", "main")
-    assert fetched(mirror(tmp_path, origin, "team/prod")) == wanted
+    assert fetched(mirror(tmp_path, origin, "team/prod")) == expected_commit
 
 
 def test_a_missing_branch_or_repository_is_told(tmp_path: Path, origin: Path):
@@ -78,17 +78,17 @@ def test_a_kept_commit_survives_a_rewritten_branch_and_tidying_up(tmp_path: Path
     fetched(one)
     one.keep(good)
     git(origin, "reset", "--quiet", "--hard", "HEAD~1")
-    other = commit(origin, {"a.yaml": "3"})
-    assert fetched(one) == other
+    other_commit = commit(origin, {"a.yaml": "3"})
+    assert fetched(one) == other_commit
     git(one.folder, "gc", "--quiet", "--prune=now")
     assert one.has(good)
-    assert not one.follows(other, good)
-    one.keep(other)
+    assert not one.follows(other_commit, good)
+    one.keep(other_commit)
     git(one.folder, "reflog", "expire", "--expire=now", "--all")
     git(one.folder, "gc", "--quiet", "--prune=now")
     assert not one.has(good)
-    assert not one.follows(other, good)
-    assert git(one.folder, "rev-parse", KEPT) == other
+    assert not one.follows(other_commit, good)
+    assert git(one.folder, "rev-parse", KEPT) == other_commit
 
 
 def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: Path, monkeypatch):

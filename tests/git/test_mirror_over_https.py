@@ -69,15 +69,15 @@ def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: st
 
 
 def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path, server):
-    made = commit(origin, {"a.yaml": "1"})
+    new_commit = commit(origin, {"a.yaml": "1"})
     git(origin, "update-server-info")
     one = mirror(tmp_path, server, f"bot:{TOKEN}@")
-    assert asyncio.run(one.fetch()) == made
-    assert one.tree(made).read(["a.yaml"]) == {"a.yaml": b"1"}
+    assert asyncio.run(one.fetch()) == new_commit
+    assert one.tree(new_commit).read(["a.yaml"]) == {"a.yaml": b"1"}
     assert {header for _, header in server.asked} == {EXPECTED}
-    kept = [path for path in one.folder.rglob("*") if path.is_file()]
-    assert kept
-    assert not any(TOKEN.encode() in path.read_bytes() for path in kept)
+    paths = [path for path in one.folder.rglob("*") if path.is_file()]
+    assert paths
+    assert not any(TOKEN.encode() in path.read_bytes() for path in paths)
     assert TOKEN not in one.display_name + repr(one)
 
 

@@ -70,10 +70,15 @@ def test_a_fresh_repository_has_no_commits(clone: Path):
 
 
 def test_a_revision_resolves_to_the_full_commit_id(clone: Path):
-    made = commit(clone, {"a": "1"})
+    new_commit = commit(clone, {"a": "1"})
     git(clone, "tag", "-a", "v1", "-m", "one")
     repository = Repository.around(clone)
-    assert repository.commit() == repository.commit("v1") == repository.commit(made[:8]) == made
+    assert (
+        repository.commit()
+        == repository.commit("v1")
+        == repository.commit(new_commit[:8])
+        == new_commit
+    )
 
 
 @pytest.mark.parametrize("revision", ["--output=x", "", "a\nb", "a\x00b", "-"])

@@ -70,14 +70,14 @@ def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
 
     async def story():
         with (
-            opened(path) as one,
-            opened(path, InventoryWriter(id="you", description="kquota apply")) as other,
+            opened(path) as inventory,
+            opened(path, InventoryWriter(id="you", description="kquota apply")) as other_inventory,
         ):
-            await one.load("a")
-            await other.load("b")
-            await one.write("a", CHANGES[:1])
-            await other.write("b", CHANGES[1:2])
-            await one.write("a", CHANGES[2:3])
+            await inventory.load("a")
+            await other_inventory.load("b")
+            await inventory.write("a", CHANGES[:1])
+            await other_inventory.write("b", CHANGES[1:2])
+            await inventory.write("a", CHANGES[2:3])
 
     asyncio.run(story())
     assert (
@@ -236,8 +236,8 @@ def test_kill_9_at_any_moment_leaves_the_old_or_the_new_records_whole(tmp_path: 
         while done < writes:
             done = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)
-        rest, _ = process.communicate()
-    done = int(([str(done), *rest.split()])[-1])
+        remaining_text, _ = process.communicate()
+    done = int(([str(done), *remaining_text.split()])[-1])
     values = {record.applied[0] for record in read(path).records.values()}
     assert len(read(path).records) == 300
     assert values in ({float(done)}, {float(done + 1)})

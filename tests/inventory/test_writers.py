@@ -50,7 +50,7 @@ def test_two_scopes_overlap_exactly_if_some_entity_lies_in_both(one, other):
 
 @given(SCOPES, st.text(), st.floats(min_value=0, max_value=4e9))
 def test_a_writer_reads_back(scope, name, seen):
-    known = RecordedWriter(
+    writer = RecordedWriter(
         writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=seen
     )
-    assert writer_from_json(writer_to_json(known)) == known
+    assert writer_from_json(writer_to_json(writer)) == writer

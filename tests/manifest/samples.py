@@ -111,9 +111,9 @@ def declarations(draw: st.DrawFn) -> Declaration:
     )
 
 
-def without_place(one: Declaration) -> Declaration:
+def without_place(declaration: Declaration) -> Declaration:
     """A declaration as :func:`declarations` makes them."""
-    return replace(one, path="", line=0, lines=(0, 0, 0, 0, 0))
+    return replace(declaration, path="", line=0, lines=(0, 0, 0, 0, 0))
 
 
 def quota(**changes: Any) -> dict[str, Any]:

@@ -43,15 +43,15 @@ def test_a_document_becomes_a_declaration_with_every_field() -> None:
         suspend=True,
     )
     resource["metadata"]["labels"] = {"team": "payments"}
-    made = from_resource(resource, "somewhere")
-    assert made.cluster == "prod"
-    assert made.declaration.labels == (("team", "payments"),)
-    one = made.declaration
-    assert one.document == "payments/a"
-    assert one.limits == (10485760.0, None, 50.5, None, None)
-    assert one.deletion_policy is DeletionPolicy.DELETE
-    assert one.suspended
-    assert one.path == "somewhere"
+    new_quota = from_resource(resource, "somewhere")
+    assert new_quota.cluster == "prod"
+    assert new_quota.declaration.labels == (("team", "payments"),)
+    declaration = new_quota.declaration
+    assert declaration.document == "payments/a"
+    assert declaration.limits == (10485760.0, None, 50.5, None, None)
+    assert declaration.deletion_policy is DeletionPolicy.DELETE
+    assert declaration.suspended
+    assert declaration.path == "somewhere"
 
 
 def test_a_document_without_a_namespace_is_in_default() -> None:
@@ -62,8 +62,8 @@ def test_a_document_without_a_namespace_is_in_default() -> None:
 
 def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
     for value in (5.0, 1e22, 1e-9, 5e-324, 1.7e308, 50.5):
-        made = from_resource(quota(limits={"requestPercentage": value}))
-        assert made.declaration.limits == (None, None, value, None, None)
+        new_quota = from_resource(quota(limits={"requestPercentage": value}))
+        assert new_quota.declaration.limits == (None, None, value, None, None)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
 def test_a_decimal_that_the_api_server_spells_with_its_shortest_digits_is_itself(
     stored: int, means: float
 ) -> None:
-    made = from_resource(quota(limits={"requestPercentage": stored}))
-    assert made.declaration.limits == (None, None, means, None, None)
+    new_quota = from_resource(quota(limits={"requestPercentage": stored}))
+    assert new_quota.declaration.limits == (None, None, means, None, None)
     with pytest.raises(DocumentDeclined):
         from_resource(quota(limits={"requestPercentage": stored + 1}))
 
@@ -182,8 +182,8 @@ def agreed(root: Node) -> bool:
         by_hand = True
     except DocumentDeclined:
         by_hand = False
-    found = explanation.problems("ClientQuota", root, "f")
-    assert by_hand is (not found), found
+    problems = explanation.problems("ClientQuota", root, "f")
+    assert by_hand is (not problems), problems
     return by_hand
 
 

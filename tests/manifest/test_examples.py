@@ -25,19 +25,19 @@ def project() -> Project:
 
 
 def loaded(project: Project, name: str) -> LoadedManifests:
-    chosen = project.cluster(name)
-    texts = read_paths(chosen.manifests, EXAMPLES, exclude=[project.path])
+    cluster = project.cluster(name)
+    texts = read_paths(cluster.manifests, EXAMPLES, exclude=[project.path])
     return for_cluster(
-        load_files(texts.files, clusters=project.names, problems=texts.problems), chosen
+        load_files(texts.files, clusters=project.names, problems=texts.problems), cluster
     )
 
 
 @pytest.mark.parametrize("name", ["demo", "analytics"])
 def test_each_cluster_has_correct_documents(project: Project, name: str) -> None:
-    made = loaded(project, name)
-    assert made.problems == ()
-    assert made.warnings == ()
-    assert made.of(name)
+    manifests = loaded(project, name)
+    assert manifests.problems == ()
+    assert manifests.warnings == ()
+    assert manifests.of(name)
 
 
 def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
@@ -55,10 +55,10 @@ def test_the_demo_cluster_is_where_the_environment_says(project: Project) -> Non
 def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
     file = EXAMPLES / "kubernetes" / "evidence-cronjob.yaml"
     settings, job = yaml.safe_load_all(file.read_text(encoding="utf-8"))
-    made = parse(settings["data"]["kquota.yaml"])
-    assert made.cluster("prod").cluster.telemetry["evidenceUri"].startswith("s3://")
+    new_project = parse(settings["data"]["kquota.yaml"])
+    assert new_project.cluster("prod").cluster.telemetry["evidenceUri"].startswith("s3://")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    assert {one["name"] for one in container["volumeMounts"]} == {"project", "tmp"}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {"project", "tmp"}
 
 
 def test_the_policy_of_the_documents_is_one() -> None:
@@ -66,8 +66,8 @@ def test_the_policy_of_the_documents_is_one() -> None:
     telemetry, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     cluster = "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n   bootstrapServers: k:9092\n"
     text = f"{project}---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}{telemetry}"
-    made = parse(text)
-    policy = policy_of(made.simulate)
+    new_project = parse(text)
+    policy = policy_of(new_project.simulate)
     assert policy.tier_of("c", entity(user="pay-1")).name == "gold"
     assert policy.tier_of("c", entity(user="etl-1")).tolerance.new_throttled_ms_per_day == 7_200_000
-    assert made.cluster("prod").cluster.telemetry["maxEvidenceAge"] == "48h"
+    assert new_project.cluster("prod").cluster.telemetry["maxEvidenceAge"] == "48h"

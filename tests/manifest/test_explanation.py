@@ -73,8 +73,8 @@ def test_a_mistake_is_told_with_its_place_and_what_to_do(
     text: str, line: int, column: int, words: str
 ) -> None:
     problems = load_files([("f.yaml", text)]).problems
-    assert [(one.line, one.column) for one in problems] == [(line, column)], [
-        str(one) for one in problems
+    assert [(problem.line, problem.column) for problem in problems] == [(line, column)], [
+        str(problem) for problem in problems
     ]
     assert words in problems[0].message
 
@@ -87,7 +87,9 @@ def test_every_mistake_of_a_file_is_listed_sorted_by_place() -> None:
         expected.append((offset + line, column))
         offset += body.count("\n") + 1
     assert [
-        (one.line, one.column) for one in problems if "is also declared" not in one.message
+        (problem.line, problem.column)
+        for problem in problems
+        if "is also declared" not in problem.message
     ] == expected
 
 

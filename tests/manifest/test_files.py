@@ -52,7 +52,7 @@ def test_a_pattern_picks_the_same_files_on_disk(
 ) -> None:
     texts = read_paths([pattern], tree)
     assert [name for name, _ in texts.files] == picked
-    assert [str(one) for one in texts.problems] == (
+    assert [str(problem) for problem in texts.problems] == (
         [] if picked else [f"{pattern}:0:0: path {pattern!r} matches no file"]
     )
 
@@ -79,14 +79,16 @@ def test_an_absolute_path_is_taken_as_it_is(tree: Path) -> None:
 
 def test_every_path_that_matches_nothing_is_told(tree: Path) -> None:
     texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
-    assert [one.path for one in texts.problems] == ["a", "b/*.yaml"]
+    assert [problem.path for problem in texts.problems] == ["a", "b/*.yaml"]
     assert texts.files
 
 
 def test_bytes_that_are_no_utf8_are_told_with_their_place(tree: Path) -> None:
     (tree / "quotas/a.yaml").write_bytes(b"a: b\nc: \xff\n")
     texts = read_paths(["quotas/a.yaml"], tree)
-    assert [str(one) for one in texts.problems] == ["quotas/a.yaml:2:4: byte 0xFF is not UTF-8"]
+    assert [str(problem) for problem in texts.problems] == [
+        "quotas/a.yaml:2:4: byte 0xFF is not UTF-8"
+    ]
 
 
 def test_a_large_file_is_not_read(tree: Path) -> None:
@@ -116,7 +118,7 @@ def test_a_linked_folder_is_followed_once_and_a_loop_ends(tree: Path) -> None:
 def test_a_file_that_cannot_be_read_is_told(tree: Path) -> None:
     (tree / "quotas/gone.yaml").symlink_to(tree / "nothing")
     texts = read_paths(["quotas"], tree)
-    assert [one.path for one in texts.problems] == ["quotas/gone.yaml"]
+    assert [problem.path for problem in texts.problems] == ["quotas/gone.yaml"]
 
 
 def test_a_folder_that_cannot_be_listed_is_told(

@@ -57,7 +57,7 @@ def test_a_configured_folder_that_became_a_link_is_a_problem(tree: Path, pattern
     (tree / "quotas").symlink_to("../secret")
     texts = read_paths([pattern], tree)
     assert texts.files == ()
-    assert any("outside" in one.message for one in texts.problems)
+    assert any("outside" in problem.message for problem in texts.problems)
 
 
 def test_links_inside_of_the_repository_are_followed(tree: Path):
@@ -99,8 +99,8 @@ def test_files_are_bounded_together(tree: Path, monkeypatch):
 
 def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
     problems: list[yaml_parser.Problem] = []
-    found = yaml_parser.read(DocumentText(text, 7), "x.yaml", problems, budget)
-    return found, [str(one) for one in problems]
+    nodes = yaml_parser.read(DocumentText(text, 7), "x.yaml", problems, budget)
+    return nodes, [str(problem) for problem in problems]
 
 
 def test_a_file_has_no_more_nodes_than_its_limit():
@@ -131,7 +131,7 @@ def test_a_flow_list_of_twenty_megabytes_is_refused_before_its_end():
     budget = NodeBudget(file=5000, total=6000)
     flow = "[" + "a," * 10_000_000 + "a]"
     loaded = load_files([("x.yaml", flow), ("y.yaml", flow), ("z.yaml", flow)], budget=budget)
-    assert [one.message for one in loaded.problems] == [
+    assert [problem.message for problem in loaded.problems] == [
         "the file holds more than 5000 keys and values; split it, or name fewer paths",
         "the files together hold more than 6000 keys and values; split it, or name fewer paths",
     ]

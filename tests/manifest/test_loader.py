@@ -36,8 +36,8 @@ def test_a_limit_knows_its_line() -> None:
         "limits: {producerByteRate: 5}",
         "limits: {\n    producerByteRate: 5,\n    requestPercentage: 1}",
     )
-    (one,) = load_files([("f", text)]).declarations
-    assert one.lines == (7, 0, 8, 0, 0)
+    (declaration,) = load_files([("f", text)]).declarations
+    assert declaration.lines == (7, 0, 8, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,10 @@ def test_a_limit_knows_its_line() -> None:
 def test_a_list_holds_many_documents(kind: str, api_version: str) -> None:
     loaded = load_files([("f", listed(kind, api_version, "x", "w"))])
     assert not loaded.problems
-    assert [(one.document, one.line) for one in loaded.declarations] == [("ns/x", 5), ("ns/w", 9)]
+    assert [(declaration.document, declaration.line) for declaration in loaded.declarations] == [
+        ("ns/x", 5),
+        ("ns/w", 9),
+    ]
 
 
 def test_json_is_yaml() -> None:
@@ -101,7 +104,7 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
         [("f", quota("x", "prd") + "---\n" + quota("w") + "---\n" + quota("z", "other"))],
         clusters=["prod", "dev"],
     )
-    assert [str(one) for one in loaded.problems] == [
+    assert [str(problem) for problem in loaded.problems] == [
         "f:1:1: ns/x: no QuotaCluster is called 'prd'; did you mean prod?",
         "f:11:1: ns/z: no QuotaCluster is called 'other'; known are dev, prod",
     ]
@@ -111,7 +114,7 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
 
 def test_a_document_that_stands_twice_is_told_with_both_places() -> None:
     loaded = load_files([("a", quota("x")), ("b", "\n" + quota("x"))])
-    assert [str(one) for one in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
+    assert [str(problem) for problem in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
 
 
 def test_one_name_for_two_clusters_is_two_documents() -> None:
@@ -120,7 +123,7 @@ def test_one_name_for_two_clusters_is_two_documents() -> None:
 
 def test_a_file_without_a_document_is_a_warning() -> None:
     loaded = load_files([("a", "# nothing\n"), ("b", ""), ("c", quota("x"))])
-    assert [str(one) for one in loaded.warnings] == [
+    assert [str(warning) for warning in loaded.warnings] == [
         "a:1:1: the file holds no document",
         "b:1:1: the file holds no document",
     ]
@@ -128,13 +131,15 @@ def test_a_file_without_a_document_is_a_warning() -> None:
 
 
 def test_problems_of_all_files_come_sorted_and_once() -> None:
-    given = load_files([("z", "a: [\n")]).problems
+    problems = load_files([("z", "a: [\n")]).problems
     with pytest.raises(ManifestErrors) as caught:
-        load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=given).checked()
-    assert [one.path for one in caught.value.problems] == ["a", "a", "b", "z"]
+        load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=problems).checked()
+    assert [problem.path for problem in caught.value.problems] == ["a", "a", "b", "z"]
 
 
 def test_progress_counts_the_documents_that_are_read() -> None:
-    seen: list[int] = []
-    load_files([("a", quota("x") + "---\n" + quota("y")), ("b", quota("z"))], progress=seen.append)
-    assert seen == [1, 2, 3]
+    numbers: list[int] = []
+    load_files(
+        [("a", quota("x") + "---\n" + quota("y")), ("b", quota("z"))], progress=numbers.append
+    )
+    assert numbers == [1, 2, 3]

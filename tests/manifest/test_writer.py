@@ -79,12 +79,14 @@ def states(draw: st.DrawFn) -> QuotaState:
 
 @given(states())
 def test_an_export_reads_back_to_the_state(state: QuotaState) -> None:
-    made = export(state, cluster="prod", namespace="exported")
-    assert made.complete
-    loaded = load_files([("f", made.text)])
+    result = export(state, cluster="prod", namespace="exported")
+    assert result.complete
+    loaded = load_files([("f", result.text)])
     assert loaded.problems == ()
-    assert {one.entity: one.limits for one in loaded.declarations} == state.limits
-    assert len(made.declarations) == len(state.limits)
+    assert {
+        declaration.entity: declaration.limits for declaration in loaded.declarations
+    } == state.limits
+    assert len(result.declarations) == len(state.limits)
 
 
 @given(states())
@@ -145,10 +147,10 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
         foreign_values={alice: (("odd_rate", 5.0),)},
         foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 5.0),)),),
     )
-    made = export(state, cluster="prod")
-    assert not made.complete
-    assert len(made.declarations) == 1
-    assert [(dict(one.entity), one.key, one.reason) for one in made.left_out] == [
+    result = export(state, cluster="prod")
+    assert not result.complete
+    assert len(result.declarations) == 1
+    assert [(dict(one.entity), one.key, one.reason) for one in result.left_out] == [
         ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
         ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
         ({"user": ""}, "producer_byte_rate", "an empty user name"),
@@ -158,7 +160,9 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
         ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
         ({"user": "é" * 257}, "producer_byte_rate", "a user name of more than 512 bytes"),
     ]  # fmt: skip
-    assert {one.entity for one in load_files([("f", made.text)]).declarations} == {alice}
+    assert {
+        declaration.entity for declaration in load_files([("f", result.text)]).declarations
+    } == {alice}
 
 
 def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() -> None:
@@ -181,7 +185,7 @@ def test_progress_is_told() -> None:
 def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:
     alice = entity(user="alice")
     state = QuotaState(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
-    made = export(state, cluster="prod")
-    assert made.complete
-    (read,) = load_files([("f", made.text)]).declarations
+    result = export(state, cluster="prod")
+    assert result.complete
+    (read,) = load_files([("f", result.text)]).declarations
     assert read.limits == (1000000.0, 1000000.0, 50.0000005, None, None)

@@ -51,7 +51,7 @@ def seat(user: str, client: str) -> Seat:
         (user, client), (user, None), (user, False), (None, client),
         (None, None), (None, False), (False, client), (False, None),
     ]  # fmt: skip
-    found = [one for one in slots if client or one[1] is False]
+    found = [slot for slot in slots if client or slot[1] is False]
     return tuple(Entity((one[0], one[1], ABSENT)) for one in found)  # type: ignore[arg-type]
 
 
@@ -162,15 +162,17 @@ def drive(
     for batch in plan.batches:
         if plan.unseen(batch):
             plan.mark_visible()
-        held = plan.find_held_entities(batch)
-        for one in batch.alterations:
-            if one.entity in held:
-                results[batch.removes, one.entity] = Held(waits_for=held[one.entity])
-                plan.settle(one, results[batch.removes, one.entity])
-        for chunk in chunks([one for one in batch.alterations if one.entity not in held]):
-            for one in chunk:
-                results[batch.removes, one.entity] = log.send(one)
-                plan.settle(one, results[batch.removes, one.entity])
+        entities = plan.find_held_entities(batch)
+        for alteration in batch.alterations:
+            if alteration.entity in entities:
+                results[batch.removes, alteration.entity] = Held(
+                    waits_for=entities[alteration.entity]
+                )
+                plan.settle(alteration, results[batch.removes, alteration.entity])
+        for chunk in chunks([one for one in batch.alterations if one.entity not in entities]):
+            for alteration in chunk:
+                results[batch.removes, alteration.entity] = log.send(alteration)
+                plan.settle(alteration, results[batch.removes, alteration.entity])
     log.land(everything=True)
     return log, results
 
@@ -183,11 +185,11 @@ def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, f
     keys = frozenset(one.key for one in changes)
     old, reached = limits_of_all(log.states[0], keys), limits_of_all(log.states[-1], keys)
     target = dict(log.states[0])
-    for one in changes:
-        if one.after is None:
-            _ = target.pop((one.entity, one.key), None)
+    for change in changes:
+        if change.after is None:
+            _ = target.pop((change.entity, change.key), None)
         else:
-            target[one.entity, one.key] = one.after
+            target[change.entity, change.key] = change.after
     meant = limits_of_all(target, keys)
     return [
         (*client, value)
@@ -224,7 +226,7 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
 def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> QuotaState:
     """What a cluster may have."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=8))
-    return QuotaState(limits={one: draw(limits_for(one)) for one in subjects})
+    return QuotaState(limits={subject: draw(limits_for(subject)) for subject in subjects})
 
 
 PLANS = st.tuples(states(), states()) | st.tuples(states(CROWD), states(CROWD))

@@ -23,8 +23,8 @@ class Sides:
     live: float | None
     owner: Owner | None
 
-    def same(self, one: float | None, other: float | None) -> bool:
-        return same_value(self.key, one, other)
+    def same(self, number: float | None, other_number: float | None) -> bool:
+        return same_value(self.key, number, other_number)
 
 
 def target_of(world: World) -> QuotaState:
@@ -38,7 +38,9 @@ def target_of(world: World) -> QuotaState:
 def target(world: World, subject: Entity, key: Key) -> float | None:
     sides = sides_of(world, subject, key)
     frozen = sides.owner is not None and sides.owner.document in world.desired.frozen
-    disputed = any((one.entity, one.key) == (subject, key) for one in world.desired.conflicts)
+    disputed = any(
+        (conflict.entity, conflict.key) == (subject, key) for conflict in world.desired.conflicts
+    )
     ignored = any(rule.covers(subject, key, NOW) for rule in world.rules.ignore)
     policy = policy_of(world.rules)
     if frozen or disputed or ignored or policy is Policy.OBSERVE:

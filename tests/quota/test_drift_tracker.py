@@ -96,9 +96,14 @@ def test_another_foreign_value_is_the_same_drift():
     vigil = (
         DriftTracker().after(plan(drifted(7.0)), now=NOW).after(plan(drifted(None)), now=NOW + 60)
     )
-    (one,) = vigil.observations
-    assert (one.observation_count, one.since, one.live, one.expected) == (2, NOW, None, 100.0)
-    assert one.document == "team/alice"
+    (observation,) = vigil.observations
+    assert (
+        observation.observation_count,
+        observation.since,
+        observation.live,
+        observation.expected,
+    ) == (2, NOW, None, 100.0)
+    assert observation.document == "team/alice"
 
 
 def test_the_records_know_since_when():
@@ -122,9 +127,9 @@ def test_what_is_ignored_frozen_or_asked_for_anew_is_no_drift():
 
 def test_a_changed_document_begins_anew():
     vigil = DriftTracker().after(plan(drifted()), now=NOW)
-    for other in (drifted(value=200.0), drifted(document="team/other")):
-        (one,) = vigil.after(plan(other), now=NOW + 60).observations
-        assert (one.observation_count, one.since) == (1, NOW + 60)
+    for other_finding in (drifted(value=200.0), drifted(document="team/other")):
+        (observation,) = vigil.after(plan(other_finding), now=NOW + 60).observations
+        assert (observation.observation_count, observation.since) == (1, NOW + 60)
 
 
 def test_sightings_stand_in_the_order_of_a_plan():
@@ -135,7 +140,7 @@ def test_sightings_stand_in_the_order_of_a_plan():
         drifted(),
     ]
     vigil = DriftTracker().after(plan(*found), now=NOW)
-    assert [(one.entity, one.key) for one in vigil.observations] == [
+    assert [(observation.entity, observation.key) for observation in vigil.observations] == [
         (entity(user="alice", client_id="shop"), RATE),
         (ALICE, RATE),
         (ALICE, SHARE),
@@ -153,8 +158,8 @@ def test_an_override_is_followed_as_the_planner_says():
     reported = drifted(desired=100.0, applied=50.0)
     assert DriftTracker().after(plan(reported), now=NOW).observations[0].expected == 50.0
     alone = correction(value=50.0, claim=None, owner=Owner(document=""))
-    (one,) = DriftTracker().after(plan(alone), now=NOW).observations
-    assert (one.expected, one.document) == (50.0, "")
+    (observation,) = DriftTracker().after(plan(alone), now=NOW).observations
+    assert (observation.expected, observation.document) == (50.0, "")
 
 
 def test_only_confirmed_drift_is_corrected():
@@ -171,19 +176,24 @@ def test_corrections_are_counted_whether_drift_comes_back_or_not():
     vigil = DriftTracker(confirm_after=1, max_corrections=5)
     vigil = corrected(corrected(vigil, 7.0, NOW), 8.0, NOW + 60)
     assert vigil.observations == ()
-    (one,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
-    assert (one.corrections, one.corrected_at) == (2, (NOW, NOW + 60))
-    assert one.overwritten == (7.0, 8.0)
-    assert not one.fought
+    (observation,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
+    assert (observation.corrections, observation.corrected_at) == (2, (NOW, NOW + 60))
+    assert observation.overwritten == (7.0, 8.0)
+    assert not observation.fought
 
 
 def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_passes():
     vigil = DriftTracker(confirm_after=1, max_corrections=2, window=3600)
     vigil = corrected(corrected(vigil, 7.0, NOW), None, NOW + 60)
     assert not vigil.corrects(correction(9.0), NOW + 120)
-    (one,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
-    assert one.fought
-    assert (one.key, one.expected, one.live, one.overwritten) == (RATE, 100.0, 9.0, (7.0, None))
+    (observation,) = vigil.after(plan(correction(9.0)), now=NOW + 120).observations
+    assert observation.fought
+    assert (observation.key, observation.expected, observation.live, observation.overwritten) == (
+        RATE,
+        100.0,
+        9.0,
+        (7.0, None),
+    )
     assert vigil.corrects(correction(9.0), NOW + 3600)
     (later,) = vigil.after(plan(correction(9.0)), now=NOW + 3600).observations
     assert (later.fought, later.corrections) == (False, 1)
@@ -200,8 +210,8 @@ def test_a_changed_document_ends_a_fight():
     vigil = corrected(vigil, 7.0, NOW)
     assert not vigil.corrects(correction(), NOW + 1)
     assert vigil.corrects(correction(value=200.0), NOW + 1)
-    (one,) = vigil.after(plan(correction(value=200.0)), now=NOW + 1).observations
-    assert (one.fought, one.corrections) == (False, 0)
+    (observation,) = vigil.after(plan(correction(value=200.0)), now=NOW + 1).observations
+    assert (observation.fought, observation.corrections) == (False, 0)
 
 
 def test_where_nothing_may_be_corrected_nobody_fights():
@@ -262,10 +272,13 @@ def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
         within = [at for at in times if at > now - window]
         assert not sent or (in_a_row >= confirm_after and len(within) <= most)
         vigil = vigil.after(plan(change), corrected={(ALICE, RATE)} if sent else (), now=now)
-        (one,) = vigil.observations
-        assert (one.observation_count, one.confirmed) == (in_a_row, in_a_row >= confirm_after)
-        assert list(one.corrected_at) == within
-        assert one.fought == (not sent and 0 < most <= len(within))
+        (observation,) = vigil.observations
+        assert (observation.observation_count, observation.confirmed) == (
+            in_a_row,
+            in_a_row >= confirm_after,
+        )
+        assert list(observation.corrected_at) == within
+        assert observation.fought == (not sent and 0 < most <= len(within))
 
 
 @given(LOOKS, st.integers(1, 4))

@@ -81,4 +81,4 @@ def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_ty
 )  # fmt: skip
 def test_unknown_types_and_types_given_twice_are_refused(types):
     with pytest.raises(QuotaValueError, match="unknown or given twice"):
-        _ = Filter(components=tuple(Component(entity_type=one, match=ANY) for one in types))
+        _ = Filter(components=tuple(Component(entity_type=type_, match=ANY) for type_ in types))

@@ -47,22 +47,24 @@ def filters() -> Iterator[Filter]:
                 )
 
 
-def components(wanted: Filter) -> list[tuple[str, int, str | None]]:
+def components(expected_filter: Filter) -> list[tuple[str, int, str | None]]:
     return [
-        (one.entity_type, 2, None) if one.match is ANY
-        else (one.entity_type, 1, None) if one.match is None
-        else (one.entity_type, 0, str(one.match))
-        for one in wanted.components
+        (component.entity_type, 2, None) if component.match is ANY
+        else (component.entity_type, 1, None) if component.match is None
+        else (component.entity_type, 0, str(component.match))
+        for component in expected_filter.components
     ]  # fmt: skip
 
 
 def test_every_filter_lists_what_kafka_lists(oracle):
     assert set(MATCHES) == set(ENTITY_TYPES)
     listed = 0
-    for wanted in filters():
-        answer = oracle.describe(components(wanted), strict=wanted.strict)
+    for expected_filter in filters():
+        answer = oracle.describe(components(expected_filter), strict=expected_filter.strict)
         assert answer.code == 0
-        assert {raw(one) for one in LIVE if wanted.matches(one)} == set(answer.quotas), wanted
+        assert {raw(one) for one in LIVE if expected_filter.matches(one)} == set(answer.quotas), (
+            expected_filter
+        )
         listed += len(answer.quotas)
     assert listed > len(LIVE)
 

@@ -52,8 +52,8 @@ def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
     ],
 )
 def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
-    other = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
-    verdict = judge(one, [TENANT, other])
+    other_grant = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
+    verdict = judge(one, [TENANT, other_grant])
     assert not verdict.granted
     assert verdict.declaration == one
     (message,) = verdict.messages
@@ -151,10 +151,10 @@ def test_the_ranges_of_tenants_come_by_priority_and_a_key_without_bounds_hides_t
         namespaces=frozenset({"a", "b"}), entities=(users,), bounds=(bound,), priority=2
     )
     ranges = granted_ranges([second, first])
-    assert [(one.entities, one.namespaces) for one in ranges if one.key is RATE] == [
+    assert [(range_.entities, range_.namespaces) for range_ in ranges if range_.key is RATE] == [
         (users, {"a"}),
         (ips, {"a"}),
         (users, {"a", "b"}),
     ]
-    assert [one.minimum for one in ranges if one.key is RATE] == [None, None, 1.0]
+    assert [range_.minimum for range_ in ranges if range_.key is RATE] == [None, None, 1.0]
     assert len(ranges) == 3 * len(Key)

@@ -17,7 +17,9 @@ WANTED = entity(ip="10.0.0.1")
 
 
 def live(*addresses: str | None) -> QuotaState:
-    return QuotaState(limits={entity(ip=one): (None, None, None, None, 5.0) for one in addresses})
+    return QuotaState(
+        limits={entity(ip=address): (None, None, None, None, 5.0) for address in addresses}
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_what_is_no_literal_address_has_no_canonical_text(name):
 @given(st.ip_addresses(v=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_zeros_before_the_numbers_change_nothing(address, zeros):
     numbers = str(address).split(".")
-    padded = ".".join("0" * more + one for more, one in zip(zeros, numbers, strict=True))
+    padded = ".".join("0" * more + number for more, number in zip(zeros, numbers, strict=True))
     assert canonical_address(padded) == str(address)
 
 
@@ -82,7 +84,10 @@ def test_every_twin_is_listed_sorted_and_users_are_none():
             entity(user="10.1"): (1.0, None, None, None, None),
         }
     )
-    assert [one.live[2] for one in find_ip_aliases([WANTED], state)] == ["10.1", "::ffff:10.0.0.1"]
+    assert [alias.live[2] for alias in find_ip_aliases([WANTED], state)] == [
+        "10.1",
+        "::ffff:10.0.0.1",
+    ]
 
 
 def test_without_an_address_there_is_nothing_to_look_for():

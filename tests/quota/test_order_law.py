@@ -48,7 +48,7 @@ def test_nothing_is_held_and_the_target_is_reached_where_all_goes_well(plan):
 def test_every_entity_has_exactly_one_result_in_each_pass(plan, chances):
     changes = changes_between(*plan)
     _, results = drive(plan[0], changes, chances)
-    assert set(results) == {(one.removes, one.entity) for one in changes}
+    assert set(results) == {(change.removes, change.entity) for change in changes}
 
 
 @given(PLANS, CHANCES)
@@ -58,13 +58,13 @@ def test_the_next_run_reaches_the_target_lawfully_from_wherever_the_first_one_st
     before, after = plan
     log, _ = drive(before, changes_between(before, after), chances)
     stopped = before.with_values(
-        (one.entity, one.key, log.states[-1].get((one.entity, one.key)))
-        for one in changes_between(before, after)
+        (change.entity, change.key, log.states[-1].get((change.entity, change.key)))
+        for change in changes_between(before, after)
     )
-    rest = changes_between(stopped, after)
-    again, _ = drive(stopped, rest)
+    remaining_changes = changes_between(stopped, after)
+    again, _ = drive(stopped, remaining_changes)
     assert again.states[-1] == {(one, key): value for one, key, value in after.pairs()}
-    assert breaches(rest, again) == []
+    assert breaches(remaining_changes, again) == []
 
 
 # -- the law has teeth ------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ def test_what_waits_names_what_it_waits_for():
 
 
 def test_what_cannot_meet_does_not_wait():
-    other = entity(user="bob")
-    before, after = having({}), having({PAIR: 1.0, other: 2.0})
+    other_entity = entity(user="bob")
+    before, after = having({}), having({PAIR: 1.0, other_entity: 2.0})
     _, results = drive(before, changes_between(before, after), Chances(["rejected"]))
-    assert results[False, other] == Applied()
+    assert results[False, other_entity] == Applied()
 
 
 def test_a_removal_waits_until_what_it_relies_on_is_visible():
@@ -187,10 +187,10 @@ def test_the_two_passes_of_all_ten_levels():
         }
     )
     empty = QuotaState()
-    assert [one.level for one in send_order.batches(changes_between(empty, full))] == list(
+    assert [batch.level for batch in send_order.batches(changes_between(empty, full))] == list(
         range(1, 11)
     )
-    assert [one.level for one in send_order.batches(changes_between(full, empty))] == list(
+    assert [batch.level for batch in send_order.batches(changes_between(full, empty))] == list(
         range(10, 0, -1)
     )
     assert drive(full, changes_between(full, empty), ALL_WELL)[0].states[-1] == {}

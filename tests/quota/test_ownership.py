@@ -86,11 +86,11 @@ def test_an_intent_that_came_to_nothing_leaves_what_was_applied():
 
 
 def test_drift_keeps_the_time_it_was_first_seen():
-    seen = after(
+    records = after(
         DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
     )
-    assert seen.drift_since == {PAIR: 1.0}
-    assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=seen).drift_since == {}
+    assert records.drift_since == {PAIR: 1.0}
+    assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=records).drift_since == {}
 
 
 def test_overrides_begin_change_and_end():

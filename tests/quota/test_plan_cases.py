@@ -99,15 +99,15 @@ def plan(
     )
 
 
-def only_change(made: Plan) -> QuotaChange:
-    (change,) = made.changes
-    assert made.findings == ()
+def only_change(new_plan: Plan) -> QuotaChange:
+    (change,) = new_plan.changes
+    assert new_plan.findings == ()
     return change
 
 
-def only_finding(made: Plan) -> Finding:
-    (finding,) = made.findings
-    assert made.changes == ()
+def only_finding(new_plan: Plan) -> Finding:
+    (finding,) = new_plan.findings
+    assert new_plan.changes == ()
     return finding
 
 
@@ -115,8 +115,8 @@ def only_finding(made: Plan) -> Finding:
 
 
 def test_a_takeover_keeps_the_value_from_before_and_the_rule_that_asks():
-    made = plan(wants(5.0), live=7.0)
-    change = only_change(made)
+    new_plan = plan(wants(5.0), live=7.0)
+    change = only_change(new_plan)
     assert (change.before, change.after, change.cause) == (7.0, 5.0, Cause.TAKEOVER)
     assert change.claim is not None
     assert change.claim.place(KEY) == "a.yaml:1"
@@ -130,55 +130,59 @@ def test_an_owner_keeps_its_since_while_the_pair_stays_ours():
 
 
 def test_a_removal_names_the_owner_that_it_had():
-    made = plan(live=1.0, owned=owns(applied(1.0)), rules=SYNC)
-    assert (only_change(made).owner, only_change(made).claim) == (ONE, None)
+    new_plan = plan(live=1.0, owned=owns(applied(1.0)), rules=SYNC)
+    assert (only_change(new_plan).owner, only_change(new_plan).claim) == (ONE, None)
 
 
 # -- bookkeeping --------------------------------------------------------------------------------------
 
 
 def test_a_pair_that_is_as_declared_is_adopted_without_a_write():
-    made = plan(wants(5.0), live=5.0)
-    assert made.bookkeeping == (
+    new_plan = plan(wants(5.0), live=5.0)
+    assert new_plan.bookkeeping == (
         Recorded(entity=ALICE, key=KEY, value=5.0, owner=Owner(document="team/one", since=NOW)),
     )
-    assert only_finding(made).cause is Cause.ADOPT
+    assert only_finding(new_plan).cause is Cause.ADOPT
 
 
 def test_a_pair_that_is_gone_by_itself_is_forgotten():
-    made = plan(owned=owns(applied(5.0)))
-    assert made.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
-    assert only_finding(made).cause is Cause.GONE
+    new_plan = plan(owned=owns(applied(5.0)))
+    assert new_plan.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
+    assert only_finding(new_plan).cause is Cause.GONE
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_declaration",
     [
         wants(5.0, document="team/renamed"),
         wants(5.0, deletion_policy=DeletionPolicy.DELETE),
     ],
 )
-def test_another_document_or_deletion_policy_is_recorded_silently(other):
-    made = plan(other, live=5.0, owned=owns(applied(5.0)))
-    assert (made.changes, made.findings, made.in_sync) == ((), (), 1)
-    (record,) = made.bookkeeping
+def test_another_document_or_deletion_policy_is_recorded_silently(other_declaration):
+    new_plan = plan(other_declaration, live=5.0, owned=owns(applied(5.0)))
+    assert (new_plan.changes, new_plan.findings, new_plan.in_sync) == ((), (), 1)
+    (record,) = new_plan.bookkeeping
     assert record == Recorded(
         entity=ALICE,
         key=KEY,
         value=5.0,
-        owner=Owner(document=other.document, deletion_policy=other.deletion_policy, since=1.0),
+        owner=Owner(
+            document=other_declaration.document,
+            deletion_policy=other_declaration.deletion_policy,
+            since=1.0,
+        ),
     )
 
 
 def test_the_deletion_policy_that_was_recorded_last_counts():
-    meant = Owner(document="team/gone", deletion_policy=DeletionPolicy.DELETE)
-    assert only_change(plan(live=1.0, owned=owns(applied(1.0, meant)))).cause is Cause.PRUNE
+    owner = Owner(document="team/gone", deletion_policy=DeletionPolicy.DELETE)
+    assert only_change(plan(live=1.0, owned=owns(applied(1.0, owner)))).cause is Cause.PRUNE
 
 
 def test_drift_that_is_over_is_noted():
     owned = owns(applied(5.0), DriftObserved(entity=ALICE, key=KEY, at=3.0))
-    made = plan(wants(5.0), live=5.0, owned=owned)
-    assert made.bookkeeping == (DriftObserved(entity=ALICE, key=KEY, at=None),)
+    new_plan = plan(wants(5.0), live=5.0, owned=owned)
+    assert new_plan.bookkeeping == (DriftObserved(entity=ALICE, key=KEY, at=None),)
 
 
 def test_drift_is_reported_with_the_time_it_was_first_seen():
@@ -193,8 +197,8 @@ def test_drift_is_reported_with_the_time_it_was_first_seen():
 
 def test_corrected_drift_is_drift_too():
     rules = Rules(drift=DriftMode.CORRECT)
-    made = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
-    assert made.drift == made.changes == (only_change(made),)
+    new_plan = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
+    assert new_plan.drift == new_plan.changes == (only_change(new_plan),)
 
 
 # -- near whole numbers -------------------------------------------------------------------------------
@@ -211,27 +215,29 @@ def test_a_near_whole_live_value_is_in_sync_and_rewritten_only_with_its_pair():
 
 
 def test_a_crash_before_sending_is_resumed():
-    made = plan(wants(5.0), live=1.0, owned=owns(applied(1.0), intended(5.0)))
-    assert only_change(made).cause is Cause.SPEC
+    new_plan = plan(wants(5.0), live=1.0, owned=owns(applied(1.0), intended(5.0)))
+    assert only_change(new_plan).cause is Cause.SPEC
 
 
 def test_a_crash_after_sending_loses_no_ownership():
-    made = plan(wants(5.0), live=5.0, owned=owns(applied(1.0), intended(5.0)))
-    assert (made.changes, made.findings, made.in_sync) == ((), (), 1)
-    assert made.bookkeeping == (applied(5.0),)
+    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(1.0), intended(5.0)))
+    assert (new_plan.changes, new_plan.findings, new_plan.in_sync) == ((), (), 1)
+    assert new_plan.bookkeeping == (applied(5.0),)
     created = plan(live=5.0, owned=owns(intended(5.0, GONE)), rules=SYNC)
     assert only_change(created).cause is Cause.PRUNE
 
 
 def test_the_owner_of_what_is_live_is_the_one_that_intended_it():
-    made = plan(live=5.0, owned=owns(applied(1.0, GONE), intended(5.0, ONE)), frozen=("team/one",))
-    assert only_finding(made).cause is Cause.FROZEN
-    assert only_finding(made).owner == ONE
+    new_plan = plan(
+        live=5.0, owned=owns(applied(1.0, GONE), intended(5.0, ONE)), frozen=("team/one",)
+    )
+    assert only_finding(new_plan).cause is Cause.FROZEN
+    assert only_finding(new_plan).owner == ONE
 
 
 def test_a_removal_that_happened_before_the_crash_is_no_drift():
-    made = plan(wants(5.0), owned=owns(applied(5.0), intended(None)))
-    assert only_change(made).cause is Cause.CREATE
+    new_plan = plan(wants(5.0), owned=owns(applied(5.0), intended(None)))
+    assert only_change(new_plan).cause is Cause.CREATE
     gone = plan(owned=owns(applied(5.0), intended(None)))
     assert gone.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
 
@@ -248,9 +254,9 @@ def test_a_removal_that_happened_before_the_crash_is_no_drift():
 )
 def test_nothing_is_recorded_while_an_earlier_write_may_still_land(documents, live, owned):
     late = owns(*owned, intended(9.0, at=NOW - SETTLING_SECONDS + 1))
-    made = plan(*documents, live=live, owned=late)
-    assert (made.changes, made.bookkeeping) == ((), ())
-    assert {one.note for one in made.findings} <= {NOTE_UNSETTLED}
+    new_plan = plan(*documents, live=live, owned=late)
+    assert (new_plan.changes, new_plan.bookkeeping) == ((), ())
+    assert {finding.note for finding in new_plan.findings} <= {NOTE_UNSETTLED}
     over = owns(*owned, intended(9.0, at=NOW - SETTLING_SECONDS))
     assert plan(*documents, live=live, owned=over).bookkeeping != ()
 
@@ -285,8 +291,8 @@ def test_what_was_to_be_removed_and_was_given_up_stays(rules):
 
 
 def test_an_orphan_that_is_declared_again_is_ours_as_before():
-    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), Orphaned(entity=ALICE, key=KEY)))
-    assert made.bookkeeping == (applied(5.0),)
+    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), Orphaned(entity=ALICE, key=KEY)))
+    assert new_plan.bookkeeping == (applied(5.0),)
 
 
 # -- frozen and contested pairs -----------------------------------------------------------------------
@@ -296,29 +302,32 @@ def test_an_orphan_that_is_declared_again_is_ours_as_before():
 @pytest.mark.parametrize("rules", [EXCLUSIVE, replace(EXCLUSIVE, force=True)])
 def test_a_suspended_document_keeps_its_pairs_as_they_are(live, rules):
     for owned in (owns(), owns(applied(1.0))):
-        made = plan(wants(5.0, suspended=True), live=live, owned=owned, rules=rules)
-        assert only_finding(made).cause is Cause.FROZEN
-        assert (only_finding(made).note, made.bookkeeping) == (NOTE_FROZEN, ())
+        new_plan = plan(wants(5.0, suspended=True), live=live, owned=owned, rules=rules)
+        assert only_finding(new_plan).cause is Cause.FROZEN
+        assert (only_finding(new_plan).note, new_plan.bookkeeping) == (NOTE_FROZEN, ())
 
 
 def test_a_frozen_document_freezes_its_recorded_pairs_even_against_another_claim():
-    made = plan(
+    new_plan = plan(
         wants(9.0, document="team/two"), live=5.0, owned=owns(applied(5.0)), frozen=("team/one",)
     )
-    assert only_finding(made).cause is Cause.FROZEN
+    assert only_finding(new_plan).cause is Cause.FROZEN
 
 
 def test_a_frozen_document_without_a_record_does_not_stop_another_claim():
-    made = plan(wants(5.0, suspended=True), wants(9.0, document="team/two"), live=7.0)
-    assert only_change(made).after == 9.0
+    new_plan = plan(wants(5.0, suspended=True), wants(9.0, document="team/two"), live=7.0)
+    assert only_change(new_plan).after == 9.0
 
 
 @pytest.mark.parametrize("owned", [owns(), owns(applied(5.0)), owns(applied(4.0))])
 def test_a_pair_that_two_documents_claim_is_neither_written_nor_removed(owned):
     documents = (wants(1.0), wants(2.0, document="team/two", line=9))
-    made = plan(*documents, live=5.0, owned=owned, rules=replace(EXCLUSIVE, force=True))
-    assert (only_finding(made).cause, only_finding(made).note) == (Cause.FROZEN, NOTE_CONTESTED)
-    assert len(made.conflicts) == 1
+    new_plan = plan(*documents, live=5.0, owned=owned, rules=replace(EXCLUSIVE, force=True))
+    assert (only_finding(new_plan).cause, only_finding(new_plan).note) == (
+        Cause.FROZEN,
+        NOTE_CONTESTED,
+    )
+    assert len(new_plan.conflicts) == 1
     assert plan(*documents, rules=EXCLUSIVE).findings == ()
 
 
@@ -327,8 +336,8 @@ def test_a_pair_that_two_documents_claim_is_neither_written_nor_removed(owned):
 
 def test_without_a_complete_listing_nothing_is_removed_and_the_note_says_so():
     partial = replace(EXCLUSIVE, complete=False)
-    made = plan(live=5.0, owned=owns(applied(5.0)), rules=partial)
-    assert (only_finding(made).note, made.complete) == (NOTE_INCOMPLETE, False)
+    new_plan = plan(live=5.0, owned=owns(applied(5.0)), rules=partial)
+    assert (only_finding(new_plan).note, new_plan.complete) == (NOTE_INCOMPLETE, False)
     gone = plan(owned=owns(applied(5.0)), rules=partial)
     assert (only_finding(gone).cause, gone.bookkeeping) == (Cause.GONE, ())
 
@@ -346,8 +355,8 @@ def test_a_pair_that_somebody_else_changed_is_removed_only_with_force():
 def test_exclusive_removes_unmanaged_pairs_in_scope_only_and_never_orphans():
     assert only_change(plan(live=5.0, rules=EXCLUSIVE)).cause is Cause.UNMANAGED
     elsewhere = replace(EXCLUSIVE, scope=(EntityPattern(user=NamePattern(exact="bob")),))
-    made = plan(live=5.0, rules=elsewhere)
-    assert (made.unmanaged, made.changes) == (made.findings, ())
+    new_plan = plan(live=5.0, rules=elsewhere)
+    assert (new_plan.unmanaged, new_plan.changes) == (new_plan.findings, ())
     retained = Owner(document="team/gone", deletion_policy=DeletionPolicy.RETAIN)
     orphan = plan(live=5.0, owned=owns(applied(5.0, retained)), rules=EXCLUSIVE)
     assert orphan.orphans == orphan.findings
@@ -358,22 +367,22 @@ def test_exclusive_removes_unmanaged_pairs_in_scope_only_and_never_orphans():
 
 def test_an_ignored_difference_is_not_written_and_says_why():
     rule = IgnoreRule(entities=EVERYTHING, reason="migration", until=NOW + 1)
-    made = plan(wants(5.0), live=7.0, rules=Rules(ignore=(rule,)))
-    finding = only_finding(made)
+    new_plan = plan(wants(5.0), live=7.0, rules=Rules(ignore=(rule,)))
+    finding = only_finding(new_plan)
     assert (finding.cause, finding.note, finding.ignored) == (
         Cause.TAKEOVER,
         "ignored: migration",
         True,
     )
-    assert (made.ignored, made.restricted, made.drift) == (made.findings, (), ())
+    assert (new_plan.ignored, new_plan.restricted, new_plan.drift) == (new_plan.findings, (), ())
     expired = replace(rule, until=NOW)
     assert only_change(plan(wants(5.0), live=7.0, rules=Rules(ignore=(expired,)))).after == 5.0
 
 
 def test_ignored_drift_is_no_drift():
     rules = Rules(ignore=(IgnoreRule(entities=EVERYTHING, reason="migration"),))
-    made = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
-    assert (made.drift, made.ignored) == ((), made.findings)
+    new_plan = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
+    assert (new_plan.drift, new_plan.ignored) == ((), new_plan.findings)
 
 
 def test_an_ignored_pair_is_still_adopted():
@@ -385,8 +394,8 @@ def test_an_ignored_pair_is_still_adopted():
 
 
 def test_an_override_replaces_the_declared_value_and_shows_it_beside():
-    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(50.0)))
-    change = only_change(made)
+    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(50.0)))
+    change = only_change(new_plan)
     assert (change.cause, change.after, change.note) == (
         Cause.OVERRIDE,
         50.0,
@@ -398,15 +407,15 @@ def test_an_override_replaces_the_declared_value_and_shows_it_beside():
 
 
 def test_an_override_that_is_live_is_shown_and_nothing_else():
-    made = plan(wants(5.0), live=50.0, owned=owns(applied(50.0), override(50.0)))
-    finding = only_finding(made)
+    new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(50.0), override(50.0)))
+    finding = only_finding(new_plan)
     assert (finding.cause, finding.action, finding.desired) == (Cause.OVERRIDE, Action.NOTHING, 5.0)
-    assert (made.bookkeeping, made.restricted) == ((), ())
+    assert (new_plan.bookkeeping, new_plan.restricted) == ((), ())
 
 
 def test_an_override_that_landed_before_a_crash_is_recorded():
-    made = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
-    assert made.bookkeeping == (applied(50.0),)
+    new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
+    assert new_plan.bookkeeping == (applied(50.0),)
     removed = plan(wants(5.0), owned=owns(applied(5.0), intended(None), override(None)))
     assert removed.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
     late = owns(applied(5.0), intended(9.0, at=NOW), override(50.0))
@@ -415,8 +424,11 @@ def test_an_override_that_landed_before_a_crash_is_recorded():
 
 def test_an_override_that_somebody_else_changed_is_drift():
     owned = owns(applied(50.0), override(50.0))
-    made = plan(wants(5.0), live=60.0, owned=owned)
-    assert (only_finding(made).cause, only_finding(made).action) == (Cause.DRIFT, Action.REPORT)
+    new_plan = plan(wants(5.0), live=60.0, owned=owned)
+    assert (only_finding(new_plan).cause, only_finding(new_plan).action) == (
+        Cause.DRIFT,
+        Action.REPORT,
+    )
     corrected = plan(wants(5.0), live=60.0, owned=owned, rules=Rules(drift=DriftMode.CORRECT))
     assert (only_change(corrected).cause, only_change(corrected).after) == (Cause.DRIFT, 50.0)
 
@@ -424,21 +436,24 @@ def test_an_override_that_somebody_else_changed_is_drift():
 def test_an_override_is_written_under_every_policy_but_observe():
     owned = owns(applied(5.0), override(50.0))
     for policy in Policy:
-        made = plan(wants(5.0), live=5.0, owned=owned, rules=Rules(policy=policy))
+        new_plan = plan(wants(5.0), live=5.0, owned=owned, rules=Rules(policy=policy))
         if policy is Policy.OBSERVE:
-            assert (only_finding(made).cause, made.restricted) == (Cause.OVERRIDE, made.findings)
+            assert (only_finding(new_plan).cause, new_plan.restricted) == (
+                Cause.OVERRIDE,
+                new_plan.findings,
+            )
         else:
-            assert only_change(made).after == 50.0
+            assert only_change(new_plan).after == 50.0
 
 
 def test_an_override_in_force_beats_a_suspended_document():
-    made = plan(live=5.0, owned=owns(applied(5.0), override(50.0)), frozen=("team/one",))
-    assert only_change(made).cause is Cause.OVERRIDE
+    new_plan = plan(live=5.0, owned=owns(applied(5.0), override(50.0)), frozen=("team/one",))
+    assert only_change(new_plan).cause is Cause.OVERRIDE
 
 
 def test_an_override_may_take_a_limit_away():
-    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(None)))
-    assert (only_change(made).cause, only_change(made).after) == (Cause.OVERRIDE, None)
+    new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(None)))
+    assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.OVERRIDE, None)
 
 
 def test_when_an_override_is_over_what_is_declared_is_written():
@@ -452,8 +467,8 @@ def test_when_an_override_is_over_what_is_declared_is_written():
 
 def test_an_expired_override_of_a_suspended_document_stays_until_it_is_usable_again():
     owned = owns(applied(50.0), override(50.0, until=NOW))
-    made = plan(live=50.0, owned=owned, frozen=("team/one",))
-    assert (only_finding(made).cause, made.bookkeeping) == (Cause.FROZEN, ())
+    new_plan = plan(live=50.0, owned=owned, frozen=("team/one",))
+    assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.FROZEN, ())
 
 
 def test_an_expired_override_that_nobody_declares_gives_back_what_was_there():
@@ -486,9 +501,9 @@ def test_an_override_with_the_value_of_another_writer_does_not_make_it_ours():
 
 def test_an_expired_override_that_somebody_replaced_just_ends():
     owned = owns(applied(50.0), override(50.0, until=NOW))
-    made = plan(wants(5.0), live=60.0, owned=owned)
-    assert only_change(made).cause is Cause.SPEC_OVER_DRIFT
-    assert made.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    new_plan = plan(wants(5.0), live=60.0, owned=owned)
+    assert only_change(new_plan).cause is Cause.SPEC_OVER_DRIFT
+    assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
     alone = owns(applied(50.0, Owner(document="")), override(50.0, until=NOW))
     freed = plan(live=60.0, owned=alone)
     assert (freed.changes, freed.findings) == ((), ())
@@ -502,9 +517,9 @@ def test_an_expired_override_that_somebody_replaced_just_ends():
 
 def test_an_expired_override_that_was_never_applied_leaves_an_equal_value_of_another_writer():
     owned = owns(override(50.0, until=NOW, before=None))
-    made = plan(live=50.0, owned=owned, rules=SYNC)
-    assert (made.changes, only_finding(made).cause) == ((), Cause.UNMANAGED)
-    assert made.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    new_plan = plan(live=50.0, owned=owned, rules=SYNC)
+    assert (new_plan.changes, only_finding(new_plan).cause) == ((), Cause.UNMANAGED)
+    assert new_plan.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
     taken_away = owns(override(None, until=NOW, before=7.0))
     assert only_change(plan(owned=taken_away)).after == 7.0
 
@@ -522,13 +537,13 @@ def test_an_intent_whose_time_is_over_says_nothing_about_a_live_value():
 
 def test_under_observe_an_intent_is_judged_and_stays_on_record():
     owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
-    made = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
-    assert (only_finding(made).cause, made.bookkeeping) == (Cause.UNMANAGED, ())
+    new_plan = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
+    assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.UNMANAGED, ())
 
 
 def test_what_only_an_override_asked_for_is_never_pruned():
-    made = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
-    assert only_finding(made).action is Action.ORPHAN
+    new_plan = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
+    assert only_finding(new_plan).action is Action.ORPHAN
 
 
 def test_a_new_override_of_what_nobody_owns_is_owned_by_the_override_alone():
@@ -551,9 +566,9 @@ def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to()
     owned = owns(
         applied(5.0, GONE), override(5.0, declared=50.0, before=50.0, ends_with_document=True)
     )
-    made = plan(live=5.0, owned=owned)
-    assert only_finding(made).action is Action.ORPHAN
-    assert OverrideEnded(entity=ALICE, key=KEY) in made.bookkeeping
+    new_plan = plan(live=5.0, owned=owned)
+    assert only_finding(new_plan).action is Action.ORPHAN
+    assert OverrideEnded(entity=ALICE, key=KEY) in new_plan.bookkeeping
 
 
 # -- twins --------------------------------------------------------------------------------------------
@@ -564,8 +579,8 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
     live = QuotaState(limits={other: rate, entity(ip=DEFAULT): rate})
-    made = compare(desired=desired, owned=owns(), live=live, rules=Rules())
-    assert [(twin.entity, twin.live) for twin in made.ip_aliases] == [(mine, other)]
+    new_plan = compare(desired=desired, owned=owns(), live=live, rules=Rules())
+    assert [(twin.entity, twin.live) for twin in new_plan.ip_aliases] == [(mine, other)]
     settled = compare(
         desired=desired,
         owned=owns(),
@@ -573,7 +588,7 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
         rules=Rules(),
     )
     assert settled.ip_aliases == settled.shadowing_ip_aliases != ()
-    assert (settled.changes, made.shadowing_ip_aliases) == ((), ())
+    assert (settled.changes, new_plan.shadowing_ip_aliases) == ((), ())
 
 
 def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_alone():
@@ -581,11 +596,11 @@ def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_al
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
     live = QuotaState(limits={mine: rate, other: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})})
-    made = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
-    assert [change.entity for change in made.changes] == [other]
+    new_plan = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
+    assert [change.entity for change in new_plan.changes] == [other]
     (violation,) = [
         violation
-        for violation in check(made, Guards(max_removed_percent=100.0), live)
+        for violation in check(new_plan, Guards(max_removed_percent=100.0), live)
         if violation.guard is Guard.TWIN_SPELLING
     ]
     assert violation.entity == other
@@ -596,5 +611,5 @@ def test_a_removal_has_no_twin():
     mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     live = QuotaState(limits={mine: rate, other: rate})
-    made = compare(desired=DesiredState(), owned=owns(), live=live, rules=EXCLUSIVE)
-    assert (len(made.changes), made.ip_aliases) == (2, ())
+    new_plan = compare(desired=DesiredState(), owned=owns(), live=live, rules=EXCLUSIVE)
+    assert (len(new_plan.changes), new_plan.ip_aliases) == (2, ())

@@ -65,10 +65,10 @@ HEAD = """\
 """
 
 
-def cell(cause: Cause, rules: Rules, document: str, asked: str, frozen: bool) -> str:
+def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> str:
     """What the planner does about the one pair."""
     want, applied, live = STATES[cause]
-    policy = None if asked == "unset" else DeletionPolicy(asked)
+    policy = None if text == "unset" else DeletionPolicy(text)
     spoken = [] if want is None else [
         Declaration(document="team/one", entity=SUBJECT, limits=limits_of({KEY: want}), deletion_policy=policy)
     ]  # fmt: skip
@@ -89,7 +89,9 @@ def cell(cause: Cause, rules: Rules, document: str, asked: str, frozen: bool) ->
     for change in plan.changes:
         if change.entity == SUBJECT:
             return change.action
-    return next((str(one.action) for one in plan.findings if one.entity == SUBJECT), "nothing")
+    return next(
+        (str(finding.action) for finding in plan.findings if finding.entity == SUBJECT), "nothing"
+    )
 
 
 def lines() -> Iterator[str]:

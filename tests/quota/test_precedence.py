@@ -91,11 +91,11 @@ def test_each_key_is_looked_up_on_its_own():
             entity(user=DEFAULT): (5.0, 6.0, None, None, None),
         }
     )
-    found = resolve(state, ALICE)
-    assert found.limit(Key.PRODUCER_BYTE_RATE) == 5.0
-    assert found.limit(Key.CONSUMER_BYTE_RATE) == 7.0
-    assert found.limit(Key.REQUEST_PERCENTAGE) is None
-    assert found.limit(Key.CONNECTION_CREATION_RATE) is None
+    resolution = resolve(state, ALICE)
+    assert resolution.limit(Key.PRODUCER_BYTE_RATE) == 5.0
+    assert resolution.limit(Key.CONSUMER_BYTE_RATE) == 7.0
+    assert resolution.limit(Key.REQUEST_PERCENTAGE) is None
+    assert resolution.limit(Key.CONNECTION_CREATION_RATE) is None
 
 
 def test_the_literal_name_of_the_default_is_a_name():
@@ -171,7 +171,9 @@ def test_of_several_spellings_with_different_limits_the_limit_is_unknown():
     effective = by_address({"127.1": 1.0, "127.0.0.1": 5.0, None: 9.0}, "127.0.0.1")
     assert not effective.is_known
     assert (effective.source, effective.value) == (entity(ip="127.0.0.1"), 5.0)
-    assert [(one.entity, one.value) for one in effective.spellings] == [(entity(ip="127.1"), 1.0)]
+    assert [(spelling.entity, spelling.value) for spelling in effective.spellings] == [
+        (entity(ip="127.1"), 1.0)
+    ]
     same = by_address({"127.1": 5.0, "127.0.0.1": 5.0}, "127.0.0.1")
     assert (same.value, same.is_known) == (5.0, True)
 

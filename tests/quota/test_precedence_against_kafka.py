@@ -75,7 +75,7 @@ def test_every_subset_of_the_levels_gives_every_caller_kafkas_limit_and_bucket(o
         for client in ("app", "other", "<default>", "")
     ]
     cases = [
-        ({one: n + 1.0 for n, one in enumerate(levels) if mask >> n & 1}, callers)
+        ({level: n + 1.0 for n, level in enumerate(levels) if mask >> n & 1}, callers)
         for mask in range(256)
     ]
     assert agree(oracle, cases) == 256 * len(callers)
@@ -89,5 +89,8 @@ def test_named_levels_of_several_users_do_not_mix(oracle):
         for user in ("alice", "<default>", "bob", "stranger")
         for client in ("app", "<default>", "x", "stranger", "")
     ]
-    without_one = [({o: v for o, v in limits.items() if o != left}, callers) for left in limits]
+    without_one = [
+        ({o: v for o, v in limits.items() if o != remaining_limit}, callers)
+        for remaining_limit in limits
+    ]
     assert agree(oracle, [(limits, callers), *without_one]) == len(callers) * (len(limits) + 1)

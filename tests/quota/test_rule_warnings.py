@@ -27,7 +27,7 @@ def document(subject: Entity, line: int = 1, **limits: float) -> Declaration:
 
 
 def told(*documents: Declaration, live: QuotaState | None = None) -> list[tuple[str, str]]:
-    return [(one.place, one.message) for one in warnings(merge(documents), live)]
+    return [(warning.place, warning.message) for warning in warnings(merge(documents), live)]
 
 
 @pytest.mark.parametrize(

@@ -138,10 +138,10 @@ def hostile_look() -> ClusterPage:
         )
         for name in HOSTILE
     )
-    made = looked(
+    new_page = looked(
         desired, OwnershipRecords(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0]
     )
-    return replace(made, recorded=recorded(*HOSTILE))
+    return replace(new_page, recorded=recorded(*HOSTILE))
 
 
 def looked(

@@ -56,7 +56,7 @@ def made_up() -> ClusterPage:
                 for key, value in values.items()
             ]
             documents.append(declared(team, service, subject, values, 12 * number))
-    wanted = {one.document: one for one in documents}
+    wanted = {document.document: document for document in documents}
     for name, key, value in (
         ("payments/checkout", RATE, 25 * MIB),
         ("payments/fraud", CONSUME, 30 * MIB),
@@ -83,9 +83,9 @@ def made_up() -> ClusterPage:
     ]
     owned = OwnershipRecords(cluster_id="lkc-7Qw2").with_changes(records)  # type: ignore[arg-type]
     state = QuotaState(limits={subject: limits_of(values) for subject, values in live.items()})
-    made = looked(merge(wanted.values()), owned, state)
-    preview = replace(made.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)
-    return replace(made, preview=preview, history=past(wanted))
+    new_page = looked(merge(wanted.values()), owned, state)
+    preview = replace(new_page.preview, verdict=ValidationResult(source="broker"), snapshot_at=None)
+    return replace(new_page, preview=preview, history=past(wanted))
 
 
 def declared(
@@ -110,17 +110,17 @@ def past(documents: dict[str, Declaration]) -> ChangeHistory:
                 time=f"2025-11-{20 - at:02d}T0{at % 8 + 1}:15:00Z",
                 author="ci",
                 commit="4f1c9a7e2b6d",
-                entity=one.entity,
+                entity=document.entity,
                 key=RATE,
                 before=None if at % 3 == 0 else 8 * MIB,
-                after=one.limits[0],
+                after=document.limits[0],
                 cause="Create" if at % 3 == 0 else "Spec",
-                document=one.document,
+                document=document.document,
                 outcome="APPLIED",
                 note="",
             )
-            for at, one in enumerate(documents.values())
-            if one.limits[0] is not None
+            for at, document in enumerate(documents.values())
+            if document.limits[0] is not None
         )
     )
 

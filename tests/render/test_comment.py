@@ -86,10 +86,10 @@ class Page(HTMLParser):
 
 
 def page(text: str) -> Page:
-    made = Page()
-    made.feed(COMMONMARK.render(text))
-    made.close()
-    return made
+    new_page = Page()
+    new_page.feed(COMMONMARK.render(text))
+    new_page.close()
+    return new_page
 
 
 def change(name: str, note: str = "") -> QuotaChange:
@@ -111,16 +111,16 @@ def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
         warnings=(sentence,),
         origin=RunOrigin(cluster=title, commit=name),
     )
-    shown = page(plan_markdown(preview, context=replace(CONTEXT, label=title)))
-    assert shown.elements <= OURS
-    assert set(shown.links) == {RUN, PAGE}
-    head, evil, plain = shown.rows
+    displayed_page = page(plan_markdown(preview, context=replace(CONTEXT, label=title)))
+    assert displayed_page.elements <= OURS
+    assert set(displayed_page.links) == {RUN, PAGE}
+    head, evil, plain = displayed_page.rows
     assert head == ["Client and key", "Now", "New", "Effect"]
     assert evil[0].split("\n") == [escaped(entity_text(changes[0].entity)), str(RATE)]
     assert evil[3].strip() == escaped(sentence).strip()
     assert plain == ["user=plain\nproducer_byte_rate", "no limit", "5 B/s", ""]
-    assert shown.lists == 2
-    assert escaped(title).strip() in shown.text
+    assert displayed_page.lists == 2
+    assert escaped(title).strip() in displayed_page.text
 
 
 @given(TEXTS, TEXTS)
@@ -131,22 +131,22 @@ def test_no_text_of_an_outcome_leaves_its_cell_or_its_line(name, sentence):
     outcome = replace(
         result(), pairs=(lost,), failure=sentence, origin=RunOrigin(author=name, commit=name)
     )
-    shown = page(outcome_markdown(outcome, context=replace(CONTEXT, file=name)))
-    assert shown.elements <= OURS
-    assert set(shown.links) == {RUN, PAGE}
-    _, row = shown.rows
+    displayed_page = page(outcome_markdown(outcome, context=replace(CONTEXT, file=name)))
+    assert displayed_page.elements <= OURS
+    assert set(displayed_page.links) == {RUN, PAGE}
+    _, row = displayed_page.rows
     assert row[0].split("\n") == [escaped(entity_text(entity(user=name))), str(RATE)]
     assert row[3].startswith("UNKNOWN")
     assert escaped(sentence).strip() in row[3]
-    assert shown.lists == 0
+    assert displayed_page.lists == 0
 
 
 def test_the_renderer_sees_markup_that_is_not_escaped():
     """So that the two tests above can fail."""
-    shown = page("| a | b |\n|-|-|\n| x | y <b>z</b> |\n\n- [a](http://evil.example)\n")
-    assert shown.rows == [["a", "b"], ["x", "y z"]]
-    assert shown.elements >= {"b", "li", "a"}
-    assert shown.links == ["http://evil.example"]
+    displayed_page = page("| a | b |\n|-|-|\n| x | y <b>z</b> |\n\n- [a](http://evil.example)\n")
+    assert displayed_page.rows == [["a", "b"], ["x", "y z"]]
+    assert displayed_page.elements >= {"b", "li", "a"}
+    assert displayed_page.links == ["http://evil.example"]
 
 
 @pytest.mark.parametrize("name", ["", "prod; reboot", "$(reboot)", "a b", "-x", "Prod", "a" * 254])

@@ -32,12 +32,12 @@ def text(made, *, limit=65_536) -> str:
 
 
 def test_it_says_what_was_applied_what_is_live_and_since_when():
-    made = text(report())
-    assert "`user=drifted`" in made
-    assert "2048 (2 KiB/s)" in made
-    assert "77 B/s" in html.unescape(made)
-    assert "2025-11-21T10:00:00Z" in made
-    assert "Cluster `lkc-1`: 1 live value not as applied last" in made
+    new_text = text(report())
+    assert "`user=drifted`" in new_text
+    assert "2048 (2 KiB/s)" in new_text
+    assert "77 B/s" in html.unescape(new_text)
+    assert "2025-11-21T10:00:00Z" in new_text
+    assert "Cluster `lkc-1`: 1 live value not as applied last" in new_text
 
 
 EXPIRED = ExpiredOverride(
@@ -57,12 +57,12 @@ def expired_report(findings=()):
 
 
 def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
-    made = text(expired_report())
-    assert "Cluster `lkc-1`: 1 override expired and still live" in made
-    (row,) = [line for line in made.splitlines() if line.startswith("| `user=z`")]
+    new_text = text(expired_report())
+    assert "Cluster `lkc-1`: 1 override expired and still live" in new_text
+    (row,) = [line for line in new_text.splitlines() if line.startswith("| `user=z`")]
     assert "4096 (4 KiB/s)" in row
     assert "`ended; by eve: INC-1 @all`" in row
-    assert "`kquota override end --expired`" in made
+    assert "`kquota override end --expired`" in new_text
     assert expired_report().facts != report(()).facts
     both = text(expired_report(FOUND))
     assert "1 live value not as applied last, 1 override expired and still live" in both
@@ -83,26 +83,26 @@ def test_the_facts_do_not_change_with_the_time_or_the_age():
 
 def test_no_name_is_a_mention_a_tag_or_markup():
     evil = [replace(FOUND[0], entity=EVIL)]
-    made = text(report(evil, cluster="@all <b>")) + recovered_markdown(report(), details="")
-    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", made)))
+    new_text = text(report(evil, cluster="@all <b>")) + recovered_markdown(report(), details="")
+    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", new_text)))
     assert not re.search(r"[@#~$]\w|<b", outside)
-    assert "\u202e" not in made
+    assert "\u202e" not in new_text
     assert "\n" not in issue_title("a\nb\u202e", report())
 
 
 @pytest.mark.parametrize("limit", [1500, 10_000, 65_536])
 def test_it_fits_and_says_how_much_is_missing(limit):
     many = [replace(FOUND[0], entity=entity(user=f"user-{at}")) for at in range(3000)]
-    made = text(report(many), limit=limit)
-    assert len(made) <= limit
-    rows = sum(line.startswith("| `user=") for line in made.splitlines())
-    assert f"… and {3000 - rows:,} rows more." in made
+    new_text = text(report(many), limit=limit)
+    assert len(new_text) <= limit
+    rows = sum(line.startswith("| `user=") for line in new_text.splitlines())
+    assert f"… and {3000 - rows:,} rows more." in new_text
 
 
 def test_what_an_ignore_rule_acts_on_is_no_incident():
     ignored = replace(
         FOUND[0], entity=entity(user="canary"), ignored=True, note="ignored: it sets its own"
     )
-    made = report([*FOUND, ignored])
-    assert made.findings == report().findings
-    assert made.facts == report().facts
+    new_report = report([*FOUND, ignored])
+    assert new_report.findings == report().findings
+    assert new_report.facts == report().facts

@@ -12,9 +12,9 @@ from reconciler.render.json_values import dump
 MARKER = "<!-- kquota:plan:x -->"
 
 
-def shown(said: str, *, limit: int = 65_536) -> str:
+def shown(text: str, *, limit: int = 65_536) -> str:
     return failure_markdown(
-        failed_plan(3, said), limit=limit, title="t | @x", marker=MARKER, details="[run](https://x)"
+        failed_plan(3, text), limit=limit, title="t | @x", marker=MARKER, details="[run](https://x)"
     )
 
 

@@ -100,8 +100,8 @@ def test_markdown_is_one_code_span_or_one_code_element_without_markup(name):
 
 @given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="@#!$~%&:/.w-+*_`|<>[] ab1")))
 def test_a_sentence_holds_no_markup_and_no_reference(text):
-    made = names.prose(text)
-    outside = re.sub(r"<code>&#\d+;</code>", " ", made)
+    new_text = names.prose(text)
+    outside = re.sub(r"<code>&#\d+;</code>", " ", new_text)
     assert not re.search(r"[`|<*\[\]\\~]|://|www\.|^[-+>=#]", outside, re.IGNORECASE)
     assert not re.search(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])", outside)
     assert not re.search(r"[@#!$~%&][\w\"'{\[]", unescape(outside))

@@ -151,10 +151,10 @@ def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
         after=None,
         cause=Cause.UNMANAGED,
     )
-    made = looked(merge([]), OwnershipRecords(cluster_id="c"), state)
+    new_page = looked(merge([]), OwnershipRecords(cluster_id="c"), state)
     plan = Plan(cluster_id="c", changes=(removed,))
-    preview = replace(made.preview, plan=plan, impact=assess(plan, state))
-    (tmp_path / "page.html").write_text(page(replace(made, preview=preview)))
+    preview = replace(new_page.preview, plan=plan, impact=assess(plan, state))
+    (tmp_path / "page.html").write_text(page(replace(new_page, preview=preview)))
     opened(browser, tmp_path / "page.html")
     assert "user=stranger" in browser.run("return document.querySelector('#exclusive').innerText")
     assert "user=stranger" not in browser.run("return document.querySelector('#changes').innerText")
@@ -218,9 +218,9 @@ def test_ten_thousand_entities_stay_a_page_of_few_rows_and_quick_answers(browser
     assert browser.run(FIRST) != first
     assert browser.run(ROWS) < 80
     browser.run(TYPE, "#quotas input[type=search]", "user-0012 etl")
-    found = browser.run(STATUS)
-    assert found.endswith("of 10,000 entities")
-    assert 0 < int(found.split()[0]) < 10
+    process = browser.run(STATUS)
+    assert process.endswith("of 10,000 entities")
+    assert 0 < int(process.split()[0]) < 10
     assert browser.run("return document.querySelector('#quotas .window').scrollTop") == 0
     browser.run(TYPE, "#quotas input[type=search]", "nobody has this name")
     assert browser.run(STATUS) == "0 of 10,000 entities"
@@ -251,7 +251,7 @@ def test_a_choice_leaves_only_its_rows(browser, pages):
     options = browser.run(
         "return [...document.querySelectorAll('#quotas select')].map((one) => [...one.options].map((two) => two.text))"
     )
-    whose = next(one for one in options if "ours" in one)
+    whose = next(option for option in options if "ours" in option)
     browser.run(
         TYPE,
         f"#quotas label:nth-of-type({options.index(whose) + 2}) select",
@@ -460,11 +460,14 @@ def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
         given_cases.append(
             [
                 [
-                    [slots_of(subject), [value_json(one) for one in limits]]
+                    [slots_of(subject), [value_json(limit) for limit in limits]]
                     for subject, limits in state.limits.items()
                 ],
                 [[slots_of(subject), COLUMN_OF[key], value] for subject, key, value in writes],
-                [{"user": one.user, "clientId": one.client_id, "ip": one.ip} for one in principals],
+                [
+                    {"user": principal.user, "clientId": principal.client_id, "ip": principal.ip}
+                    for principal in principals
+                ],
             ]
         )
         wanted.append([[expected(one, who) for who in principals] for one in (state, later)])
@@ -486,9 +489,9 @@ def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
     opened(browser, tmp_path / "page.html")
     for at, text in enumerate(("alice", "app", "10.0.0.1"), start=1):
         browser.run(TYPE, f".ask label:nth-of-type({at}) input", text)
-    shown = browser.run(
+    process = browser.run(
         "return [...document.querySelectorAll('.answer tbody tr')].map((one) => one.cells[3].textContent)"
     )
     principal = Principal(user="alice", client_id="app", ip="10.0.0.1")
-    said = [_bucket(one) for one in resolve(state, principal).effective]
-    assert shown == [one if one != "-" else "\u2013" for one in said]
+    buckets = [_bucket(one) for one in resolve(state, principal).effective]
+    assert process == [bucket if bucket != "-" else "\u2013" for bucket in buckets]

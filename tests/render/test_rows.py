@@ -44,8 +44,8 @@ def test_every_cause_has_a_reason():
 
 def test_there_is_one_row_per_change_and_per_finding():
     assert len(rows.change_rows(sample())) == len(sample().plan.changes)
-    shown = sum(len(section.rows) for section in rows.finding_sections(sample()))
-    assert shown == len(sample().plan.findings)
+    total = sum(len(section.rows) for section in rows.finding_sections(sample()))
+    assert total == len(sample().plan.findings)
     assert rows.finding_sections(empty()) == ()
 
 

@@ -32,9 +32,9 @@ def test_a_problem_of_a_file_stands_at_its_line_and_column():
 
 
 def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
-    whole = SarifResult(path="a", line=0, column=0, rule="guard", message="m")
+    result = SarifResult(path="a", line=0, column=0, rule="guard", message="m")
     nowhere = SarifResult(path="", line=0, column=0, rule="drift", message="m")
-    first, second = results(whole, nowhere)
+    first, second = results(result, nowhere)
     assert "locations" not in first
     assert "region" not in second["locations"][0]["physicalLocation"]
 
@@ -42,9 +42,9 @@ def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
 def test_results_are_sorted_by_place_and_point_to_their_rule():
     late = SarifResult(path="b", line=1, column=0, rule="change", message="m")
     early = SarifResult(path="a", line=9, column=0, rule="removal", message="m")
-    made = results(late, early)
-    assert [result["ruleId"] for result in made] == ["removal", "change"]
-    assert [list(RULES)[result["ruleIndex"]] for result in made] == ["removal", "change"]
+    new_results = results(late, early)
+    assert [result["ruleId"] for result in new_results] == ["removal", "change"]
+    assert [list(RULES)[result["ruleIndex"]] for result in new_results] == ["removal", "change"]
 
 
 def test_a_rule_that_is_not_described_cannot_be_used():
@@ -53,8 +53,8 @@ def test_a_rule_that_is_not_described_cannot_be_used():
 
 
 def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
-    made = sarif_document(plan_findings(sample()), tool_version="1")["runs"][0]["results"]
-    rules = [result["ruleId"] for result in made]
+    new_results = sarif_document(plan_findings(sample()), tool_version="1")["runs"][0]["results"]
+    rules = [result["ruleId"] for result in new_results]
     assert {rule: rules.count(rule) for rule in sorted(set(rules))} == {
         "change": 3,
         "drift": 1,
@@ -64,10 +64,10 @@ def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
         "takeover": 1,
         "warning": 1,
     }
-    (takeover,) = [result for result in made if result["ruleId"] == "takeover"]
+    (takeover,) = [result for result in new_results if result["ruleId"] == "takeover"]
     place = takeover["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": "quotas/10.yaml"}, "region": {"startLine": 8}}
-    assert all(result["message"]["text"].isprintable() for result in made)
+    assert all(result["message"]["text"].isprintable() for result in new_results)
 
 
 @given(st.text(alphabet="[]()\\x :/.u", max_size=40))

@@ -73,9 +73,9 @@ def test_only_records_that_changed_are_told_as_such():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3)
     assert outcome_text(done) == "3 records brought up to date.\n"
     assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
-    told = outcome_text(replace(done, interrupted=True, recorded=False))
-    assert "Stopped as asked" in told
-    assert "on record" in told
+    text = outcome_text(replace(done, interrupted=True, recorded=False))
+    assert "Stopped as asked" in text
+    assert "on record" in text
 
 
 def test_an_incomplete_outcome_ends_with_every_count():
@@ -132,9 +132,11 @@ def test_an_outcome_counts_adopted_limits_apart_from_other_records():
 
 def test_a_client_of_whom_a_change_says_everything_has_no_second_row():
     text = plan_text(sample())
-    others = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
-    assert "user=gone" in others  # the change says unlimited, but the client falls to the default
-    assert "user=alice" not in others.split("\n", 1)[1]
+    other_parts = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
+    assert (
+        "user=gone" in other_parts
+    )  # the change says unlimited, but the client falls to the default
+    assert "user=alice" not in other_parts.split("\n", 1)[1]
 
 
 def test_a_summary_has_no_rows_and_everything_that_stands_in_the_way():

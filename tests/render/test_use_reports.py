@@ -54,10 +54,10 @@ FACTS = (
 @pytest.mark.parametrize("make", [report_text, report_markdown, page])
 def test_every_part_of_a_report_is_told_in_every_format(make) -> None:
     text = make(whole_report())
-    for title in (one.title for one in sheets(whole_report())):
+    for title in (table.title for table in sheets(whole_report())):
         assert title in text
     plain = text.replace("&#61;", "=")
-    assert [one for one in FACTS if one not in plain] == []
+    assert [fact for fact in FACTS if fact not in plain] == []
     assert "one day is missing" in text
 
 
@@ -89,26 +89,26 @@ HELD_BACK = replace(
 
 
 def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
-    found = Simulation(
+    simulation = Simulation(
         evidence=(EVIDENCE,), rows=(IMPACT,), left_out=1_233, left_blind=34,
         verdicts={ImpactVerdict.WORSE: 1_200, ImpactVerdict.SAME: 4, ImpactVerdict.NO_DATA: 30},
     )  # fmt: skip
-    said = "1,234 buckets on brokers: 1,200 get worse, 4 may get worse (what was recorded was held back), 30 have no data"
-    report = UsageReport(simulation=found)
-    assert headline(report) == said
-    assert report_document(report)["headline"] == said
+    text = "1,234 buckets on brokers: 1,200 get worse, 4 may get worse (what was recorded was held back), 30 have no data"
+    report = UsageReport(simulation=simulation)
+    assert headline(report) == text
+    assert report_document(report)["headline"] == text
     for make in (report_text, report_markdown, page):
         assert "1,200 get worse" in make(report)
     assert report_document(report)["simulation"]["verdicts"] == {"worse": 1_200, "same": 4, "no data": 30}  # fmt: skip
 
 
 def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
-    found = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
-    assert headline(UsageReport(simulation=found)) == (
+    simulation = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
+    assert headline(UsageReport(simulation=simulation)) == (
         "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
     )
     calm = replace(HELD_BACK, bound=FigureBound.EXACT)
-    assert headline(UsageReport(simulation=replace(found, rows=(calm,)))) == (
+    assert headline(UsageReport(simulation=replace(simulation, rows=(calm,)))) == (
         "1 bucket on a broker: nothing changes for any client"
     )
 
@@ -121,11 +121,11 @@ def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
 
 
 def origin(table: str, **more: object) -> ResultOrigin:
-    made = ResultOrigin(
+    new_origin = ResultOrigin(
         table=table, cluster_id="prod-id", from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms, snapshot_id="look-1",
         made_ms=EVIDENCE.to_ms, other_window=False,
     )  # fmt: skip
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(new_origin, **more)  # type: ignore[arg-type]
 
 
 def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> None:
@@ -135,7 +135,7 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
         simulation=replace(SIMULATION, breaches=()),
         origins=(origin("impact_row", other_window=True, **before), origin("recommendation")),
     )
-    by_name = {one.name: one for one in sheets(report)}
+    by_name = {table.name: table for table in sheets(report)}
     assert by_name["impact_row"].title == (
         "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
     )
@@ -151,15 +151,15 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
     for make in (report_text, report_markdown, page):
         assert "2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC" in make(report)
     several = (*report.origins, origin("impact_row", cluster_id="b"))
-    titles = [one.title for one in sheets(replace(report, origins=several))]
+    titles = [table.title for table in sheets(replace(report, origins=several))]
     assert "What the change would have done (of several windows; not the window of this report)" in titles  # fmt: skip
-    plain = [one.title for one in sheets(whole_report())]
+    plain = [table.title for table in sheets(whole_report())]
     assert "What the change would have done" in plain
 
 
 def test_a_result_that_does_not_say_its_window_has_a_dash() -> None:
     old = origin("recommendation", from_ms=None, to_ms=None, snapshot_id="", other_window=True)
-    (sheet,) = [one for one in sheets(UsageReport(origins=(old,))) if one.name == "origins"]
+    (sheet,) = [table for table in sheets(UsageReport(origins=(old,))) if table.name == "origins"]
     assert sheet.rows[0][2:4] == ("-", "-")
     assert sheet.rows[0][5] == "-"
 
@@ -178,14 +178,14 @@ def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_a
     None
 ):
     fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
-    found = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
+    changed_simulation = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
     unused = replace(USAGE, broker_id="", state=UsageState.UNUSED, max_rate_units=0)
-    report = replace(whole_report(), simulation=found, usage=(USAGE, unused))
+    report = replace(whole_report(), simulation=changed_simulation, usage=(USAGE, unused))
     who = "user=etl,client-id=loader"
     assert bars(report, "before-after") == [who, "produce · broker 1", who, "fetch · broker 2"]
     assert bars(report, "headroom") == [who, "produce · broker 1", who, "produce"]
-    other = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
-    assert bars(other, "headroom") == [
+    other_changed_report = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
+    assert bars(other_changed_report, "headroom") == [
         who, "produce · broker 1", "prod-id", who, "produce · broker 1", "other",
     ]  # fmt: skip
     long = replace(report, usage=(replace(USAGE, bucket=bucket_of("a" * 60, "b" * 60)),))
@@ -216,7 +216,7 @@ def test_evidence_that_does_not_count_is_said_first() -> None:
 
 
 def test_parts_without_rows_are_not_shown() -> None:
-    assert [one.name for one in sheets(UsageReport(evidence=(EVIDENCE,)))] == ["evidence"]
+    assert [table.name for table in sheets(UsageReport(evidence=(EVIDENCE,)))] == ["evidence"]
 
 
 def test_a_figure_that_is_not_known_is_no_zero() -> None:

@@ -59,7 +59,7 @@ EVIDENCE = EvidenceNote(
 
 
 def row(user="alice", **more) -> ImpactRow:
-    made = ImpactRow(
+    new_row = ImpactRow(
         cluster_id=CLUSTER,
         quota_type=QuotaType.PRODUCE,
         bucket=bucket_of(user),
@@ -84,7 +84,7 @@ def row(user="alice", **more) -> ImpactRow:
         censored_ms=0,
         why="",
     )
-    return replace(made, **more)
+    return replace(new_row, **more)
 
 
 SAME = {
@@ -224,12 +224,12 @@ def test_one_sentence_says_what_happens(more, words):
 def test_the_headline_counts_clients_and_not_brokers():
     rows = [row(broker_id=one) for one in "123"]
     blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)
-    found = recorded_of(simulation(*rows, blind), at=NOW)
-    assert found.headline == (
+    use = recorded_of(simulation(*rows, blind), at=NOW)
+    assert use.headline == (
         "1 client of 2 will be worse off, 1 client will lose records (delays above 120 s), 1 of 2 cannot be judged"
     )
-    assert [one.broker for one in found.rows] == ["broker 1; throttled on 3 of 3", ""]
-    assert found.notes[0].startswith("No data: ")
+    assert [one.broker for one in use.rows] == ["broker 1; throttled on 3 of 3", ""]
+    assert use.notes[0].startswith("No data: ")
     calm = row(verdict=ImpactVerdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
     assert (
         recorded_of(simulation(calm), at=NOW).headline == "none of those affected will be worse off"
@@ -245,21 +245,21 @@ def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
     told_ = impact(
         QuotaType.PRODUCE, Identifiability.EXACT, [OldBucket(samples=samples, limit=limit)], 990, max_gap_ms=150_000
     )  # fmt: skip
-    asked = ImpactRequest(
+    request = ImpactRequest(
         quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), broker_id="1", before_units=limit, after_units=990,
         source_entity="", answer=Identifiability.EXACT, parts=(), reason="", any_name=False,
     )  # fmt: skip
-    one = row_of(CLUSTER, asked, told_)
+    one = row_of(CLUSTER, request, told_)
     assert (one.verdict, one.bound, one.after_throttled_ms) == (
         ImpactVerdict.SAME,
         FigureBound.AT_LEAST,
         0,
     )
-    found = recorded_of(simulation(one), at=NOW)
-    assert found.headline == "1 of 1 cannot be judged"
-    assert found.rows[0].mark == "?"
-    assert "never" not in found.rows[0].description
-    assert found.notes[0].startswith("Held back: ")
+    use = recorded_of(simulation(one), at=NOW)
+    assert use.headline == "1 of 1 cannot be judged"
+    assert use.rows[0].mark == "?"
+    assert "never" not in use.rows[0].description
+    assert use.notes[0].startswith("Held back: ")
 
 
 def test_only_producers_lose_records():
@@ -280,9 +280,9 @@ def test_the_evidence_says_its_window_age_and_coverage():
         " brokers answered in 99 % of it; counted: gaps 3; s3://evidence/lkc-1/LATEST.json"
     )
     stale = Simulation(evidence=(replace(EVIDENCE, stale="it is old"),), rows=(row(),))
-    found = recorded_of(stale, at=NOW)
-    assert found.evidence[0].startswith("does not count: it is old")
-    assert found.headline.startswith("nothing: no evidence counts")
+    use = recorded_of(stale, at=NOW)
+    assert use.evidence[0].startswith("does not count: it is old")
+    assert use.headline.startswith("nothing: no evidence counts")
     absent = Simulation(
         evidence=(EvidenceNote(cluster_id="c", stale="none was published"),), rows=()
     )
@@ -304,11 +304,11 @@ def test_a_breach_stands_at_the_rule_that_asks_for_it():
     breached = replace(BREACH, row=row(source_entity=_json(change.entity)))
     recorded = recorded_of(simulation(row(), breaches=(breached,)), at=NOW)
     refusal = replace(recorded.refusals[0], key=change.key)
-    found = plan_findings(preview, replace(recorded, refusals=(refusal,)))
-    (one,) = [each for each in found if each.rule == "evidence"]
-    assert f"{one.path}:{one.line}" == change.claim.place(change.key)
+    results = plan_findings(preview, replace(recorded, refusals=(refusal,)))
+    (problem,) = [each for each in results if each.rule == "evidence"]
+    assert f"{problem.path}:{problem.line}" == change.claim.place(change.key)
     assert (
-        one.message
+        problem.message
         == "user=alice (produce, tier gold): worst delay 2 min 30 s, allowed 1 min on broker 1"
     )
 
@@ -353,17 +353,17 @@ def test_no_name_gets_out_of_its_place():
     found = simulation(hostile, breaches=(breach,), notes=(note,))
     recorded = recorded_of(replace(found, evidence=(replace(EVIDENCE, stale=EVIL),)), at=NOW)
     plain = recorded_of(simulation(row(), breaches=(BREACH,), notes=("note x",)), at=NOW)
-    shown = plan_text(sample(), recorded=recorded)
-    assert len(shown.splitlines()) == len(
+    text = plan_text(sample(), recorded=recorded)
+    assert len(text.splitlines()) == len(
         plan_text(sample(), recorded=replace(plain, evidence=("e",))).splitlines()
     )
-    assert "\x1b" not in shown
-    made = "\n".join(recorded_markdown(recorded, room=20_000))
-    assert len(made.splitlines()) == len(
+    assert "\x1b" not in text
+    new_text = "\n".join(recorded_markdown(recorded, room=20_000))
+    assert len(new_text.splitlines()) == len(
         "\n".join(recorded_markdown(plain, room=20_000)).splitlines()
     )
     for forged in ("<script", "<img", "@all", "\x1b"):
-        assert forged not in made.replace("<sub>", "")
+        assert forged not in new_text.replace("<sub>", "")
 
 
 @given(st.integers(0, 400), st.integers(2_000, 16_384))

@@ -28,8 +28,10 @@ from tests.wire import samples
 pytestmark = pytest.mark.golden
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-FRAMES = [it for it in json.loads((GOLDEN / "wire.json").read_text()) if it["kind"] == "wire"]
-DOUBLES = [it for it in json.loads((GOLDEN / "wire.json").read_text()) if it["kind"] == "float64"]
+FRAMES = [load for load in json.loads((GOLDEN / "wire.json").read_text()) if load["kind"] == "wire"]
+DOUBLES = [
+    load for load in json.loads((GOLDEN / "wire.json").read_text()) if load["kind"] == "float64"
+]
 BODIES = json.loads((GOLDEN / "wire_versions.json").read_text())
 
 MODULES: dict[int, ModuleType] = {
@@ -242,7 +244,7 @@ def name_of(vector: dict[str, object]) -> str:
 
 
 def chosen(direction: str, keys: set[int]) -> list[dict[str, object]]:
-    return [it for it in BODIES if it["direction"] == direction and it["api_key"] in keys]
+    return [body for body in BODIES if body["direction"] == direction and body["api_key"] in keys]
 
 
 @pytest.mark.parametrize("vector", FRAMES, ids=name_of)

@@ -36,12 +36,12 @@ KRAFT = (Feature(name="metadata.version", lowest=25, highest=25),)
 
 
 @pytest.mark.parametrize(
-    ("offered", "chosen"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
+    ("offered", "number"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
 )
 def test_the_highest_version_that_both_know_is_chosen(
-    offered: tuple[int, int], chosen: int
+    offered: tuple[int, int], number: int
 ) -> None:
-    assert choose(METADATA, offered_by(answer((3, *offered)))) == chosen
+    assert choose(METADATA, offered_by(answer((3, *offered)))) == number
 
 
 @pytest.mark.parametrize("offered", [(0, 8), (14, 20)])
