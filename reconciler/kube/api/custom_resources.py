@@ -28,19 +28,20 @@ Obj: TypeAlias = Mapping[str, Any]
 def metadata_of(obj: Obj) -> Obj:
     """The metadata, empty if there is none."""
     metadata = obj.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
+    # A dict is by far the most frequent, and the check of an abstract class takes five times as long.
+    return metadata if type(metadata) is dict or isinstance(metadata, Mapping) else {}
 
 
 def spec_of(obj: Obj) -> Obj:
     """The spec, empty if there is none."""
     spec = obj.get("spec")
-    return spec if isinstance(spec, Mapping) else {}
+    return spec if type(spec) is dict or isinstance(spec, Mapping) else {}
 
 
 def status_of(obj: Obj) -> Obj:
     """The status, empty if there is none."""
     status = obj.get("status")
-    return status if isinstance(status, Mapping) else {}
+    return status if type(status) is dict or isinstance(status, Mapping) else {}
 
 
 def name_of(obj: Obj) -> str:

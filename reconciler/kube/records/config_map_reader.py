@@ -3,15 +3,21 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.base import bounded_json
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
 from reconciler.inventory.format import ClusterRecords
-from reconciler.kube.api.custom_resources import Obj, metadata_of
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    metadata_of,
+    name_of,
+    resource_version_of,
+    uid_of,
+)
 from reconciler.kube.records.document_presence import UNKNOWN_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
@@ -35,12 +41,34 @@ UNPACKED_BYTES: Final = 64 * 1024 * 1024
 """Most bytes that a part may unpack to when it is read: a small one could announce any number."""
 
 
-def read(cluster_id: str, config_maps_found: Iterable[Obj]) -> StoredRecords:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedPart:
+    """What one ConfigMap holds.
+
+    Attributes:
+        version: Of the object, by uid and resourceVersion.
+        records: The records.
+        uids: The uids of the documents that own them.
+        removals: Counts of removals.
+    """
+
+    version: tuple[str, str]
+    records: ClusterRecords
+    uids: Mapping[str, str]
+    removals: tuple[RemovalCount, ...]
+
+
+def read(
+    cluster_id: str,
+    config_maps_found: Iterable[Obj],
+    decoded: MutableMapping[str, DecodedPart] | None = None,
+) -> StoredRecords:
     """What the ConfigMaps of a cluster id hold; nothing known where there is none.
 
     Args:
         cluster_id: Whose.
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
+        decoded: By name, ConfigMaps that were decoded before and are not decoded again in the same version; updated.
 
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
@@ -61,15 +89,15 @@ def read(cluster_id: str, config_maps_found: Iterable[Obj]) -> StoredRecords:
         is_old_form=any(DOCUMENTS not in config_map["binaryData"] for config_map in objects)
         or bool(series[OLD_RECORDS] and not objects),
     )
-    for config_map in objects:
-        stored = _with_part(stored, config_map)
+    parts = [(config_map, _part(config_map, cluster_id, decoded)) for config_map in objects]
+    stored = _with_parts(stored, parts)
     if not stored.is_old_form:
         return stored
     holdings = stored.owned.records
     _, names = current(f"{prefix}-{OLD_RECORDS}", series[OLD_RECORDS])
-    stored = replace(stored, owned=replace(stored.owned, records={}))
-    for name in names:
-        stored = _with_part(stored, series[OLD_RECORDS][name])
+    objects = [series[OLD_RECORDS][name] for name in names]
+    parts = [(config_map, _part(config_map, cluster_id, decoded)) for config_map in objects]
+    stored = _with_parts(replace(stored, owned=replace(stored.owned, records={})), parts)
     return _with_holdings(stored, holdings)
 
 
@@ -100,23 +128,54 @@ def _texts(config_map: Obj) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
-def _with_part(stored: StoredRecords, config_map: Obj) -> StoredRecords:
+def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]]) -> StoredRecords:
     owned = stored.owned
-    part = _decoded(config_map, owned.cluster_id)
+    records, intents = dict(owned.records), dict(owned.intents)
+    drift_since, overrides = dict(owned.drift_since), dict(owned.overrides)
+    orphaned, uids, writers = set(owned.orphaned), dict(stored.uids), dict(stored.writers)
+    removals = list(stored.removals)
+    for config_map, part in parts:
+        more = part.records.owned
+        _join(config_map, records, more.records)
+        _join(config_map, intents, more.intents)
+        _join(config_map, drift_since, more.drift_since)
+        _join(config_map, overrides, more.overrides)
+        orphaned |= more.orphaned
+        uids |= part.uids
+        writers |= part.records.writers
+        removals += part.removals
     return replace(
         stored,
         owned=replace(
             owned,
-            records=_joined(config_map, owned.records, part.owned.records),
-            intents=_joined(config_map, owned.intents, part.owned.intents),
-            drift_since=_joined(config_map, owned.drift_since, part.owned.drift_since),
-            overrides=_joined(config_map, owned.overrides, part.owned.overrides),
-            orphaned=owned.orphaned | part.owned.orphaned,
+            records=records,
+            intents=intents,
+            drift_since=drift_since,
+            overrides=overrides,
+            orphaned=frozenset(orphaned),
         ),
-        uids={**stored.uids, **_read_uids(config_map)},
-        removals=(*stored.removals, *_removals(config_map)),
-        writers={**stored.writers, **part.writers},
+        uids=uids,
+        removals=tuple(removals),
+        writers=writers,
     )
+
+
+def _part(
+    config_map: Obj, cluster_id: str, decoded: MutableMapping[str, DecodedPart] | None
+) -> DecodedPart:
+    name, version = name_of(config_map), (uid_of(config_map), resource_version_of(config_map))
+    earlier_part = None if decoded is None or not all(version) else decoded.get(name)
+    if earlier_part is not None and earlier_part.version == version:
+        return earlier_part
+    part = DecodedPart(
+        version=version,
+        records=_decoded(config_map, cluster_id),
+        uids=_read_uids(config_map),
+        removals=_removals(config_map),
+    )
+    if decoded is not None:
+        decoded[name] = part
+    return part
 
 
 def _decoded(config_map: Obj, cluster_id: str) -> ClusterRecords:
@@ -141,12 +200,10 @@ def _read_uids(config_map: Obj) -> Mapping[str, str]:
     return rows
 
 
-def _joined(
-    config_map: Obj, some: Mapping[Any, Any], additional: Mapping[Any, Any]
-) -> Mapping[Any, Any]:
+def _join(config_map: Obj, some: dict[Any, Any], additional: Mapping[Any, Any]) -> None:
     if not some.keys().isdisjoint(additional.keys()):
         raise _damaged(config_map, "it repeats what another one holds")
-    return {**some, **additional}
+    some |= additional
 
 
 def unpacked(config_map: Obj, name: str = CONTENT) -> bytes:

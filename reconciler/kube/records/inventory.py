@@ -14,6 +14,7 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, document_of, name_of, uid_of
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, record_store
+from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.document_entity import declared_entity
 from reconciler.kube.records.document_presence import DocumentPresence
@@ -63,6 +64,7 @@ class KubeInventory:
         self.owned = self._loaded = _UNREAD
         self._stored = StoredRecords(owned=_UNREAD)
         self._objects: dict[str, Obj] = {}
+        self._decoded: dict[str, DecodedPart] = {}
         self._removals: Sequence[RemovalCount] = ()
         self._departed: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
@@ -184,7 +186,12 @@ class KubeInventory:
     async def _read(self, cluster_id: str) -> None:
         listing = await self._api.list(CONFIG_MAPS, self._namespace, labels=selector(cluster_id))
         self._objects = {name_of(obj): obj for obj in listing.items}
-        self._stored = await asyncio.to_thread(read_config_maps, cluster_id, listing.items)
+        self._decoded = {
+            name: part for name, part in self._decoded.items() if name in self._objects
+        }
+        self._stored = await asyncio.to_thread(
+            read_config_maps, cluster_id, listing.items, self._decoded
+        )
         self._removals = self._stored.removals
 
     def _changed(self) -> StoredRecords:

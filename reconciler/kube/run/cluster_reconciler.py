@@ -252,11 +252,14 @@ class ClusterReconciler:
         to release it would leave behind what was to be removed.
         """
         present = self._context.cache.of(self._name)
-        return {
-            document: replace(eligibility, obj=as_compared(eligibility.obj, present[document]))
-            for document, eligibility in used_eligibilities.items()
-            if document in present and uid_of(present[document]) == uid_of(eligibility.obj)
-        }
+        compared: dict[str, Eligibility] = {}
+        for document, eligibility in used_eligibilities.items():
+            obj = present.get(document)
+            if obj is eligibility.obj:
+                compared[document] = eligibility
+            elif obj is not None and uid_of(obj) == uid_of(eligibility.obj):
+                compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
+        return compared
 
     def _gathered(
         self, eligibilities: Mapping[str, Eligibility], unheld: frozenset[str]
@@ -306,17 +309,18 @@ class ClusterReconciler:
         generation = self._generation
         known_eligibilities: dict[str, tuple[tuple[object, ...], Eligibility]] = {}
         for document, obj in self._context.cache.of(self._name).items():
-            token = (*grounds_of(obj), generation)
             previous = self._known_eligibilities.get(document)
+            if previous is not None and previous[1].obj is obj and previous[0][-1] == generation:
+                known_eligibilities[document] = previous
+                continue
+            token = (*grounds_of(obj), generation)
             if previous is None or previous[0] != token:
                 known_eligibilities[document] = (
                     token,
                     assess_eligibility(obj, {self._name: cluster}),
                 )
-            elif previous[1].obj is not obj:
-                known_eligibilities[document] = token, replace(previous[1], obj=obj)
             else:
-                known_eligibilities[document] = previous
+                known_eligibilities[document] = token, replace(previous[1], obj=obj)
         self._known_eligibilities = known_eligibilities
         return {document: eligibility for document, (_, eligibility) in known_eligibilities.items()}
 

@@ -6,7 +6,7 @@ then the QuotaCluster.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
@@ -38,10 +38,11 @@ from reconciler.kube.status.events import (
 from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reconcile_result import (
     ReconcileResult,
+    document_token,
     mentioned_documents,
     next_sync,
     report_for,
-    token,
+    result_token,
     was_leaving,
 )
 from reconciler.kube.status.writer import ResourceWriter
@@ -53,6 +54,10 @@ MOST_EVENTS: Final = 100
 
 
 GAVE_UP: Final = "they could not be removed within the deletion timeout"
+
+
+_QuietDocument: TypeAlias = tuple[tuple[object, ...], Eligibility]
+"""What the status of a document was made from: of the reconciliation, and of the document."""
 
 
 class StatusPublisher:
@@ -77,8 +82,8 @@ class StatusPublisher:
     ) -> None:
         self._name, self._writer, self._inventory, self._clock = name, writes, inventory, clock
         self._deletion_timeout = deletion_timeout
-        # Documents whose status was worked out by a pass that had nothing to say of them, and from what.
-        self._quiet: dict[str, tuple[object, ...]] = {}
+        # Documents whose status was worked out by a reconciliation that had nothing to say of them, and from what.
+        self._quiet: dict[str, _QuietDocument] = {}
         self._failing_since: float | None = None
         # When documents on their way out waited for a removal budget last: their timeout begins after that.
         self._waited: Mapping[str, float] = {}
@@ -192,7 +197,7 @@ class StatusPublisher:
         everything: bool,
     ) -> set[str]:
         """Write the statuses that changed; the documents whose status could not be written."""
-        quiet: dict[str, tuple[object, ...]] = {}
+        quiet: dict[str, _QuietDocument] = {}
         unwritten = await self._writer.statuses(
             self._changed(result, held_documents, events, quiet, everything=everything)
         )
@@ -205,7 +210,7 @@ class StatusPublisher:
         result: ReconcileResult,
         held_documents: frozenset[str],
         events: list[tuple[Obj, ResourceEvent]],
-        quiet: dict[str, tuple[object, ...]],
+        quiet: dict[str, _QuietDocument],
         *,
         everything: bool,
     ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
@@ -213,13 +218,13 @@ class StatusPublisher:
         now = self._clock.now()
         mentioned = mentioned_documents(result)
         outage = self._outage(result.report)
+        made_from = (*result_token(result), outage >= GRACE_SECONDS)
         for document, eligibility in result.eligibilities.items():
             if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
-            made_from = (*token(eligibility, result), outage >= GRACE_SECONDS)
             if document not in mentioned:
-                quiet[document] = made_from
-                if not everything and self._quiet.get(document) == made_from:
+                quiet[document] = made_from, eligibility
+                if _is_quiet(self._quiet.get(document), quiet[document], everything=everything):
                     continue
             before = status_of(eligibility.obj)
             after = document_status(
@@ -286,6 +291,21 @@ def _other_cluster(obj: Obj, cluster_id: str) -> str:
 def failed(report: Reconciliation, error: KquotaError) -> Reconciliation:
     """A reconciliation whose records could not be written."""
     return replace(report, error=report.error or error)
+
+
+def _is_quiet(before: _QuietDocument | None, now: _QuietDocument, *, everything: bool) -> bool:
+    """Whether a status needs no second look: it is made from the same.
+
+    Args:
+        before: What it was made from the last time; ``None`` = it was not made.
+        now: What it would be made from.
+        everything: Whether the status may have been edited meanwhile: only the very same version of the object counts.
+    """
+    if before is None or before[0] != now[0]:
+        return False
+    if before[1].obj is now[1].obj:
+        return True
+    return not everything and document_token(before[1]) == document_token(now[1])
 
 
 def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:

@@ -69,16 +69,15 @@ def next_sync(result: ReconcileResult) -> float | None:
     return result.report.started_at + result.cluster.interval
 
 
-def token(eligibility: Eligibility, result: ReconcileResult) -> tuple[object, ...]:
-    """All that a status is made from besides what the pass says of the document."""
-    return (
-        uid_of(eligibility.obj),
-        generation_of(eligibility.obj),
-        requested_at(eligibility.obj),
-        generation_of(result.obj),
-        type(result.report.error),
-        result.rules.in_force,
-    )
+def document_token(eligibility: Eligibility) -> tuple[object, ...]:
+    """All of a document that its status is made from."""
+    obj = eligibility.obj
+    return uid_of(obj), generation_of(obj), requested_at(obj)
+
+
+def result_token(result: ReconcileResult) -> tuple[object, ...]:
+    """All that every status is made from besides its document and what the reconciliation says of it."""
+    return generation_of(result.obj), type(result.report.error), result.rules.in_force
 
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:

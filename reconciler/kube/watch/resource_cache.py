@@ -17,6 +17,7 @@ from reconciler.kube.api.custom_resources import (
     few_finalizers,
     generation_of,
     has_finalizer,
+    is_terminating,
     labels_of,
     metadata_of,
     name_of,
@@ -95,6 +96,18 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
         requested_at(obj),
         has_finalizer(obj),
         excess_of(obj),
+    )
+
+
+def _is_same(obj: Obj, previous: Obj) -> bool:
+    """Whether this very version of an object is here already, and all of it."""
+    version = resource_version_of(obj)
+    return (
+        bool(version)
+        and version == resource_version_of(previous)
+        and generation_of(obj) == generation_of(previous)
+        and is_terminating(obj) == is_terminating(previous)
+        and not excess_of(previous)
     )
 
 
@@ -180,7 +193,7 @@ class ResourceCache:
         document, cluster = document_of(obj), cluster_name_of(obj)
         earlier_cluster = self._cluster_of.get(document)
         previous = None if earlier_cluster is None else self._documents[earlier_cluster][document]
-        if self._is_over(obj, previous):
+        if self._is_over(obj, previous) or (previous is not None and _is_same(obj, previous)):
             return frozenset()
         woken: set[str] = set()
         if previous is not None and earlier_cluster is not None and uid_of(previous) != uid_of(obj):

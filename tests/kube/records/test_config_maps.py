@@ -442,6 +442,23 @@ def test_removals_of_an_earlier_version_are_read():
     assert [(count.at, count.tenant, count.count) for count in found] == [(1.0, "", 3)]
 
 
+def test_a_part_is_decoded_once_for_each_version():
+    made = maps(kept(*many(300)), limits=SMALL)
+    objects = [
+        {**one, "metadata": {**one["metadata"], "uid": name, "resourceVersion": "1"}}
+        for name, one in made.items()
+    ]
+    decoded = {}
+    first = read(ID, objects, decoded)
+    again = read(ID, objects, decoded)
+    assert all(again.owned.records[entity] is one for entity, one in first.owned.records.items())
+    newer = {**objects[0], "metadata": {**objects[0]["metadata"], "resourceVersion": "2"}}
+    renewed = read(ID, [newer, *objects[1:]], decoded)
+    fresh = [entity for entity, one in first.owned.records.items() if renewed.owned.records[entity] is not one]  # fmt: skip
+    assert renewed == first
+    assert {part_of(entity, len(objects)) for entity in fresh} == {0}
+
+
 # ---- older forms -----------------------------------------------------------------------------------
 
 

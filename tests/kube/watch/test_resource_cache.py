@@ -183,3 +183,13 @@ def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing
     assert cache.cluster_gone(one) == frozenset()
     assert cache.clusters_listed([], version="8") == frozenset()
     assert list(cache.clusters) == ["prod"]
+
+
+def test_the_same_version_again_is_not_taken_apart_again():
+    cache = prod_cache()
+    _ = cache.observe(quota("a", resourceVersion="5", status=RECORDS))
+    before = cache.of("prod")["team/a"]
+    assert cache.observe(quota("a", resourceVersion="5", status=RECORDS)) == frozenset()
+    assert cache.of("prod")["team/a"] is before
+    assert cache.observe(quota("a", resourceVersion="6", generation=2)) == {"prod"}
+    assert cache.of("prod")["team/a"] is not before
