@@ -1,6 +1,6 @@
 """``make bench``: prints the tables of docs/benchmarks.md as measured here and now; ``--write`` puts them there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers|operator`` measures a part, ``--only use`` all targets
+A missed bar is printed as missed. ``--only codec|plan|load|brokers|fleet|operator`` measures a part, ``--only use`` all targets
 of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes unless ``--scale full`` is given.
 """
 
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import brokers, codec, harness, loading, operating, page, use
+from tests.bench import brokers, codec, fleet, harness, loading, operating, page, use
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured
 
 
@@ -125,6 +125,20 @@ def broker_rows() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def fleet_rows() -> Iterator[Row]:
+    work = "plan --all: 500 clusters at 40 ms, 25 of them hung"
+    say(work)
+    taken = fleet.sampled()
+    yield Row(
+        work=f"{work}: beyond one timeout", peer="", ours=taken["beyond"], theirs=None, unit="s wall",
+        bar="<= 10 s", verdict=at_most(10), value=taken["beyond"].median,
+    )  # fmt: skip
+    yield Row(
+        work=f"{work}: most memory", peer="", ours=taken["peak_mb"], theirs=None, unit="MB",
+        bar="<= 200 MB", verdict=at_most(200), value=taken["peak_mb"].median,
+    )  # fmt: skip
+
+
 def operator_rows() -> Iterator[Row]:
     work = f"operator: {operating.RESOURCES:,} resources to Ready"
     peer = "handlers of Kopf's tutorial"
@@ -158,6 +172,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "plan": plan_rows,
     "load": load_rows,
     "brokers": broker_rows,
+    "fleet": fleet_rows,
     "operator": operator_rows,
 }
 

@@ -1,0 +1,179 @@
+"""Fleets as whole processes: clusters behind a long line, hung ones, refused logins, and entity types of other makers."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from reconciler.sandbox import Sandbox, SandboxSettings
+from reconciler.sandbox.authorizer import READER, Authorizer
+from reconciler.sandbox.settings import Listener, ListenerProtocol
+from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
+from tests.fakes.relay import Relay
+
+pytestmark = pytest.mark.integration
+
+CLUSTERS = 24
+HUNG, REFUSING, FOREIGN = {3, 11}, {5, 17}, 7
+TIMEOUT_SECONDS = 3
+LOGIN = """\
+  expectedClusterId: {cluster_id}
+  properties:
+    security.protocol: SASL_PLAINTEXT
+    sasl.mechanism: PLAIN
+    sasl.username: planner
+    sasl.password: wrong
+"""
+
+
+def cluster_id(number: int) -> str:
+    return f"fleet{number:02}AAAAAAAAAAAAAAA"
+
+
+class FleetThread:
+    """The clusters on a loop of their own; `bootstrap` has the port of each."""
+
+    def __init__(self) -> None:
+        self.bootstrap: dict[int, str] = {}
+        self.sandboxes: dict[int, Sandbox] = {}
+        self._ready, self._stop = threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(30)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(30)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            for number in range(CLUSTERS):
+                port = await self._port(stack, number)
+                self.bootstrap[number] = f"127.0.0.1:{port}"
+            self._ready.set()
+            await self._stop.wait()
+
+    async def _port(self, stack: AsyncExitStack, number: int) -> int:
+        if number in HUNG:
+            server = await stack.enter_async_context(
+                await asyncio.start_server(self._until_stopped, "127.0.0.1", 0)
+            )
+            return server.sockets[0].getsockname()[1]
+        refusing = number in REFUSING
+        protocol = ListenerProtocol.SASL_PLAINTEXT if refusing else ListenerProtocol.PLAINTEXT
+        settings = SandboxSettings(
+            cluster_id=cluster_id(number),
+            listeners=(Listener(name=protocol.value, protocol=protocol, host="127.0.0.1", port=0, tls=None),),
+            users={"planner": "right"} if refusing else {},
+            **({"authorizer": Authorizer(grants={"planner": READER})} if refusing else {}),
+        )  # fmt: skip
+        sandbox = await stack.enter_async_context(Sandbox(settings))
+        self.sandboxes[number] = sandbox
+        if number == FOREIGN:
+            sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 4096.0}})
+        upstream = int(sandbox.bootstrap().rpartition(":")[2])
+        relay = await stack.enter_async_context(Relay(upstream, delay=0.02))
+        return relay.port
+
+    async def _until_stopped(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._stop.wait()
+        writer.close()
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[FleetThread]:
+    with FleetThread() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(fleet, tmp_path) -> Path:
+    clusters = []
+    for number, bootstrap in fleet.bootstrap.items():
+        spec = CLUSTER.format(name=f"c{number:02}", bootstrap=bootstrap)
+        ids = LOGIN if number in REFUSING else LOGIN.partition("  properties")[0]
+        clusters.append(spec + ids.format(cluster_id=cluster_id(number)))
+    (tmp_path / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
+    manifests(
+        tmp_path, *(quota(f"u{number}", cluster=f"c{number:02}") for number in range(CLUSTERS))
+    )
+    return tmp_path
+
+
+def kquota(folder: Path, *words: str) -> tuple[int, str, str, float]:
+    """Exit code, standard output, standard error and seconds of one command."""
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    began = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, "-m", "reconciler", *words, "--timeout", f"{TIMEOUT_SECONDS}s"],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return ran.returncode, ran.stdout, ran.stderr, time.monotonic() - began
+
+
+def results(summary: list[dict[str, object]]) -> dict[int, object]:
+    return {number: row["result"] for number, row in enumerate(summary)}
+
+
+EXPECTED = {
+    number: "unreachable" if number in HUNG | REFUSING else "ok" for number in range(CLUSTERS)
+}
+
+
+def test_a_plan_of_all_ends_with_the_slowest_cluster_and_names_each_trouble(fleet, folder):
+    code, out, err, seconds = kquota(folder, "plan", "--all", "--format", "json")
+    document = json.loads(out)
+    assert code == 1
+    assert results(document["summary"]) == EXPECTED
+    assert [plan["cluster"] for plan in document["plans"]] == sorted(
+        f"c{number:02}" for number, result in EXPECTED.items() if result == "ok"
+    )
+    for number in REFUSING:
+        part = err.partition(f"== c{number:02}")[2]
+        assert "authentication" in part.lower()
+    assert "clusters: " in err, "progress is reported while hung clusters are waited for"
+    assert seconds < 10 + TIMEOUT_SECONDS
+
+
+def test_a_foreign_entity_type_stops_neither_its_cluster_nor_the_others(fleet, folder):
+    code, out, _, _ = kquota(folder, "apply", "--all", "--yes", "--format", "json")
+    outcomes = {row["cluster"]: row["outcome"] for row in json.loads(out)["outcomes"]}
+    assert code == 1
+    assert outcomes[f"c{FOREIGN:02}"]["complete"] is True
+    values = fleet.sandboxes[FOREIGN].values()
+    assert values[("client-id-prefix", "etl-"),] == {"producer_byte_rate": 4096.0}
+    assert values[("user", f"u{FOREIGN}"),] == {"producer_byte_rate": 10 * 1024**2}
+    written = {
+        n for n, sandbox in fleet.sandboxes.items() if (("user", f"u{n}"),) in sandbox.values()
+    }
+    assert written == set(range(CLUSTERS)) - HUNG - REFUSING
+
+
+def test_the_second_apply_of_a_fleet_has_nothing_to_do(fleet, folder):
+    for _ in range(2):
+        code, out, _, _ = kquota(folder, "apply", "--all", "--yes")
+        assert code == 1
+    assert "0 changes, 0 drifted" in out.splitlines()[-1]
+
+
+def test_drift_and_doctor_of_a_fleet_go_on_past_hung_clusters(fleet, folder):
+    code, out, _, seconds = kquota(folder, "drift", "--all", "--format", "json")
+    assert (code, len(json.loads(out)["clusters"])) == (1, CLUSTERS - len(HUNG | REFUSING))
+    assert seconds < 10 + TIMEOUT_SECONDS
+    code, out, _, _ = kquota(folder, "doctor", "--all")
+    assert code == 1
+    assert out.splitlines()[-1].startswith(f"{CLUSTERS} clusters: {CLUSTERS - 4} ok, 4 unreachable")
