@@ -1,7 +1,7 @@
 """Drift over time, as a loop sees it: how often in a row, for how long, how often corrected, and whether another writer undoes it."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -51,6 +51,27 @@ class DriftObservation:
     document: str = ""
     corrected_at: tuple[float, ...] = ()
     overwritten: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionHistory:
+    """The corrections of one pair within the window, as a process that starts anew has to know them.
+
+    Attributes:
+        entity: Whose quota.
+        key: Which key.
+        document: Whose the pair is; "" for an override.
+        limits: What that document declares.
+        expected: What was set.
+        corrections: When, in seconds since the epoch, and the foreign value that was replaced; oldest first.
+    """
+
+    entity: Entity
+    key: Key
+    document: str
+    limits: Limits
+    expected: float | None
+    corrections: tuple[tuple[float, float | None], ...]
 
 
 _Correction: TypeAlias = tuple[float, float | None]
@@ -134,6 +155,35 @@ class DriftTracker:
         before = self._history_of(change)
         return before.observation_count + 1 >= self.confirm_after and not self._is_spent(
             before, now
+        )
+
+    @property
+    def histories(self) -> tuple[CorrectionHistory, ...]:
+        """The pairs that were corrected within the window, by entity and column."""
+        corrected = [pair for pair, memory in self._pairs.items() if memory.corrections]
+        corrected.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
+        return tuple(self._correction_history(pair, self._pairs[pair]) for pair in corrected)
+
+    def with_histories(self, histories: Iterable[CorrectionHistory]) -> "DriftTracker":
+        """The same with corrections of an earlier process, where this one knows nothing of a pair."""
+        pairs = {
+            (history.entity, history.key): _PairHistory(
+                claimed=(history.document, history.limits, history.expected),
+                corrections=history.corrections,
+            )
+            for history in histories
+        }
+        return replace(self, _pairs={**pairs, **self._pairs})
+
+    def _correction_history(self, pair: Pair, memory: _PairHistory) -> CorrectionHistory:
+        document, limits, expected = memory.claimed
+        return CorrectionHistory(
+            entity=pair[0],
+            key=pair[1],
+            document=document,
+            limits=limits,
+            expected=expected,
+            corrections=memory.corrections,
         )
 
     @property

@@ -134,3 +134,22 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     assert set(kept.owned.records) == {ALICE, BOB}
     world.turn(resync=True)
     assert counts(world) == (2, 0)
+
+
+def test_a_document_that_comes_while_others_are_held_owns_what_is_applied_for_it():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+
+    def arrive(verb: str, *_: str) -> None:
+        if verb == "patch" and not world.exists("bob"):
+            world.put(resource("bob", BOB, {RATE: 2048, SHARE: 50}))
+            _ = world.cache.observe(world.obj("bob"))
+
+    world.api.before = arrive
+    world.turn(resync=True)
+    world.api.before = None
+    assert world.live()[BOB] == limits(2048.0, 50.0)
+    world.begin()
+    world.change("bob", limits={"requestPercentage": 50})
+    world.turn(resync=True)
+    assert world.live()[BOB] == limits(share=50.0)

@@ -203,3 +203,25 @@ def test_a_restart_writes_nothing_whatever_the_reason(reason):
         made.run()
         assert set(made.writes) <= {"configmap"}  # An intent and its end, where it is tried again.
     assert Reason(made.reason("team/a")) is Reason(reason)
+
+
+def test_a_pair_that_is_fought_over_is_not_corrected_anew_by_the_next_process():
+    made = world(None, CREATED, driftDetection="Correct")
+    made.run()
+    for number in range(5):
+        meddle(made, 9999.0 + number)
+        made.run()
+        made.clock.advance(10)
+    assert made.reason("team/a") == "FoughtOver"
+    made.restart()
+    made.kafka.sent.clear()
+    for number in range(3):
+        meddle(made, 20_000.0 + number)
+        made.run()
+        made.clock.advance(10)
+        assert made.reason("team/a") == "FoughtOver"
+    assert made.kafka.sent == []
+    made.clock.advance(4000)
+    made.restart()
+    made.run()
+    assert made.kafka.sent, "the window is over"

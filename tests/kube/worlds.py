@@ -19,7 +19,7 @@ from reconciler.kube.api.resource_paths import (
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.records.config_map_reader import read
-from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler, OperatorContext
 from reconciler.kube.run.removal_guard import DefinitionGuard
@@ -173,6 +173,7 @@ class World:
                 clock=clock,
                 window=RemovalWindow(KubeRemovals(inventory), seconds=3600),
                 vigil=DriftTracker(confirm_after=self.confirm_after),
+                corrections=KubeCorrections(inventory),
             ),
         )
 

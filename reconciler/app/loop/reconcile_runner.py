@@ -1,13 +1,14 @@
 """Passes with a memory: removals of the window before the guards, drift of earlier looks before a correction."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.quota.drift_tracker import DriftTracker
+from reconciler.quota.drift_tracker import CorrectionHistory, DriftTracker
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
@@ -23,6 +24,18 @@ from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliat
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unrefused
 
 
+class CorrectionStore(Protocol):
+    """Where corrections of drift outlive the process: without them a pair that another writer fights over is corrected anew."""
+
+    async def load(self) -> Sequence[CorrectionHistory]:
+        """The corrections of earlier processes."""
+        ...
+
+    async def save(self, histories: Sequence[CorrectionHistory]) -> None:
+        """Put these in place of the old ones."""
+        ...
+
+
 class ReconcileRunner:
     """All passes over one cluster, one after the other.
 
@@ -31,6 +44,7 @@ class ReconcileRunner:
         clock: Time.
         window: Removals of the last while; may be replaced between passes when its length changes.
         vigil: What is remembered of drift.
+        corrections: Where corrections outlive the process; ``None`` = nowhere.
 
     Attributes:
         vigil: What is remembered of drift after the newest pass.
@@ -38,12 +52,20 @@ class ReconcileRunner:
     """
 
     def __init__(
-        self, name: str, *, clock: Clock, window: RemovalWindow, vigil: DriftTracker | None = None
+        self,
+        name: str,
+        *,
+        clock: Clock,
+        window: RemovalWindow,
+        vigil: DriftTracker | None = None,
+        corrections: CorrectionStore | None = None,
     ) -> None:
         self.name = name
         self.window = window
         self.vigil = DriftTracker() if vigil is None else vigil
         self._clock = clock
+        self._corrections = corrections
+        self._saved_corrections: Sequence[CorrectionHistory] | None = None
         # Removals of the pass before that were counted and whose fate is unknown.
         self._open: frozenset[Pair] = frozenset()
         self._asked_since: dict[Pair, float] = {}
@@ -72,6 +94,7 @@ class ReconcileRunner:
         at = self._clock.now()
         try:
             history = await self.window.history(at)
+            await self._load_corrections()
         except KquotaError as error:
             ended = self._clock.now()
             return Reconciliation(
@@ -128,9 +151,21 @@ class ReconcileRunner:
             self.vigil = vigil
         try:
             await self._settle(counted_pairs, reconciliation.outcome, at)
+            await self._save_corrections()
         except KquotaError as error:
             reconciliation = replace(reconciliation, error=reconciliation.error or error)
         return replace(reconciliation, observations=sightings)
+
+    async def _load_corrections(self) -> None:
+        if self._corrections is not None and self._saved_corrections is None:
+            self._saved_corrections = await self._corrections.load()
+            self.vigil = self.vigil.with_histories(self._saved_corrections)
+
+    async def _save_corrections(self) -> None:
+        histories = self.vigil.histories
+        if self._corrections is not None and histories != tuple(self._saved_corrections or ()):
+            await self._corrections.save(histories)
+            self._saved_corrections = histories
 
     def _remember_waiting(self, reconciliation: Reconciliation, at: float) -> None:
         """Since when removals wait for their budget, so that those that come later do not go first."""

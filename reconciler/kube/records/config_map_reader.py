@@ -18,11 +18,13 @@ from reconciler.kube.api.custom_resources import (
     resource_version_of,
     uid_of,
 )
+from reconciler.kube.records.correction_rows import read_corrections
 from reconciler.kube.records.document_presence import UNKNOWN_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
     BUDGETS,
     CONTENT,
+    CORRECTIONS,
     DOCUMENTS,
     HOLDINGS,
     LEDGER,
@@ -32,6 +34,7 @@ from reconciler.kube.records.stored_records import (
     StoredRecords,
     hash_of,
 )
+from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecord, OwnershipRecords
@@ -50,12 +53,14 @@ class DecodedPart:
         records: The records.
         uids: The uids of the documents that own them.
         removals: Counts of removals.
+        corrections: Corrections of drift.
     """
 
     version: tuple[str, str]
     records: ClusterRecords
     uids: Mapping[str, str]
     removals: tuple[RemovalCount, ...]
+    corrections: tuple[CorrectionHistory, ...]
 
 
 def read(
@@ -133,7 +138,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
     records, intents = dict(owned.records), dict(owned.intents)
     drift_since, overrides = dict(owned.drift_since), dict(owned.overrides)
     orphaned, uids, writers = set(owned.orphaned), dict(stored.uids), dict(stored.writers)
-    removals = list(stored.removals)
+    removals, corrections = list(stored.removals), list(stored.corrections)
     for config_map, part in parts:
         more = part.records.owned
         _join(config_map, records, more.records)
@@ -144,6 +149,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         uids |= part.uids
         writers |= part.records.writers
         removals += part.removals
+        corrections += part.corrections
     return replace(
         stored,
         owned=replace(
@@ -156,6 +162,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         ),
         uids=uids,
         removals=tuple(removals),
+        corrections=tuple(corrections),
         writers=writers,
     )
 
@@ -172,6 +179,7 @@ def _part(
         records=_decoded(config_map, cluster_id),
         uids=_read_uids(config_map),
         removals=_removals(config_map),
+        corrections=_corrections(config_map),
     )
     if decoded is not None:
         decoded[name] = part
@@ -233,6 +241,13 @@ def _removals(config_map: Obj) -> tuple[RemovalCount, ...]:
         return tuple(count_of(row) for row in rows)
     except (TypeError, ValueError) as error:
         raise _damaged(config_map, f"{name}: {error}") from error
+
+
+def _corrections(config_map: Obj) -> tuple[CorrectionHistory, ...]:
+    try:
+        return read_corrections(_texts(config_map).get(CORRECTIONS, "[]"))
+    except ValueError as error:
+        raise _damaged(config_map, f"{CORRECTIONS}: {error}") from error
 
 
 def _damaged(config_map: Obj, reason: object) -> InventoryError:

@@ -23,6 +23,7 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
 )
 from reconciler.kube.records.config_map_reader import unpacked
+from reconciler.kube.records.correction_rows import corrections_text
 from reconciler.kube.records.series_layout import SeriesLayout, name_of_part
 from reconciler.kube.records.series_parts import (
     EMPTY,
@@ -39,6 +40,7 @@ from reconciler.kube.records.stored_records import (
     CLUSTER_ID,
     CLUSTER_LABEL,
     CONTENT,
+    CORRECTIONS,
     DOCUMENTS,
     HOLDINGS,
     LEDGER,
@@ -168,6 +170,8 @@ def _extra_data(stored: StoredRecords) -> dict[str, Any]:
     texts: dict[str, str] = {}
     if stored.removals:
         texts[BUDGETS] = json.dumps([row_of(removal_count) for removal_count in stored.removals])
+    if stored.corrections:
+        texts[CORRECTIONS] = corrections_text(stored.corrections)
     if not stored.takes_statuses:
         texts[HOLDINGS] = "complete"
     return {"data": texts} if texts else {}

@@ -26,6 +26,7 @@ from reconciler.kube.records.stored_records import (
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.grants import may_declare, may_remove
 from reconciler.quota.ownership import (
     OverrideEnded,
@@ -66,11 +67,12 @@ class KubeInventory:
         self._objects: dict[str, Obj] = {}
         self._decoded: dict[str, DecodedPart] = {}
         self._removals: Sequence[RemovalCount] = ()
+        self._corrections: Sequence[CorrectionHistory] = ()
         self._departed: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = False
-        # Of this reconciliation: the uids of the documents, and overrides as they were changed.
-        self._uids: Mapping[str, str] = {}
+        # Of this reconciliation: the documents that it judges, and overrides as they were changed.
+        self._documents: Mapping[str, Obj] = {}
         self._overrides: list[OverrideSet | OverrideEnded] = []
 
     async def refresh(
@@ -101,7 +103,7 @@ class KubeInventory:
         self._is_complete = self._is_complete or complete
         self._departed.update(self._cache.take_departed(self._name))
         documents = self._cache.of(self._name)
-        self._uids = {document: uid_of(obj) for document, obj in documents.items()}
+        self.take_documents(documents)
         stored = self._stored
         owned, uids = stored.owned, {**stored.uids}
         tenants = (
@@ -126,6 +128,10 @@ class KubeInventory:
         )
         self.owned = self._loaded = presence.judged(owned)
         return self.owned
+
+    def take_documents(self, documents: Mapping[str, Obj]) -> None:
+        """Take these as the documents that the reconciliation judges: what is recorded for one of them carries its uid."""
+        self._documents = dict(documents)
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """The records of the reconciliation under way.
@@ -181,6 +187,16 @@ class KubeInventory:
         """Put these in place of the old ones; written with the intents, before anything is sent."""
         self._removals = tuple(counts)
 
+    # ---- corrections of drift (loop.CorrectionStore) -------------------------------------------
+
+    async def load_corrections(self) -> Sequence[CorrectionHistory]:
+        """All corrections, as the ConfigMaps have them."""
+        return self._stored.corrections
+
+    async def save_corrections(self, histories: Sequence[CorrectionHistory]) -> None:
+        """Put these in place of the old ones; written with :meth:`flush` at the latest."""
+        self._corrections = tuple(histories)
+
     # ---- ConfigMaps --------------------------------------------------------------------------
 
     async def _read(self, cluster_id: str) -> None:
@@ -192,7 +208,7 @@ class KubeInventory:
         self._stored = await asyncio.to_thread(
             read_config_maps, cluster_id, listing.items, self._decoded
         )
-        self._removals = self._stored.removals
+        self._removals, self._corrections = self._stored.removals, self._stored.corrections
 
     def _changed(self) -> StoredRecords:
         """What the ConfigMaps are to hold."""
@@ -206,16 +222,17 @@ class KubeInventory:
             record = self.owned.records.get(subject)
             owners = () if record is None else record.owners
             for owner in owners:
-                if owner is not None and owner.document in self._uids:
-                    uids[owner.document] = self._uids[owner.document]
+                if owner is not None and owner.document in self._documents:
+                    uids[owner.document] = uid_of(self._documents[owner.document])
         for intent in self.owned.intents.values():
-            if intent.owner.document in self._uids:
-                uids[intent.owner.document] = self._uids[intent.owner.document]
+            if intent.owner.document in self._documents:
+                uids[intent.owner.document] = uid_of(self._documents[intent.owner.document])
         return replace(
             stored,
             owned=self.owned,
             uids=uids,
             removals=tuple(self._removals),
+            corrections=tuple(self._corrections),
             takes_statuses=stored.takes_statuses and not self._is_complete,
         )
 
@@ -242,8 +259,9 @@ class KubeInventory:
     async def _reload_after_conflict(self) -> None:
         """Another writer changed something: that counts, except where this reconciliation changed the same."""
         before, removals = self._stored.owned, self._removals
+        corrections = self._corrections
         await self._read(before.cluster_id)
-        self._removals = removals
+        self._removals, self._corrections = removals, corrections
         now, own, loaded = self._stored.owned, self.owned, self._loaded
         self.owned = replace(
             own,
@@ -293,3 +311,18 @@ class KubeRemovals:
     async def save(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones."""
         await self._inventory.save_removals(counts)
+
+
+class KubeCorrections:
+    """The corrections of drift, in the ConfigMaps of an inventory. Implements ``loop.CorrectionStore``."""
+
+    def __init__(self, inventory: KubeInventory) -> None:
+        self._inventory = inventory
+
+    async def load(self) -> Sequence[CorrectionHistory]:
+        """The corrections of earlier processes."""
+        return await self._inventory.load_corrections()
+
+    async def save(self, histories: Sequence[CorrectionHistory]) -> None:
+        """Put these in place of the old ones."""
+        await self._inventory.save_corrections(histories)

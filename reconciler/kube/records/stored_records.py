@@ -8,6 +8,7 @@ from typing import Any, Final
 from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.api.custom_resources import GROUP
 from reconciler.kube.records.series_layout import ONE, SeriesLayout, part_of
+from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_budgets import RemovalCount
@@ -16,12 +17,13 @@ LEDGER: Final = "ledger"
 OLD_RECORDS: Final = "records"
 """The second series of older forms: what no live document owned."""
 
-CONTENT, DOCUMENTS, REMOVALS, BUDGETS, HOLDINGS = (
+CONTENT, DOCUMENTS, REMOVALS, BUDGETS, HOLDINGS, CORRECTIONS = (
     "content",
     "documents",
     "removals",
     "budgets",
     "holdings",
+    "corrections",
 )
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 SERIES_LABEL: Final = f"{GROUP}/records"
@@ -36,6 +38,7 @@ class StoredRecords:
         owned: All records, intents, overrides, orphans and drift times.
         uids: The uids of the documents that own something, as far as their deletion was not seen.
         removals: Removals within the guard's window.
+        corrections: Corrections of drift within the tracker's window.
         writers: Who writes to this cluster, by writer id.
         layout: How the parts are laid out at present.
         takes_statuses: Whether records of statuses are still to be taken over: no list of what documents own was ever
@@ -46,6 +49,7 @@ class StoredRecords:
     owned: OwnershipRecords
     uids: Mapping[str, str] = field(default_factory=dict[str, str])
     removals: Sequence[RemovalCount] = ()
+    corrections: Sequence[CorrectionHistory] = ()
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
     layout: SeriesLayout = ONE
     takes_statuses: bool = False
@@ -67,13 +71,13 @@ def changed_parts(before: StoredRecords, after: StoredRecords) -> Collection[int
     parts = after.layout.parts
     entities = changed_entities(before, after)
     numbers = {part_of(subject, parts) for subject in entities}
-    if (before.removals, before.writers, before.takes_statuses) != (
-        after.removals,
-        after.writers,
-        after.takes_statuses,
-    ):
+    if _in_first_part(before) != _in_first_part(after):
         numbers.add(0)
     return sorted(numbers)
+
+
+def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
+    return stored.removals, stored.corrections, stored.writers, stored.takes_statuses
 
 
 def changed_entities(before: StoredRecords, after: StoredRecords) -> set[Entity]:

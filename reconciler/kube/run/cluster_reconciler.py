@@ -183,6 +183,10 @@ class ClusterReconciler:
             used_eligibilities, unheld = await self._hold(cluster, rules)
             if self._context.cache.has_departed(self._name):
                 _ = self._inventory.reload_from_cache()
+            # Some of them came after the records were read.
+            self._inventory.take_documents(
+                {document: judged.obj for document, judged in used_eligibilities.items()}
+            )
             settled = self._gathered(used_eligibilities, unheld)
             ports = ReconcilePorts(
                 store=store,

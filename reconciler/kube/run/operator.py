@@ -45,7 +45,7 @@ from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.leadership.lease_thread import LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
-from reconciler.kube.records.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.records.inventory import KubeCorrections, KubeInventory, KubeRemovals
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import (
@@ -282,7 +282,9 @@ class Operator:
             self._api, self._cache, name=name, namespace=self._settings.operator_namespace
         )
         window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
-        runner = ReconcileRunner(name, clock=self._clock, window=window)
+        runner = ReconcileRunner(
+            name, clock=self._clock, window=window, corrections=KubeCorrections(inventory)
+        )
         work = ClusterReconciler(name, self._surroundings(), inventory=inventory, passes=runner)
         return reported(work, partial(self._metrics.in_progress, name), clock=self._clock)
 
