@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store import manifest as manifests_
-from reconciler.evidence.store.expiry import KEEP_DAYS, ExpiryReport, expired
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.thread_pool import each
@@ -292,12 +291,6 @@ class Lake:
     def new_name(self) -> str:
         """The begin of a file's name that no other writer uses."""
         return f"{manifests_.safe(self.run_id)}-{secrets.token_hex(6)}"
-
-    def expire(
-        self, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
-    ) -> ExpiryReport:
-        """Removes what is past its time; see :func:`reconciler.evidence.store.expiry.expired`."""
-        return expired(self.store, now_ms, keep, dry_run=dry_run)
 
     def _commit_content(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
         counts, inputs, partial = content.counts, content.inputs, content.partial

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconciler.evidence.store import publisher
+from reconciler.evidence.store.expiry import expired
 from reconciler.evidence.store.lake import UnitContent
 from reconciler.usage.samples import cadence
 from reconciler.usage.tables import USAGE_SAMPLE
@@ -30,7 +31,7 @@ def update(folder: Path) -> None:
 
 def expire(folder: Path) -> None:
     """Everything is past its time."""
-    rows.lake_in(folder).expire(rows.at(10_000))
+    expired(rows.lake_in(folder).store, rows.at(10_000))
 
 
 def publish_again(folder: Path) -> None:

@@ -58,18 +58,18 @@ def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> No
     for number in (68, 69, 70, 99):
         committed(lake, rows.unit(table, number))
     age(lake, OLD)
-    done = lake.expire(NOW)
+    done = expired(lake.store, NOW)
     assert [one.unit.day for one in lake.manifests(table)] == [rows.day(70), rows.day(99)]
     assert [(one.table, one.units, one.files) for one in done.tables] == [(table.name, 2, 2)]
     assert len(lake.store.paths()) == 4
-    assert lake.expire(NOW).tables == ()
+    assert expired(lake.store, NOW).tables == ()
 
 
 def test_what_the_newest_manifest_names_stays_and_superseded_generations_go(lake: Lake) -> None:
     unit = rows.unit(USAGE_SAMPLE, 99)
     newest = committed(lake, unit, 5)
     age(lake, OLD)
-    done = lake.expire(NOW)
+    done = expired(lake.store, NOW)
     assert done.total == TableExpiry(
         table="", units=0, generations=4, files=4, size=done.total.size
     )
@@ -87,10 +87,10 @@ def test_a_generation_that_was_superseded_today_stays_for_those_who_read_it(lake
     age(lake, 1000, only="0000000004")
     age(lake, 2000, only="0000000003")
     age(lake, 3000, only="0000000002")
-    assert lake.expire(NOW).tables == ()
+    assert expired(lake.store, NOW).tables == ()
     assert lake.read([first]).num_rows == 1
     age(lake, OLD, only="0000000002")
-    assert lake.expire(NOW).total.generations == 1
+    assert expired(lake.store, NOW).total.generations == 1
     assert lake.manifest(unit) is not None
 
 
@@ -108,7 +108,7 @@ def test_files_that_nobody_names_go_after_a_day_and_not_before(lake: Lake) -> No
     age(lake, OLD)
     lake.store.put(f"{unit.folder}/young.parquet", b"being written")
     age(lake, 1000, only="young")
-    assert lake.expire(NOW).total.files == 3
+    assert expired(lake.store, NOW).total.files == 3
     assert [path for path, _ in lake.store.paths() if "_units" not in path and "run" not in path] == [
         "elsewhere/x", f"{unit.folder}/{_name(lake, unit)}", f"{unit.folder}/young.parquet", "usage_sample_copy/x",
     ]  # fmt: skip
@@ -125,9 +125,9 @@ def test_a_dry_run_counts_the_same_and_removes_nothing(lake: Lake) -> None:
     committed(lake, rows.unit(USAGE_SAMPLE, 99), 4)
     age(lake, OLD)
     before = lake.store.paths()
-    dry = lake.expire(NOW, dry_run=True)
+    dry = expired(lake.store, NOW, dry_run=True)
     assert lake.store.paths() == before
-    done = lake.expire(NOW)
+    done = expired(lake.store, NOW)
     assert dry.tables == done.tables
     assert (dry.dry_run, done.dry_run) == (True, False)
     assert done.total.units == 1
@@ -137,11 +137,11 @@ def test_other_numbers_of_days_can_be_asked_for(lake: Lake) -> None:
     committed(lake, rows.unit(USAGE_SAMPLE, 95))
     committed(lake, rows.unit(TARGET_UP, 10))
     age(lake, OLD)
-    assert lake.expire(NOW, {"usage_sample": 4}).total.units == 1
+    assert expired(lake.store, NOW, {"usage_sample": 4}).total.units == 1
     assert [one.unit.table.name for one in lake.manifests(TARGET_UP)] == ["target_up"]
     for wrong in ({"nothing": 3}, {USAGE_5M.name: 0}):
         with pytest.raises(LakeError, match="cannot be kept for"):
-            lake.expire(NOW, wrong)
+            expired(lake.store, NOW, wrong)
 
 
 def spoiled(lake: Lake, made: Manifest) -> None:
@@ -153,7 +153,7 @@ def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lak
     spoiled(lake, committed(lake, rows.unit(USAGE_SAMPLE, 99), 4))
     age(lake, OLD)
     before = lake.store.paths()
-    done = lake.expire(NOW)
+    done = expired(lake.store, NOW)
     assert list(done.failures) == ["usage_sample"]
     assert "schema version 9" in str(done.failures["usage_sample"])
     assert (done.tables, lake.store.paths()) == ((), before)
@@ -167,8 +167,8 @@ def test_a_table_that_cannot_be_read_does_not_keep_the_others(
         committed(lake, rows.unit(table, 10))
     spoiled(lake, committed(lake, rows.unit(bad, 99)))
     age(lake, OLD)
-    dry = lake.expire(NOW, dry_run=True)
-    done = lake.expire(NOW)
+    dry = expired(lake.store, NOW, dry_run=True)
+    done = expired(lake.store, NOW)
     for one in (dry, done):
         assert list(one.failures) == [bad.name]
         assert [(at.table, at.units, at.files) for at in one.tables] == [(good.name, 1, 1)]
@@ -190,7 +190,7 @@ def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
     lake = Lake(Stuck(tmp_path), clock=rows.FakeClock(), run_id="x")
     committed(lake, rows.unit(USAGE_SAMPLE, 10))
     age(lake, OLD)
-    done = lake.expire(NOW)
+    done = expired(lake.store, NOW)
     assert list(done.failures) == ["usage_sample"]
     assert [(one.table, one.units, one.files) for one in done.tables] == [("usage_sample", 1, 0)]
     assert done.total.size > 0
@@ -242,7 +242,7 @@ def test_a_file_that_is_committed_while_expiry_is_at_work_stays(tmp_path: Path) 
     )
     age(lake, OLD)
     store.lake, store.unit = lake, unit
-    assert lake.expire(NOW).total.units == 1
+    assert expired(lake.store, NOW).total.units == 1
     found = lake.manifest(unit)
     assert found is not None
     assert found.generation == 2
@@ -253,5 +253,5 @@ def test_a_lake_in_memory_expires_too() -> None:
     lake = rows.lake_in("memory://")
     committed(lake, rows.unit(USAGE_SAMPLE, 1), 3)
     later = time.time_ns() // 1_000_000 + 2 * DAY_MS
-    assert lake.expire(later, {"usage_sample": 1}).total.units == 1
+    assert expired(lake.store, later, {"usage_sample": 1}).total.units == 1
     assert lake.store.paths() == []

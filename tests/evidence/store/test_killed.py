@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.evidence.store import published_evidence, publisher
+from reconciler.evidence.store.expiry import expired
 from reconciler.evidence.store.lake import UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType, cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
@@ -37,10 +38,10 @@ def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_pa
         assert found in ([10, 20, 30], [7, 7])
         seen.append(found)
         now = int(time.time_ns() // 1_000_000) + 2 * DAY_MS
-        lake.expire(now, {})
+        expired(lake.store, now, {})
         again = lake.update(UNIT, lambda _: UnitContent(rows=rows.usage(rates=(8,))))
         assert lake.read([again]).num_rows == 1
-        lake.expire(now, {})
+        expired(lake.store, now, {})
         named = {
             file.path for path in lake.store.paths(UNIT.manifests) for file in _files(lake, path[0])
         }
@@ -67,7 +68,7 @@ def test_expiry_that_is_killed_never_brings_an_old_state_back(tmp_path: Path) ->
         seen.append(found)
         if found:
             assert lake.read([found]).column("rate_units").to_pylist() == [2]
-        lake.expire(rows.at(10_000))
+        expired(lake.store, rows.at(10_000))
         assert lake.store.paths() == []
     assert (seen[0], seen[-1]) == (made, None)
 
