@@ -36,16 +36,25 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, entity
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, entity
 from reconciler.quota.filters import ALL, ANY, AnyName, Component, Filter, exactly
 from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.outcome import (
+    Alteration,
+    Applied,
+    Held,
+    OpenAlteration,
+    Rejected,
+    Result,
+    Unknown,
+)
 from reconciler.quota.precedence import (
     EffectiveLimit,
     OverriddenLimit,
     Principal,
     Resolution,
+    UnrankedLimit,
     resolve,
 )
 from reconciler.quota.state import Limits, QuotaState
@@ -80,6 +89,7 @@ __all__ = [
     "DnsError",
     "EffectiveLimit",
     "Entity",
+    "EntityParts",
     "Filter",
     "FrameTooLarge",
     "Held",
@@ -87,6 +97,7 @@ __all__ = [
     "KquotaError",
     "Limits",
     "Node",
+    "OpenAlteration",
     "OutcomeUnknown",
     "OverriddenLimit",
     "Principal",
@@ -109,6 +120,7 @@ __all__ = [
     "TlsError",
     "TokenSource",
     "Unknown",
+    "UnrankedLimit",
     "UnsupportedVersion",
     "Visibility",
     "WrongCluster",

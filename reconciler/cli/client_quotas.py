@@ -2,7 +2,8 @@ r"""``kafka-client-quotas``: the command that KIP-546 planned and Kafka never sh
 
 Options, words and output are the KIP's. Where it is open, this is decided: no filter with ``--describe``
 means everything; sorted output; ``ip`` beside ``user`` and ``client-id``; a resolve without a client id is
-one of a client whose id is empty, to whom only user quotas apply; every contradiction exits 1.
+one of a client whose id is empty, to whom only user quotas apply; every contradiction exits 1. Entity types are open:
+the broker judges them. ``--any`` is the third match type of the protocol, for which the KIP has no option.
 """
 
 import sys
@@ -57,6 +58,13 @@ percent-encoded: a user who is really called <default> appears as
 @click.option("--alter", is_flag=True, help="Set and remove quotas of one entity.")
 @click.option("--names", multiple=True, metavar="TYPE=NAME,...", help="Entity types with a name.")
 @click.option("--defaults", multiple=True, metavar="TYPE,...", help="Entity types as the default.")
+@click.option(
+    "--any",
+    "any_names",
+    multiple=True,
+    metavar="TYPE,...",
+    help="With --describe: entity types with any name, or as the default.",
+)
 @click.option("--add", multiple=True, metavar="KEY=VALUE,...", help="With --alter: what to set.")
 @click.option("--delete", multiple=True, metavar="KEY,...", help="With --alter: what to remove.")
 @click.option("--validate-only", is_flag=True, help="With --alter: ask the broker, change nothing.")
@@ -72,6 +80,7 @@ def command(
     alter: bool,
     names: Sequence[str],
     defaults: Sequence[str],
+    any_names: Sequence[str],
     add: Sequence[str],
     delete: Sequence[str],
     validate_only: bool,
@@ -82,6 +91,7 @@ def command(
         operation,
         names=names,
         defaults=defaults,
+        any_names=any_names,
         add=add,
         delete=delete,
         validate_only=validate_only,
@@ -130,9 +140,9 @@ async def _resolve(
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):
         raise resolution
-    from reconciler.render.cluster_state import spelling_warnings
+    from reconciler.render.cluster_state import unknown_warnings
 
-    for warning in spelling_warnings([resolution]):
+    for warning in unknown_warnings([resolution]):
         console.warning(warning)
     for effective in sorted(resolution.effective, key=lambda limit: str(limit.key)):
         if effective.value is not None and effective.source is not None and effective.is_known:
@@ -142,13 +152,12 @@ async def _resolve(
 
 
 async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArguments) -> ExitCode:
-    from reconciler.quota.outcome import Alteration, Applied, Rejected, Unknown
+    from reconciler.quota.outcome import Applied, OpenAlteration, Rejected, Unknown
 
-    subject = call.entity()
     operations: list[tuple[str, float | None]] = list(call.add.items())
     operations += [(key, None) for key in call.delete]
-    alteration = Alteration(entity=subject, operations=tuple(operations))
-    result = (await client.alter([alteration], validate_only=call.validate_only))[subject]
+    alteration = OpenAlteration(entity=call.entity, operations=tuple(operations))
+    result = (await client.alter_open([alteration], validate_only=call.validate_only))[call.entity]
     match result:
         case Applied():
             return ExitCode.DONE
@@ -158,7 +167,7 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
             words = f"it is not known whether this was applied: {result.reason}; describe it again"
         case _:
             words = "this was not sent"
-    console.error(f"{kip.entity_line(parts(subject))}: {words}")
+    console.error(f"{kip.entity_line(call.entity)}: {words}")
     return ExitCode.ERROR
 
 
@@ -167,14 +176,11 @@ _OPERATIONS: Final = {"describe": _describe, "resolve": _resolve, "alter": _alte
 
 def _filter(call: ClientQuotasArguments) -> "Filter":
     """An open filter: a type that is not mentioned may be anything, or absent."""
-    from reconciler.quota.filters import Component, Filter
+    from reconciler.quota.filters import ANY, Component, Filter
 
-    entity_names: list[tuple[str, str | None]] = list(call.names.items())
-    entity_names += [(kind, None) for kind in call.defaults]
-    return Filter(
-        components=tuple(Component(entity_type=kind, match=name) for kind, name in entity_names),
-        strict=False,
-    )
+    components = [Component(entity_type=kind, match=name) for kind, name in call.entity]
+    components += [Component(entity_type=kind, match=ANY) for kind in call.any_names]
+    return Filter(components=tuple(components), strict=False)
 
 
 def quota_rows(

@@ -7,13 +7,13 @@ A broker applies the valid entities of a request as one atomic batch of at most 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration
+from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration, OpenAlteration
 
 MAX_BYTES: Final = 1_000_000
 
 
 def split_into_chunks(
-    alterations: Sequence[Alteration], sizes: Sequence[int]
+    alterations: Sequence[Alteration | OpenAlteration], sizes: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """``(start, end)`` of each chunk, in order; an entity is never split.
 

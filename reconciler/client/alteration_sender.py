@@ -7,11 +7,11 @@ tried again freely.
 """
 
 from collections import deque
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
+from typing import Generic
 
 from reconciler.base.backoff import Deadline
 from reconciler.base.protocols import Progress
-from reconciler.client.alteration_checks import check_alterations
 from reconciler.client.alteration_chunks import halves, split_into_chunks
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.network.cluster import ClusterConnections
@@ -22,13 +22,13 @@ from reconciler.client.network.requests import (
     ResponseStatus,
 )
 from reconciler.client.wire_translation import (
+    Subject,
     alteration_request,
-    asked_by_parts,
+    parts_in_answer,
     results_of,
 )
 from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
-from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
+from reconciler.quota.outcome import Alteration, OpenAlteration, Rejected, Result, Unknown
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -44,30 +44,23 @@ _PROBABLE_VERSION = 1
 _SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
 """Codes after which a change may still have been made: the broker gave up waiting, or failed unseen."""
 
-_Answer = dict[Entity, Result]
 
-
-class AlterationSender:
+class AlterationSender(Generic[Subject]):
     """One call of ``alter``. Keeps what is known so far in ``results``, so that a cancelled caller has it."""
 
     def __init__(
         self,
         cluster: ClusterConnections,
-        alterations: Sequence[Alteration],
+        alterations: Mapping[Subject, Alteration | OpenAlteration],
         *,
         validate_only: bool,
-        results: MutableMapping[Entity, Result],
+        results: MutableMapping[Subject, Result],
         progress: Progress | None,
     ) -> None:
-        """Check the input and encode it.
-
-        Raises:
-            QuotaValueError: As :func:`check_alterations` says; nothing was sent.
-            EncodeError: A key cannot be written; nothing was sent.
-        """
-        check_alterations(alterations)
+        """Keep what :func:`~reconciler.client.alteration_checks.check_alterations` has checked."""
         self._cluster = cluster
-        self._alterations = list(alterations)
+        self._subjects = list(alterations)
+        self._alterations = list(alterations.values())
         self._validate_only = validate_only
         self._results = results
         self._progress = progress
@@ -115,11 +108,13 @@ class AlterationSender:
                 continue
             self._take(start, end, answer)
 
-    async def _send(self, start: int, end: int, deadline: Deadline) -> _Answer:
+    async def _send(self, start: int, end: int, deadline: Deadline) -> dict[Subject, Result]:
         """One chunk; while it is under way its entities count as unknown."""
-        chunk = self._alterations[start:end]
-        entity_by_parts = asked_by_parts(chunk)
-        before = {alteration.entity: self._results.get(alteration.entity) for alteration in chunk}
+        subjects = self._subjects[start:end]
+        entity_by_parts = dict(
+            zip(map(parts_in_answer, self._alterations[start:end]), subjects, strict=True)
+        )
+        before = {subject: self._results.get(subject) for subject in subjects}
         under_way: Result = Unknown(reason="sent, the answer was not awaited")
 
         def encode(version: int) -> bytes:
@@ -128,7 +123,7 @@ class AlterationSender:
             self._results.update(dict.fromkeys(before, under_way))
             return body
 
-        def decode(version: int, body: bytes) -> _Answer:
+        def decode(version: int, body: bytes) -> dict[Subject, Result]:
             results, reason = results_of(
                 altering.decode_response(version, body),
                 entity_by_parts,
@@ -157,7 +152,7 @@ class AlterationSender:
                     self._results[subject] = old
             raise
 
-    def _verdict(self, answer: _Answer) -> ResponseStatus:
+    def _verdict(self, answer: dict[Subject, Result]) -> ResponseStatus:
         """A refusal of the whole request stands in every entry."""
         codes = {result.code if isinstance(result, Rejected) else 0 for result in answer.values()}
         if len(codes) != 1:
@@ -172,22 +167,21 @@ class AlterationSender:
             whole_request_codes |= {REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR}
         return ResponseStatus(code=code, message=words) if code in whole_request_codes else GOOD
 
-    def _take(self, start: int, end: int, answer: _Answer) -> None:
-        for alteration in self._alterations[start:end]:
-            result = answer.get(alteration.entity)
+    def _take(self, start: int, end: int, answer: dict[Subject, Result]) -> None:
+        for subject in self._subjects[start:end]:
+            result = answer.get(subject)
             if result is None:
                 result = Unknown(reason="the broker's answer does not name this entity")
             elif isinstance(result, Rejected) and result.code in _SAYS_NOTHING:
                 result = Unknown(reason=f"the broker answered {result.name}: {result.message}")
-            self._results[alteration.entity] = result
+            self._results[subject] = result
         self._report_progress(end - start)
 
     def _unknown(self, start: int, end: int, reason: str) -> None:
         self._note(start, end, Unknown(reason=reason))
 
     def _note(self, start: int, end: int, result: Result) -> None:
-        for alteration in self._alterations[start:end]:
-            self._results[alteration.entity] = result
+        self._results.update(dict.fromkeys(self._subjects[start:end], result))
         self._report_progress(end - start)
 
     def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
@@ -208,7 +202,7 @@ class AlterationSender:
         return entries
 
 
-def _is_too_large(answer: _Answer) -> bool:
+def _is_too_large(answer: Mapping[Subject, Result]) -> bool:
     """Whether the whole chunk was refused for its size."""
     return bool(answer) and all(
         isinstance(result, Rejected) and result.code == POLICY_VIOLATION

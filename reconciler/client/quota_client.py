@@ -6,7 +6,7 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -14,6 +14,7 @@ from reconciler.base.backoff import Deadline
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock, Progress
 from reconciler.client import cluster_info, scram_requests, visibility
+from reconciler.client.alteration_checks import check_alterations, check_open_alterations
 from reconciler.client.alteration_sender import AlterationSender
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
@@ -30,11 +31,11 @@ from reconciler.errors import (
     UnsupportedVersion,
 )
 from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
-from reconciler.quota.ip_aliases import canonical_address, spellings_of
-from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.precedence import Principal, Resolution, resolve
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.outcome import Alteration, OpenAlteration, Result
+from reconciler.quota.precedence import Principal, Resolution, resolve_all
 from reconciler.quota.state import QuotaState
 from reconciler.wire.apis import (
     DESCRIBE_CLIENT_QUOTAS,
@@ -175,7 +176,11 @@ class QuotaClient:
         return await self._describe(filter_, node, self._connections.deadline(timeout))
 
     async def resolve(
-        self, principals: Iterable[Principal], *, timeout: float | None = None
+        self,
+        principals: Iterable[Principal],
+        *,
+        keys: Collection[Key] = COLUMNS,
+        timeout: float | None = None,
     ) -> Mapping[Principal, Resolution | QuotaValueError]:
         """Effective limits of many clients from one describe: value, source and what it overrides, per key.
 
@@ -184,6 +189,7 @@ class QuotaClient:
 
         Args:
             principals: Clients as the broker sees them.
+            keys: Which keys to resolve.
             timeout: Seconds for everything.
 
         Returns:
@@ -192,19 +198,7 @@ class QuotaClient:
         Raises:
             ClientError: The cluster could not be asked; as for :meth:`describe`.
         """
-        state = await self.describe(timeout=timeout)
-        spellings = spellings_of(state)
-        return {principal: self._resolved(state, principal, spellings) for principal in principals}
-
-    @staticmethod
-    def _resolved(
-        state: QuotaState, principal: Principal, spellings: Mapping[str, tuple[Entity, ...]]
-    ) -> Resolution | QuotaValueError:
-        if principal == Principal():
-            return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
-        if principal.ip is not None and canonical_address(principal.ip) is None:
-            return QuotaValueError(f"{principal.ip!a} is no ip address")
-        return resolve(state, principal, spellings=spellings)
+        return resolve_all(await self.describe(timeout=timeout), principals, keys)
 
     async def alter(
         self,
@@ -219,7 +213,7 @@ class QuotaClient:
 
         Args:
             alterations: What to change; an entity stands at most once.
-            validate_only: Only ask the controller whether it would.
+            validate_only: Only ask the controller whether it would; any number may be asked about.
             timeout: Seconds for everything; None gives each request its own 90.
             progress: Called after each chunk with ``"alter"`` or ``"validate"``, entities done and all.
             results: Filled while the work goes on, so that a caller who is cancelled knows as much as we
@@ -230,16 +224,48 @@ class QuotaClient:
             AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
             ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
         """
+        check_alterations(alterations, validate_only=validate_only)
         results_by_entity: MutableMapping[Entity, Result] = {} if results is None else results
         sender = AlterationSender(
             self._connections,
-            alterations,
+            {alteration.entity: alteration for alteration in alterations},
             validate_only=validate_only,
             results=results_by_entity,
             progress=progress,
         )
         await sender.run(timeout)
         return results_by_entity
+
+    async def alter_open(
+        self,
+        alterations: Sequence[OpenAlteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> Mapping[EntityParts, Result]:
+        """As :meth:`alter`, for entities of any types: the broker judges types and names, in its own words (KIP-546).
+
+        Args:
+            alterations: What to change; an entity stands at most once.
+            validate_only: Only ask the controller whether it would.
+            timeout: Seconds for everything; None gives each request its own 90.
+
+        Raises:
+            QuotaValueError: An alteration cannot mean one thing; nothing was sent.
+            AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
+            ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
+        """
+        check_open_alterations(alterations, validate_only=validate_only)
+        results: dict[EntityParts, Result] = {}
+        sender = AlterationSender(
+            self._connections,
+            {alteration.entity: alteration for alteration in alterations},
+            validate_only=validate_only,
+            results=results,
+            progress=None,
+        )
+        await sender.run(timeout)
+        return results
 
     async def wait_visible(
         self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS

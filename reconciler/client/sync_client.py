@@ -6,7 +6,7 @@ with SyncQuotaClient(ClientConfig.from_properties("client.properties")) as clien
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, MutableMapping, Sequence
 from concurrent import futures
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,9 +19,10 @@ from reconciler.client.raw_request import RawRequest, RawResponse
 from reconciler.client.scram_requests import ScramCredential
 from reconciler.errors import AuthenticationError, QuotaValueError
 from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
-from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution
 from reconciler.quota.state import QuotaState
 
@@ -91,10 +92,14 @@ class SyncQuotaClient:
         return self._run(self._client.describe(filter_, node=node, timeout=timeout))
 
     def resolve(
-        self, principals: Iterable[Principal], *, timeout: float | None = None
+        self,
+        principals: Iterable[Principal],
+        *,
+        keys: Collection[Key] = COLUMNS,
+        timeout: float | None = None,
     ) -> Mapping[Principal, Resolution | QuotaValueError]:
         """As :meth:`QuotaClient.resolve`."""
-        return self._run(self._client.resolve(principals, timeout=timeout))
+        return self._run(self._client.resolve(principals, keys=keys, timeout=timeout))
 
     def alter(
         self,
@@ -114,6 +119,18 @@ class SyncQuotaClient:
                 progress=progress,
                 results=results,
             )
+        )
+
+    def alter_open(
+        self,
+        alterations: Sequence[OpenAlteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> Mapping[EntityParts, Result]:
+        """As :meth:`QuotaClient.alter_open`."""
+        return self._run(
+            self._client.alter_open(alterations, validate_only=validate_only, timeout=timeout)
         )
 
     def wait_visible(

@@ -5,13 +5,13 @@ entities that no quota manager of Kafka knows are moved aside.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from reconciler.errors import TooManyItems
 from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
 from reconciler.quota.filters import ANY, Filter
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.outcome import Alteration, Applied, Rejected, Result
+from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected, Result
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, set_values
 from reconciler.wire.error_codes import NONE, error_code
 from reconciler.wire.messages import describe_client_quotas as describing
@@ -20,6 +20,9 @@ from reconciler.wire.messages.alter_client_quotas import (
 )
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 from reconciler.wire.messages.entry_layout import EntryLayout, Part
+
+Subject = TypeVar("Subject")
+"""How a caller names an entity: an ``Entity``, or its parts."""
 
 MAX_STRANGE: Final = 10_000
 """Most entities that no quota manager of Kafka knows; they are kept verbatim, which is dear."""
@@ -74,6 +77,7 @@ def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -
         for subject in [candidate for candidate in limits if not filter_.matches(candidate)]:
             del limits[subject]
             _ = foreign_values.pop(subject, None)
+        foreign = [entry for entry in foreign if filter_.matches_parts(entry[0])]
     return QuotaState(
         limits=limits,
         foreign_values=foreign_values,
@@ -81,16 +85,18 @@ def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -
     )
 
 
-def alteration_request(alteration: Alteration) -> WireAlteration:
+def alteration_request(alteration: Alteration | OpenAlteration) -> WireAlteration:
     """The message for one entity."""
+    if isinstance(alteration, OpenAlteration):
+        return alteration.entity, alteration.operations
     return parts(alteration.entity), alteration.operations
 
 
 def results_of(
     answer: AlterClientQuotasResponse,
-    entity_by_parts: Mapping[tuple[Part, ...], Entity],
+    entity_by_parts: Mapping[tuple[Part, ...], Subject],
     scrubbed: Callable[[str], str] = str,
-) -> tuple[dict[Entity, Result], str]:
+) -> tuple[dict[Subject, Result], str]:
     """Results by entity, and why the answer cannot be believed ("" if it can).
 
     Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
@@ -101,7 +107,7 @@ def results_of(
         entity_by_parts: Every entity of the request by its parts, sorted by type.
         scrubbed: Takes secrets out of the broker's words.
     """
-    results: dict[Entity, Result] = {}
+    results: dict[Subject, Result] = {}
     for entity_parts, code, words in answer.results:
         subject = entity_by_parts.get(entity_parts)
         if subject is None:
@@ -118,8 +124,6 @@ def rejected(code: int, words: str | None) -> Rejected:
     return Rejected(code=code, name=error.name, message=words or error.sentence)
 
 
-def asked_by_parts(alterations: list[Alteration]) -> dict[tuple[Part, ...], Entity]:
-    """Entities by their parts as an answer names them, sorted by type."""
-    return {
-        tuple(sorted(parts(alteration.entity))): alteration.entity for alteration in alterations
-    }
+def parts_in_answer(alteration: Alteration | OpenAlteration) -> tuple[Part, ...]:
+    """The parts of an entity as an answer names them: sorted by type."""
+    return tuple(sorted(alteration_request(alteration)[0]))

@@ -11,7 +11,7 @@ from reconciler.quota.planner.impact import (
     Impact,
     ShadowedLimit,
 )
-from reconciler.quota.precedence import EffectiveLimit, Principal, bucket
+from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
 from reconciler.render.json_values import Json, entity_json, value_json
 from reconciler.render.names import entity_text
 
@@ -48,6 +48,13 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
         "value": value_json(effective.value),
         "level": effective.level,
         "source": None if effective.source is None else entity_json(effective.source),
+        "unranked": [
+            {
+                "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
+                "value": value_json(unranked.value),
+            }
+            for unranked in effective.unranked
+        ],
     }
 
 
@@ -127,7 +134,12 @@ def _read_effective(row: DocumentReader, key: Key, principal: Principal) -> Effe
         level=0 if source is None else level(source),
         bucket=() if source is None else bucket(source, principal),
         overridden=(),
+        unranked=tuple(_read_unranked(item) for item in row["unranked"].items()),
     )
+
+
+def _read_unranked(row: DocumentReader) -> UnrankedLimit:
+    return UnrankedLimit(entity=row["entity"].parts(), value=row["value"].number())
 
 
 def _read_shadow(row: DocumentReader) -> ShadowedLimit:

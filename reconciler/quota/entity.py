@@ -25,6 +25,9 @@ Slot: TypeAlias = str | Literal[False] | None
 Entity = NewType("Entity", tuple[Slot, Slot, Slot])
 """``(user, client_id, ip)``; hashable, equal by value. Build it with :func:`entity`."""
 
+EntityParts: TypeAlias = tuple[tuple[str, str | None], ...]
+"""``(type, name)`` of each part of an entity of any types, ``None`` for the default. KIP-546: the broker judges types."""
+
 ENTITY_TYPES: Final = ("user", "client-id", "ip")
 """Kafka's names of the three slots, in the order of the tuple (org.apache.kafka.common.quota.ClientQuotaEntity)."""
 
@@ -120,7 +123,7 @@ def level(subject: Entity) -> int:
     return _LEVEL_OF_TYPES[type(user), type(client_id), type(ip)]
 
 
-def parts(subject: Entity) -> tuple[tuple[str, str | None], ...]:
+def parts(subject: Entity) -> EntityParts:
     """``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     user, client_id, ip = subject
     present_parts: list[tuple[str, str | None]] = []

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import ENTITY_TYPES, Entity, parts
+from reconciler.quota.entity import Entity, EntityParts, parts
 
 
 class AnyName(Enum):
@@ -27,7 +27,7 @@ class Component:
     """What one entity type must look like.
 
     Attributes:
-        entity_type: ``user``, ``client-id`` or ``ip``.
+        entity_type: ``user``, ``client-id``, ``ip``, or any other type: the broker decides which it knows (KIP-546).
         match: An exact name, ``DEFAULT``, or ``ANY`` for named and default alike.
     """
 
@@ -45,7 +45,7 @@ class Filter:
             components matches nothing; an open one without components matches everything.
 
     Raises:
-        QuotaValueError: A type is unknown or stands twice.
+        QuotaValueError: A type is empty or stands twice.
     """
 
     components: tuple[Component, ...] = ()
@@ -54,12 +54,16 @@ class Filter:
     def __post_init__(self) -> None:
         types = [component.entity_type for component in self.components]
         for kind in types:
-            if kind not in ENTITY_TYPES or types.count(kind) > 1:
-                raise QuotaValueError(f"filter: entity type {kind!r} is unknown or given twice")
+            if not kind or types.count(kind) > 1:
+                raise QuotaValueError(f"filter: entity type {kind!r} is empty or given twice")
 
     def matches(self, subject: Entity) -> bool:
         """Whether a describe with this filter lists the entity."""
-        present = dict(parts(subject))
+        return self.matches_parts(parts(subject))
+
+    def matches_parts(self, entity_parts: EntityParts) -> bool:
+        """The same for an entity of any types."""
+        present = dict(entity_parts)
         if self.strict and (not self.components or len(present) != len(self.components)):
             return False
         return all(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, EntityParts
 
 MAX_OPERATIONS: Final = 2_000
 """Operations a request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
@@ -22,6 +22,19 @@ class Alteration:
     """
 
     entity: Entity
+    operations: tuple[tuple[str, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAlteration:
+    """The operations for one entity of any types, which the broker judges (KIP-546).
+
+    Attributes:
+        entity: ``(type, name)`` of each part, ``None`` for the default.
+        operations: ``(key, value)``; ``None`` removes the key. A key stands at most once.
+    """
+
+    entity: EntityParts
     operations: tuple[tuple[str, float | None], ...]
 
 

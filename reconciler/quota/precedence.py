@@ -4,15 +4,24 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 4.1), compared with that class for all 256 subsets of the levels in the tests.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
-from reconciler.quota.ip_aliases import canonical_address
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    ENTITY_TYPES,
+    Entity,
+    EntityParts,
+    Slot,
+    level,
+)
+from reconciler.quota.ip_aliases import canonical_address, spellings_of
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.state import Limits, QuotaState
+from reconciler.quota.state import ForeignEntity, Limits, QuotaState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -40,6 +49,19 @@ class OverriddenLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnrankedLimit:
+    """A live limit that may match a client, of an entity type whose place among Kafka's levels is not known.
+
+    Attributes:
+        entity: Type and name of each part.
+        value: The limit.
+    """
+
+    entity: EntityParts
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveLimit:
     """What one client gets for one key.
 
@@ -53,6 +75,7 @@ class EffectiveLimit:
         overridden: What would hold if the winner were not there, closest first.
         spellings: Other live spellings of the same address that have a limit of this key. Brokers apply the one that
             was written last, which no describe shows.
+        unranked: Limits of this key that may win over ``source``, or lose to it: their entity types are not Kafka's.
     """
 
     key: Key
@@ -62,11 +85,15 @@ class EffectiveLimit:
     bucket: tuple[str, ...]
     overridden: tuple[OverriddenLimit, ...]
     spellings: tuple[OverriddenLimit, ...] = ()
+    unranked: tuple[UnrankedLimit, ...] = ()
 
     @property
     def is_known(self) -> bool:
-        """Whether the value is certain: every live spelling of the address has the same limit."""
-        return all(spelling.value == self.value for spelling in self.spellings)
+        """Whether the value is certain: each live spelling of the address and each unranked limit is the same."""
+        values = {limit.value for limit in self.spellings} | {
+            limit.value for limit in self.unranked
+        }
+        return values <= {self.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +149,7 @@ def resolve(
         state: What is live.
         principal: Who.
         keys: Which keys are asked for.
-        spellings: From ``twins.spellings_of``: then an address is looked up as brokers do, whichever way it is spelled.
+        spellings: From ``ip_aliases.spellings_of``: then an address is looked up as brokers do, whichever way it is spelled.
             Without it, only the very text of ``principal.ip`` is looked up.
     """
     effective: list[EffectiveLimit] = []
@@ -131,7 +158,75 @@ def resolve(
         effective.extend(_closest(key, around, principal) for key in _OF_CLIENTS if key in keys)
     if principal.ip is not None and Key.CONNECTION_CREATION_RATE in keys:
         effective.append(_of_address(state, principal, principal.ip, spellings or {}))
-    return Resolution(principal=principal, effective=tuple(effective))
+    matching = [
+        (entity_parts, dict(values))
+        for entity_parts, values in unranked(state)
+        if may_match_client(entity_parts, principal)
+    ]
+    return Resolution(
+        principal=principal,
+        effective=tuple(
+            _with_unranked(limit, matching) if matching else limit for limit in effective
+        ),
+    )
+
+
+def resolve_all(
+    state: QuotaState, principals: Iterable[Principal], keys: Collection[Key] = COLUMNS
+) -> dict[Principal, Resolution | QuotaValueError]:
+    """The effective limits of many clients, addresses in any spelling; an error in place of what cannot be a client."""
+    spellings = spellings_of(state)
+    return {
+        principal: _client_error(principal) or resolve(state, principal, keys, spellings=spellings)
+        for principal in principals
+    }
+
+
+def _client_error(principal: Principal) -> QuotaValueError | None:
+    if principal == Principal():
+        return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
+    if principal.ip is not None and canonical_address(principal.ip) is None:
+        return QuotaValueError(f"{principal.ip!a} is no ip address")
+    return None
+
+
+def unranked(state: QuotaState) -> Iterator[ForeignEntity]:
+    """Live entities with a type that is not Kafka's, which only the broker can rank (KIP-546)."""
+    return (
+        (entity_parts, values)
+        for entity_parts, values in state.foreign_entities
+        if any(kind not in ENTITY_TYPES for kind, _ in entity_parts)
+    )
+
+
+def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
+    """Whether an entity of any types can hold for a client; a type that is not known here may match every client.
+
+    A prefix is matched as Redpanda documents ``client-id-prefix``.
+    """
+    names = {"user": principal.user, "client-id": principal.client_id, "ip": principal.ip}
+    for kind, name in entity_parts:
+        if kind == CLIENT_ID_PREFIX:
+            if not principal.client_id or not principal.client_id.startswith(name or ""):
+                return False
+        elif kind in names and (not names[kind] or name not in {None, names[kind]}):
+            return False
+    return True
+
+
+CLIENT_ID_PREFIX: Final = "client-id-prefix"
+"""Redpanda's entity type for all clients whose client id begins with the name."""
+
+
+def _with_unranked(
+    effective: EffectiveLimit, matching: Iterable[tuple[EntityParts, Mapping[str, float]]]
+) -> EffectiveLimit:
+    limits = tuple(
+        UnrankedLimit(entity=entity_parts, value=values[effective.key])
+        for entity_parts, values in matching
+        if effective.key in values
+    )
+    return replace(effective, unranked=limits) if limits else effective
 
 
 def _of_address(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.entity import Entity, EntityParts, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 
 Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None, float | None]
@@ -18,7 +18,7 @@ NO_LIMITS: Final[Limits] = (None, None, None, None, None)
 ForeignValues: TypeAlias = tuple[tuple[str, float], ...]
 """``(key, value)`` of keys that we do not know, sorted by key."""
 
-ForeignEntity: TypeAlias = tuple[tuple[tuple[str, str | None], ...], ForeignValues]
+ForeignEntity: TypeAlias = tuple[EntityParts, ForeignValues]
 """An entity with a type that we do not know, and its values; both sorted."""
 
 

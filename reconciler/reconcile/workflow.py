@@ -21,7 +21,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.plan_warnings import bit_slips, own_limits
+from reconciler.quota.planner.plan_warnings import own_limits
 from reconciler.quota.planner.preconditions import differences, preconditions_of
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
@@ -39,6 +39,7 @@ from reconciler.reconcile.run_records import close_settled, record, unended
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, look_again
+from reconciler.render.impact_rows import warning_sentences
 from reconciler.render.names import entity_text
 
 FRESH_SECONDS = 30.0
@@ -284,10 +285,7 @@ def _warnings(plan: Plan, orders: ReconcileOptions, observation: Observation) ->
         )
     if orders.own_principal is not None:
         warnings.extend(own_limits(observation.live, plan.changes, orders.own_principal))
-    warnings.extend(
-        f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
-        for change in bit_slips(plan.changes)
-    )
+    warnings.extend(warning_sentences(observation.live, plan.changes))
     warnings.extend(twin.shadow_message for twin in plan.shadowing_ip_aliases)
     waiting = {pair[0] for pair in observation.unsettled(observation.at)}
     if waiting:

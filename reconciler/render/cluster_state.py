@@ -1,13 +1,18 @@
 """Live quotas, effective limits, drift and checks, for terminals and as JSON documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.precedence import EffectiveLimit, Principal, Resolution
+from reconciler.quota.precedence import (
+    EffectiveLimit,
+    OverriddenLimit,
+    Principal,
+    Resolution,
+)
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.json_values import Json, entity_json, value_json
@@ -90,7 +95,8 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
         else " or ".join(
             entity_text(source)
             for source in (effective.source, *(spelling.entity for spelling in effective.spellings))
-        ),
+        )
+        + "".join(f" or {parts_text(unranked.entity)}" for unranked in effective.unranked),
         _bucket(effective),
         "; ".join(
             f"{entity_text(overridden.entity)} {limit(effective.key, overridden.value)}"
@@ -105,24 +111,43 @@ def _effective_limit(effective: EffectiveLimit) -> str:
     return "unlimited" if effective.value is None else limit(effective.key, effective.value)
 
 
-def spelling_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
-    """One warning per address with several live spellings that disagree."""
+def unknown_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
+    """One warning per limit that is not certain, with the reason: spellings of an address that disagree, or foreign types."""
     return tuple(
-        f"{quoted(resolution.principal.ip or '')} is live under"
-        f" {len(effective.spellings) + 1} spellings with different limits: "
-        + ", ".join(
-            f"{entity_text(source)} {limit(effective.key, value)}"
-            for source, value in (
-                (effective.source, effective.value),
-                *((spelling.entity, spelling.value) for spelling in effective.spellings),
-            )
-        )
-        + "; brokers apply the one that was written last, which no describe shows. Remove all of"
-        " them and set the limit once"
+        sentence
         for resolution in resolutions
         for effective in resolution.effective
-        if effective.source is not None and effective.value is not None and not effective.is_known
+        if not effective.is_known
+        for sentence in _unknown_sentences(resolution.principal, effective)
     )
+
+
+def _unknown_sentences(principal: Principal, effective: EffectiveLimit) -> Iterator[str]:
+    if any(spelling.value != effective.value for spelling in effective.spellings):
+        sources = [
+            (spelling.entity, spelling.value)
+            for spelling in (*_source(effective), *effective.spellings)
+        ]
+        yield (
+            f"{quoted(principal.ip or '')} is live under {len(sources)} spellings with different limits: "
+            + ", ".join(
+                f"{entity_text(source)} {limit(effective.key, value)}" for source, value in sources
+            )
+            + "; brokers apply the one that was written last, which no describe shows. Remove all of"
+            " them and set the limit once"
+        )
+    for unranked in effective.unranked:
+        yield (
+            f"{principal_text(principal)}: the effective {effective.key} is unknown, because"
+            f" {parts_text(unranked.entity)} {limit(effective.key, unranked.value)} may apply; the order of levels"
+            " of this entity type is not Kafka's"
+        )
+
+
+def _source(effective: EffectiveLimit) -> tuple[OverriddenLimit, ...]:
+    if effective.source is None or effective.value is None:
+        return ()
+    return (OverriddenLimit(entity=effective.source, level=effective.level, value=effective.value),)
 
 
 def _bucket(effective: EffectiveLimit) -> str:
@@ -166,6 +191,13 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
         "spellings": [
             {"entity": entity_json(spelling.entity), "value": value_json(spelling.value)}
             for spelling in effective.spellings
+        ],
+        "unranked": [
+            {
+                "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
+                "value": value_json(unranked.value),
+            }
+            for unranked in effective.unranked
         ],
         "bucket": list(effective.bucket),
         "overrides": [

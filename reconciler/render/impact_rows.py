@@ -1,6 +1,6 @@
 """Rows about the clients whose limits a plan changes, and about limits that can never apply after it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
@@ -9,9 +9,12 @@ from reconciler.quota.planner.impact import (
     BucketSharing,
     Direction,
 )
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.plan_warnings import bit_slips, unranked_limits
 from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
-from reconciler.render.names import entity_text
+from reconciler.quota.state import QuotaState
+from reconciler.render.names import entity_text, parts_text
 from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
 
@@ -81,6 +84,20 @@ def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[Displa
     )
 
 
+def warning_sentences(live: QuotaState, changes: Sequence[QuotaChange]) -> tuple[str, ...]:
+    """What a reviewer should see of a plan: changes that look like bits for bytes, limits that are unknown."""
+    slips = (
+        f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
+        for change in bit_slips(changes)
+    )
+    unknown = (
+        f"{parts_text(entity_parts)} limits {key}: its entity type is not one of Kafka's, so that the effective limit of its"
+        " clients before and after this plan is unknown"
+        for entity_parts, key in unranked_limits(live, changes)
+    )
+    return (*slips, *unknown)
+
+
 def client_entity(principal: Principal) -> Entity:
     """A client written like an entity that names just what is known of it."""
     names = (principal.user, principal.client_id, principal.ip)
@@ -108,6 +125,8 @@ def _affected(affected: AffectedPrincipal) -> DisplayRow:
 
 
 def _limit(effective: EffectiveLimit) -> str:
+    if not effective.is_known:
+        return "unknown"
     return "unlimited" if effective.value is None else limit(effective.key, effective.value)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from reconciler.base.characters import escape, is_shown
 from reconciler.errors import QuotaValueError
-from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts, parts
+from reconciler.quota.entity import ENTITY_TYPES, Entity, EntityParts, from_parts, parts
 
 DEFAULT_TEXT: Final = "<default>"
 """How the default is written, as Kafka's own tools do."""
@@ -31,7 +31,7 @@ _SECTION: Final = re.compile(r"(section_(?:start|end)):")  # a fold of GitLab's 
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _PART: Final = re.compile(
-    r'(?P<type>[a-z-]+)=(?:(?P<default><default>)|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^",]+))(?:,|$)',
+    r'(?P<type>[^\s",=]+)=(?:(?P<default><default>)|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^",]+))(?:,|$)',
     re.DOTALL,
 )
 
@@ -78,7 +78,7 @@ def entity_text(subject: Entity) -> str:
     )
 
 
-def parts_text(entity_parts: tuple[tuple[str, str | None], ...]) -> str:
+def parts_text(entity_parts: EntityParts) -> str:
     """The same for entities of types that we do not know."""
     return ",".join(
         f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}"
@@ -91,6 +91,15 @@ def read_entity(text: str) -> Entity:
 
     Raises:
         QuotaValueError: The text is no such list, or the combination is illegal.
+    """
+    return from_parts(read_parts(text))
+
+
+def read_parts(text: str) -> EntityParts:
+    """The parts that :func:`parts_text` wrote, of any types.
+
+    Raises:
+        QuotaValueError: The text is no such list.
     """
     at, entity_parts = 0, list[tuple[str, str | None]]()
     while at < len(text) or not entity_parts:
@@ -107,7 +116,7 @@ def read_entity(text: str) -> Entity:
             entity_parts.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
         else:
             entity_parts.append((match["type"], match["plain"]))
-    return from_parts(entity_parts)
+    return tuple(entity_parts)
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -8,6 +8,8 @@ from reconciler.cli import client_quotas
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.quota.entity import from_parts
 from reconciler.quota.outcome import Alteration, Applied
+from reconciler.sandbox import SandboxSettings, profile_named
+from tests.cli.brokers import SandboxThread
 from tests.cli.kip_examples import ALTER, EXAMPLES
 
 
@@ -115,3 +117,67 @@ def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, sai
     assert said in ran.err
     assert ran.out == ""
     assert sandbox.values() == {}
+
+
+PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
+
+
+def test_types_that_kafka_does_not_have_are_sent_and_refused_in_the_brokers_words(kip):
+    ran = kip("--alter", "--names=group=g", "--add=producer_byte_rate=1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "Unhandled client quota entity type: group" in ran.err
+    ran = kip("--describe", "--names=group=g")
+    assert (ran.code, ran.out) == (1, "")
+    assert "Unsupported entity type group" in ran.err
+    ran = kip("--alter", "--names=ip=1.2.3.4,user=a", "--add=connection_creation_rate=1")
+    assert "IP entity shouldnot be combined" in ran.err
+
+
+def test_any_finds_named_and_default_entities_of_a_type(sandbox, kip):
+    sandbox.seed(
+        {
+            (("user", "a"),): {"producer_byte_rate": 1},
+            (("user", None),): {"producer_byte_rate": 2},
+            (("client-id", "c"),): {"producer_byte_rate": 3},
+        }
+    )
+    assert kip("--describe", "--any=user").out == (
+        "{user=a}\nproducer_byte_rate=1\n\n{user=<default>}\nproducer_byte_rate=2\n"
+    )
+
+
+def test_a_resolve_says_that_a_limit_of_another_type_may_apply(sandbox, kip):
+    sandbox.seed(
+        PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
+    )
+    ran = kip("--resolve", "--names=client-id=etl-1")
+    assert ran.out == "consumer_byte_rate=2 {client-id=<default>}\n"
+    assert "the effective producer_byte_rate is unknown, because client-id-prefix=etl-" in ran.err
+    assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out
+
+
+def test_with_validate_only_the_broker_judges_what_is_refused_here_otherwise(kip):
+    asked = kip("--alter", "--names=user=a", "--add=producer_byte_rate=0", "--validate-only")
+    assert "must be greater than 0" in asked.err
+    assert kip("--alter", "--names=user=a", "--add=producer_byte_rate=0").code == 1
+
+
+def test_the_sandbox_with_an_extra_type_takes_sets_shows_and_removes_it(capsys, folder):
+    settings = SandboxSettings(profile=profile_named("redpanda"))
+    with SandboxThread(settings) as redpanda:
+        at = ("--bootstrap-server", redpanda.bootstrap)
+        assert (
+            client_quotas.main(
+                [*at, "--alter", "--names=client-id-prefix=etl-", "--add=producer_byte_rate=5"]
+            )
+            == 0
+        )
+        assert client_quotas.main([*at, "--describe", "--any=client-id-prefix"]) == 0
+        assert capsys.readouterr().out == "{client-id-prefix=etl-}\nproducer_byte_rate=5\n"
+        assert (
+            client_quotas.main(
+                [*at, "--alter", "--names=client-id-prefix=etl-", "--delete=producer_byte_rate"]
+            )
+            == 0
+        )
+        assert redpanda.values() == {}

@@ -176,3 +176,52 @@ def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
     assert (found["value"], found["known"], len(found["spellings"])) == (None, False, 1)
     old = kip("--resolve", "--names=ip=127.0.0.1")
     assert (old.out, "written last" in old.err) == ("", True)
+
+
+def test_describe_matches_any_name_and_types_of_other_brokers(kquota, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", "a"),): {"producer_byte_rate": 1.0},
+            (("user", None),): {"producer_byte_rate": 2.0},
+            (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 3.0},
+        }
+    )
+    users = json.loads(
+        kquota("describe", *at, "--any", "user", "--exactly", "--format", "json").out
+    )
+    pairs = json.loads(
+        kquota(
+            "describe", *at, "--any", "client-id", "--matching", "user=a", "--format", "json"
+        ).out
+    )
+    assert [len(users["entries"]), len(pairs["entries"])] == [2, 1]
+    refused = kquota("describe", *at, "--matching", "client-id-prefix=x")
+    assert refused.code == 1
+    assert "Unsupported entity type client-id-prefix" in refused.err
+
+
+def test_resolve_shows_one_key_and_says_where_a_limit_is_unknown(kquota, sandbox, at):
+    sandbox.seed(
+        {
+            (("client-id", None),): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0},
+            (("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0},
+        }
+    )
+    arguments = ("resolve", *at, "--client-id", "etl-1", "--key", "producer_byte_rate")
+    ran = kquota(*arguments)
+    assert "unknown" in ran.out
+    assert "consumer_byte_rate" not in ran.out
+    assert "client-id-prefix=etl- 3 B/s may apply" in ran.err
+    (client,) = json.loads(kquota(*arguments, "--format", "json").out)["clients"]
+    (limit,) = client["limits"].values()
+    assert (limit["known"], limit["value"]) == (False, None)
+    assert limit["unranked"] == [
+        {"entity": [{"type": "client-id-prefix", "name": "etl-"}], "value": 3}
+    ]
+    assert "unknown" not in kquota("resolve", *at, "--client-id", "web").out
+
+
+def test_doctor_names_entities_whose_types_are_not_kafkas(kquota, sandbox, at):
+    sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
+    out = kquota("doctor", *at).out
+    assert "1 entities of types that are not Kafka's: client-id-prefix=etl-" in out

@@ -5,9 +5,20 @@ import math
 
 import pytest
 
+from reconciler.client.client_config import ClientConfig
+from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ConnectError, QuotaValueError
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
+from reconciler.quota.filters import ANY, Component, Filter, exactly
+from reconciler.quota.outcome import (
+    Alteration,
+    Applied,
+    OpenAlteration,
+    Rejected,
+    Result,
+    Unknown,
+)
+from reconciler.sandbox import Sandbox, SandboxSettings, profile_named
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.messages import alter_client_quotas
 from tests.client.support import ALICE, BOB, RATE, Recorder, client, on_loop, setting
@@ -319,3 +330,79 @@ async def test_what_has_no_single_meaning_is_refused_before_anything_is_sent(
         with pytest.raises(QuotaValueError, match=words):
             await our.alter([setting(BOB), *alterations])
         assert broker.seen == []
+
+
+@on_loop
+async def test_an_entity_of_another_type_is_sent_and_judged_by_the_broker() -> None:
+    prefix = (("client-id-prefix", "etl-"),)
+    alteration = OpenAlteration(prefix, ((RATE, 5.0),))
+    async with Sandbox(SandboxSettings(profile=profile_named("redpanda"))) as sandbox:
+        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
+        async with QuotaClient(config) as our:
+            assert await our.alter_open([alteration], validate_only=True) == {prefix: Applied()}
+            assert (await our.describe()).foreign_entities == ()
+            assert await our.alter_open([alteration]) == {prefix: Applied()}
+            listed = await our.describe(
+                Filter(components=(Component(entity_type="client-id-prefix", match=ANY),))
+            )
+            assert listed.foreign_entities == ((prefix, ((RATE, 5.0),)),)
+            refused = await our.alter_open([OpenAlteration((("group", "g"),), ((RATE, 5.0),))])
+            assert refused[("group", "g"),] == Rejected(
+                code=42,
+                name="INVALID_REQUEST",
+                message="Unhandled client quota entity type: group",
+            )
+
+
+@on_loop
+async def test_a_filter_applies_to_entities_of_other_types_too() -> None:
+    async with Sandbox(SandboxSettings(profile=profile_named("redpanda"))) as sandbox:
+        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
+        async with QuotaClient(config) as our:
+            for names in ((("client-id-prefix", "etl-"),), (("user", "alice"),)):
+                await our.alter_open([OpenAlteration(names, ((RATE, 5.0),))])
+            assert (await our.describe(exactly(ALICE))).foreign_entities == ()
+            assert len((await our.describe()).foreign_entities) == 1
+
+
+@on_loop
+async def test_asking_leaves_every_value_to_the_broker() -> None:
+    async with Sandbox() as sandbox:
+        config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
+        async with QuotaClient(config) as our:
+            results = await our.alter(
+                [setting(ALICE, 0.0), setting(BOB, math.nan)], validate_only=True
+            )
+            assert [getattr(result, "message", "") for result in results.values()] == [
+                "Quota producer_byte_rate must be greater than 0",
+                "Quota producer_byte_rate must be a finite number",
+            ]
+            with pytest.raises(QuotaValueError, match="above 0"):
+                await our.alter([setting(ALICE, 0.0)])
+
+
+@pytest.mark.parametrize(
+    ("alterations", "reason"),
+    [
+        ([OpenAlteration((), ((RATE, 1.0),))], "needs each type once"),
+        ([OpenAlteration((("a", "x"), ("a", "y")), ((RATE, 1.0),))], "needs each type once"),
+        ([OpenAlteration((("a", "x"),), ((RATE, 1.0),))] * 2, "stands twice"),
+        (
+            [
+                OpenAlteration((("a", "x"), ("b", "y")), ((RATE, 1.0),)),
+                OpenAlteration((("b", "y"), ("a", "x")), ((RATE, 1.0),)),
+            ],
+            "stands twice",
+        ),
+        ([OpenAlteration((("a", "x"),), ())], "has no operation"),
+        ([OpenAlteration((("a", "x"),), ((RATE, 0.0),))], "above 0"),
+    ],
+)
+@on_loop
+async def test_an_open_alteration_that_cannot_mean_one_thing_is_not_sent(
+    alterations: list[OpenAlteration], reason: str
+) -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        with pytest.raises(QuotaValueError, match=reason):
+            await our.alter_open(alterations)
+        assert broker.count(ALTER_CLIENT_QUOTAS) == 0

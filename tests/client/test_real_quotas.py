@@ -5,11 +5,13 @@ import time
 import pytest
 
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.errors import AuthorizationError
+from reconciler.client.raw_request import RawRequest
+from reconciler.client.sync_client import SyncQuotaClient
+from reconciler.errors import AuthorizationError, BrokerError
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Rejected
+from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected
 from reconciler.quota.precedence import Principal, Resolution
 from tests.client.support import RATE, Recorder, on_loop, setting
 from tests.servers.jars import NEWEST, VERSIONS
@@ -196,3 +198,40 @@ async def test_ten_thousand_entities_with_three_keys_in_sixteen_requests(
         assert (await our.wait_visible(many[-3:])).everywhere
         assert len((await our.describe()).limits) == 10_000
         await our.alter([Alteration(it.entity, tuple((key, None) for key in keys)) for it in many])
+
+
+@pytest.mark.parametrize("version", ["3.9.1", NEWEST])
+@on_loop
+async def test_entity_types_are_strings_that_the_broker_judges_in_its_own_words(
+    empty_kafka: StartKafka, version: str
+) -> None:
+    """KIP-546: types are not bound to constants, and a broker refuses those that it does not understand."""
+    group = (("group", "g"),)
+    async with QuotaClient(to(empty_kafka(version))) as our:
+        refused = await our.alter_open([OpenAlteration(group, ((RATE, 1.0),))])
+        assert refused[group] == Rejected(
+            code=42,
+            name="INVALID_REQUEST",
+            message="Unhandled client quota entity type: group",
+        )
+        for match in ("g", None, ANY):
+            with pytest.raises(BrokerError, match="Unsupported entity type group"):
+                await our.describe(
+                    Filter(components=(Component(entity_type="group", match=match),))
+                )
+        assert (await our.describe()).foreign_entities == ()
+
+
+@on_loop
+async def test_the_blocking_client_and_raw_requests_speak_to_a_real_broker(
+    empty_kafka: StartKafka,
+) -> None:
+    broker = empty_kafka(NEWEST)
+    with SyncQuotaClient(to(broker)) as our:
+        alice = entity(user="alice")
+        assert our.alter([setting(alice)]) == {alice: Applied()}
+        assert our.wait_visible([setting(alice)]).everywhere
+        cluster = RawRequest(
+            api_key=60, versions=(0, 0), body=b"\x00\x00", flexible_from=0, is_repeatable=True
+        )
+        assert broker.cluster_id.encode() in our.send_raw(cluster).body

@@ -77,8 +77,14 @@ def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_ty
 
 
 @pytest.mark.parametrize(
-    "types", [("group",), ("",), ("user", "user"), ("User",)], ids=["unknown", "empty", "twice", "case"]
+    "types", [("",), ("user", "user"), ("group", "group")], ids=["empty", "twice", "other twice"]
 )  # fmt: skip
-def test_unknown_types_and_types_given_twice_are_refused(types):
-    with pytest.raises(QuotaValueError, match="unknown or given twice"):
+def test_a_type_that_is_empty_or_given_twice_is_refused(types):
+    with pytest.raises(QuotaValueError, match="empty or given twice"):
         _ = Filter(components=tuple(Component(entity_type=type_, match=ANY) for type_ in types))
+
+
+def test_other_types_are_left_to_the_broker_and_matched_by_their_parts():
+    prefixes = Filter(components=(Component(entity_type="client-id-prefix", match=ANY),))
+    assert prefixes.matches_parts((("client-id-prefix", "etl-"), ("user", "a")))
+    assert not any(prefixes.matches(subject) for subject in SEVEN)

@@ -1,6 +1,7 @@
 """Which limit a client gets: all 256 subsets of the eight levels against a second reading of Kafka's rules."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,11 @@ from reconciler.quota.precedence import (
     EffectiveLimit,
     OverriddenLimit,
     Principal,
+    UnrankedLimit,
     candidates,
     ip_candidates,
     resolve,
+    resolve_all,
     sharing,
 )
 from reconciler.quota.state import QuotaState, limits_of
@@ -183,3 +186,62 @@ def test_every_spelling_of_an_address_gets_the_limit_of_its_entity(address, valu
     for spelling in (str(address), address.exploded):
         for ip in (str(address), address.exploded):
             assert by_address({spelling: value}, ip).value == value
+
+
+PREFIX = (("client-id-prefix", "etl-"),)
+TEAM = (("team", "a"), ("user", "alice"))
+
+
+def with_foreign(*entities, value: float = 7.0) -> QuotaState:
+    state = of({entity(client_id=DEFAULT): 5.0})
+    return replace(
+        state, foreign_entities=tuple((names, ((str(RATE), value),)) for names in entities)
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "principal", "is_unknown"),
+    [
+        (PREFIX, Principal(client_id="etl-1"), True),
+        (PREFIX, Principal(user="bob", client_id="etl-"), True),
+        (PREFIX, Principal(client_id="etl"), False),
+        (PREFIX, Principal(user="etl-1"), False),
+        (((*PREFIX, ("user", "alice"))), Principal(user="alice", client_id="etl-1"), True),
+        (((*PREFIX, ("user", "alice"))), Principal(user="bob", client_id="etl-1"), False),
+        (((*PREFIX, ("user", None))), Principal(user="bob", client_id="etl-1"), True),
+        (((*PREFIX, ("user", None))), Principal(client_id="etl-1"), False),
+        (TEAM, Principal(user="alice", client_id="x"), True),
+        (TEAM, Principal(user="bob", client_id="x"), False),
+        ((("team", None),), Principal(client_id="anything"), True),
+    ],
+)
+def test_a_limit_of_a_type_that_is_not_kafkas_makes_unknown_what_its_clients_get_and_nothing_else(
+    names, principal, is_unknown
+):
+    state = with_foreign(names)
+    effective = {one.key: one for one in resolve(state, principal).effective}
+    assert effective[RATE].is_known is not is_unknown
+    assert (effective[RATE].unranked == (UnrankedLimit(entity=names, value=7.0),)) is is_unknown
+    assert all(one.is_known for key, one in effective.items() if key is not RATE)
+
+
+def test_a_limit_of_the_same_value_changes_nothing_whichever_wins():
+    (effective,) = resolve(
+        with_foreign(PREFIX, value=5.0), Principal(client_id="etl-1"), [RATE]
+    ).effective
+    assert effective.is_known
+
+
+def test_an_ip_beside_a_user_is_ranked_nowhere_and_no_broker_of_kafka_applies_it():
+    state = with_foreign((("ip", "10.0.0.1"), ("user", "alice")))
+    assert all(
+        one.is_known for one in resolve(state, Principal(user="alice", client_id="a")).effective
+    )
+
+
+def test_many_clients_are_resolved_and_what_cannot_be_a_client_is_an_error_in_its_place():
+    bad = Principal(ip="somewhere")
+    answers = resolve_all(with_foreign(), [ALICE, Principal(), bad], [RATE])
+    assert [one.key for one in answers[ALICE].effective] == [RATE]
+    assert "needs a user" in str(answers[Principal()])
+    assert "no ip address" in str(answers[bad])

@@ -21,8 +21,9 @@ from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.precedence import unranked
 from reconciler.render.cluster_state import Check, CheckStatus
-from reconciler.render.names import entity_text
+from reconciler.render.names import entity_text, parts_text
 from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0
@@ -241,15 +242,26 @@ async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> As
             yield _ok(name, f"{node.host}:{node.port}")
 
 
+_SHOWN_ENTITIES: Final = 3
+
+
 async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
     try:
         state = await client.describe(timeout=patience)
     except KquotaError as error:
         yield _failed("may read", error, _READ_TODO)
     else:
-        foreign = len(state.foreign_entities)
-        foreign_note = f", {foreign} of foreign types" if foreign else ""
-        yield _ok("may read", f"{len(state.limits)} entities{foreign_note}")
+        yield _ok("may read", f"{len(state.limits)} entities")
+        entities = [entity_parts for entity_parts, _ in unranked(state)]
+        if entities:
+            text = "; ".join(map(parts_text, entities[:_SHOWN_ENTITIES]))
+            more = len(entities) - _SHOWN_ENTITIES
+            yield _warning(
+                "entity types",
+                f"{len(entities)} entities of types that are not Kafka's: {text}"
+                + (f" and {more} more" if more > 0 else ""),
+                "for their clients the effective limits are unknown; resolve and plan name them",
+            )
     if cluster.rights is None:
         advice = (
             "grant Describe on the cluster, so that plan can check whether it may ask the broker"

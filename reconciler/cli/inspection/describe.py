@@ -1,5 +1,6 @@
 """``kquota describe``: live quotas as a table, JSON or YAML."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,11 +10,11 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
-from reconciler.cli.options.value_types import EntityParameter
+from reconciler.cli.options.value_types import EntityPartsParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.quota.entity import Entity
+    from reconciler.quota.entity import EntityParts
     from reconciler.quota.filters import Filter
     from reconciler.quota.state import QuotaState
 
@@ -26,13 +27,29 @@ HELP: Final = """Show the live quotas of a cluster: all of them, or those of mat
 Example:
   kquota describe --cluster prod
   kquota describe --matching client-id=checkout
-  kquota describe --matching 'user=<default>' --exactly --format json"""
+  kquota describe --matching 'user=<default>' --exactly --format json
+  kquota describe --any client-id --matching user=checkout"""
 
 
 @command(help=HELP)
-@click.option("--matching", type=EntityParameter(), metavar="ENTITY", help="Show only entities that have these parts.")  # fmt: skip
 @click.option(
-    "--exactly", is_flag=True, help="Show only entities with exactly the parts of --matching."
+    "--matching",
+    type=EntityPartsParameter(),
+    default=(),
+    metavar="ENTITY",
+    help="Show only entities that have these parts. The broker decides which types it knows.",
+)
+@click.option(
+    "--any",
+    "any_names",
+    multiple=True,
+    metavar="TYPE",
+    help="Show only entities that have this type, with any name or as the default; repeatable.",
+)
+@click.option(
+    "--exactly",
+    is_flag=True,
+    help="Show only entities with exactly the parts of --matching and --any.",
 )
 @where_options(many=False)
 @format_option("table", "json", "yaml")
@@ -40,7 +57,8 @@ Example:
 def describe(
     console: Console,
     *,
-    matching: "Entity | None",
+    matching: "EntityParts",
+    any_names: Sequence[str],
     exactly: bool,
     where: TargetRequest,
     output: str,
@@ -50,14 +68,15 @@ def describe(
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
 
-    if exactly and matching is None:
-        raise UsageError("--exactly needs --matching")
+    if exactly and not matching and not any_names:
+        raise UsageError("--exactly needs --matching or --any")
     cluster_target = target(where)
+    filter_ = _filter(matching, any_names, strict=exactly)
 
     async def ask() -> "tuple[str, QuotaState]":
         async with connected(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
-            return cluster.id, await client.describe(_filter(matching, strict=exactly))
+            return cluster.id, await client.describe(filter_)
 
     cluster_id, state = run(ask())
     if output == "table":
@@ -81,11 +100,9 @@ def describe(
     return ExitCode.DONE
 
 
-def _filter(matching: "Entity | None", *, strict: bool) -> "Filter":
-    from reconciler.quota.entity import parts
-    from reconciler.quota.filters import ALL, Component, Filter
+def _filter(matching: "EntityParts", any_names: Sequence[str], *, strict: bool) -> "Filter":
+    from reconciler.quota.filters import ANY, Component, Filter
 
-    if matching is None:
-        return ALL
-    components = tuple(Component(entity_type=kind, match=name) for kind, name in parts(matching))
-    return Filter(components=components, strict=strict)
+    components = [Component(entity_type=kind, match=name) for kind, name in matching]
+    components += [Component(entity_type=kind, match=ANY) for kind in any_names]
+    return Filter(components=tuple(components), strict=strict)

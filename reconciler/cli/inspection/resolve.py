@@ -1,6 +1,6 @@
 """``kquota resolve``: which limit applies to a client, per key, and what lost to it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,6 +12,7 @@ from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.live_names import part_names
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
+from reconciler.quota.keys import COLUMNS, Key
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
@@ -25,6 +26,7 @@ Only user quotas apply to a client without a client id.
 Example:
   kquota resolve --user alice --client-id checkout
   kquota resolve --cluster prod --user 'CN=alice,O=Acme' --client-id etl --ip 10.0.0.7
+  kquota resolve --user alice --key producer_byte_rate
   kquota resolve --from clients.csv --format json"""
 
 
@@ -37,6 +39,8 @@ Example:
               help="Address that the client connects from.")  # fmt: skip
 @click.option("--from", "source", metavar="FILE", type=click.Path(),
               help="CSV file of clients with the columns user, client_id and ip; - is standard input.")  # fmt: skip
+@click.option("--key", "keys", multiple=True, type=click.Choice([str(key) for key in Key]), metavar="KEY",
+              help="Show only this quota key, by Kafka's name; repeatable.")  # fmt: skip
 @where_options(many=False)
 @format_option("text", "json")
 @click.pass_obj
@@ -47,6 +51,7 @@ def resolve(
     client_id: str | None,
     ip: str | None,
     source: str | None,
+    keys: Sequence[str],
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
@@ -61,7 +66,7 @@ def resolve(
     async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
         async with connected(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
-            results = await client.resolve(principals)
+            results = await client.resolve(principals, keys=tuple(map(Key, keys)) or COLUMNS)
             return cluster.id, results, await _callback(client)
 
     cluster_id, results, callback = run(ask())
@@ -70,9 +75,9 @@ def resolve(
             f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
         )
     resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
-    from reconciler.render.cluster_state import spelling_warnings
+    from reconciler.render.cluster_state import unknown_warnings
 
-    for warning in spelling_warnings(resolved):
+    for warning in unknown_warnings(resolved):
         console.warning(warning)
     if output == "json":
         from reconciler.render.cluster_state import resolutions_document

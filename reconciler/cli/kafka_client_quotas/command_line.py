@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.cli.kafka_client_quotas import arguments as kip
-from reconciler.errors import QuotaValueError, UsageError
-from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
+from reconciler.errors import UsageError
+from reconciler.quota.entity import ENTITY_TYPES, EntityParts
 
 PROGRAM: Final = "kafka-client-quotas"
 
@@ -18,6 +18,7 @@ class ClientQuotasArguments:
     Attributes:
         names: Type -> name of ``--names``.
         defaults: Types of ``--defaults``.
+        any_names: Types of ``--any``: with any name, or as the default.
         add: Key -> value.
         delete: Keys.
         validate_only: Ask the broker, change nothing.
@@ -25,25 +26,15 @@ class ClientQuotasArguments:
 
     names: Mapping[str, str]
     defaults: tuple[str, ...]
+    any_names: tuple[str, ...]
     add: Mapping[str, float]
     delete: tuple[str, ...]
     validate_only: bool
 
-    def entity(self) -> Entity:
-        """What ``--names`` and ``--defaults`` spell out together.
-
-        Raises:
-            UsageError: They spell no entity that Kafka knows.
-        """
-        entity_names: list[tuple[str, str | None]] = list(self.names.items())
-        entity_names += [(kind, None) for kind in self.defaults]
-        try:
-            return from_parts(entity_names)
-        except QuotaValueError as error:
-            raise UsageError(
-                f"--names and --defaults: {error.message}",
-                hint=f"the types are {', '.join(ENTITY_TYPES)}",
-            ) from error
+    @property
+    def entity(self) -> EntityParts:
+        """What ``--names`` and ``--defaults`` spell out together; the broker judges it."""
+        return (*self.names.items(), *((kind, None) for kind in self.defaults))
 
 
 def operation_of(**switches: bool) -> str:
@@ -73,6 +64,7 @@ def read_call(
     *,
     names: Sequence[str],
     defaults: Sequence[str],
+    any_names: Sequence[str],
     add: Sequence[str],
     delete: Sequence[str],
     validate_only: bool,
@@ -89,22 +81,31 @@ def read_call(
         foreign += ["--validate-only"] if validate_only else []
         if foreign:
             raise UsageError(f"{foreign[0]} belongs to --alter, not to --{operation}")
+    if operation != "describe" and any_names:
+        raise UsageError(f"--any belongs to --describe, not to --{operation}")
     added = _pairs(add, "--add")
     call = ClientQuotasArguments(
         names=_pairs(names, "--names"),
         defaults=_parse_names(defaults, "--defaults"),
+        any_names=_parse_names(any_names, "--any"),
         add={key: kip.number(value, key=key) for key, value in added.items()},
         delete=_parse_names(delete, "--delete"),
         validate_only=validate_only,
     )
     _refuse_overlap(call.names, call.defaults, "an entity type", "--names and --defaults")
+    _refuse_overlap(call.names, call.any_names, "an entity type", "--names and --any")
+    _refuse_overlap(call.defaults, call.any_names, "an entity type", "--defaults and --any")
     _refuse_overlap(call.add, call.delete, "a key", "--add and --delete")
     if operation == "resolve":
         _check_resolve(call)
     if operation == "alter":
         if not call.add and not call.delete:
             raise UsageError("--alter needs --add or --delete")
-        _ = call.entity()
+        if not call.entity:
+            raise UsageError(
+                "--alter needs --names or --defaults",
+                hint=f"the types of Kafka are {', '.join(ENTITY_TYPES)}; the broker judges others",
+            )
     return call
 
 

@@ -7,9 +7,9 @@ import click
 
 from reconciler.cli.options.completers import completer
 from reconciler.errors import QuotaValueError, UsageError
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
-from reconciler.render.names import read_entity
+from reconciler.render.names import read_entity, read_parts
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -55,6 +55,25 @@ class EntityParameter(click.ParamType[Entity]):
         try:
             _ = str(value).encode("utf-8")
             return read_entity(str(value))
+        except UnicodeEncodeError:
+            self.fail(f"{str(value)!r} is not UTF-8 text, which Kafka's names are", param, ctx)
+        except QuotaValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class EntityPartsParameter(click.ParamType[EntityParts]):
+    """The same with any entity types: the broker judges them."""
+
+    name = "entity"
+    shell_complete = EntityParameter.shell_complete
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> EntityParts:
+        """Type and name of each part."""
+        try:
+            _ = str(value).encode("utf-8")
+            return value if isinstance(value, tuple) else read_parts(str(value))
         except UnicodeEncodeError:
             self.fail(f"{str(value)!r} is not UTF-8 text, which Kafka's names are", param, ctx)
         except QuotaValueError as error:

@@ -38,7 +38,7 @@ Example:
 USUAL_COLLECTION: Final = 700
 """CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
 
-_PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x")
+_PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x", "redpanda")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RIGHTS: Final = ("all", "planner", "applier", "none")
 

@@ -1,12 +1,23 @@
 """What a plan may do and a reviewer should see: it limits this tool itself, or a change looks like bits for bytes."""
 
 from collections.abc import Iterable
+from typing import Final, TypeAlias
 
-from reconciler.quota.keys import RULES
+from reconciler.quota.entity import Entity, EntityParts
+from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.plan import QuotaChange, apply_to
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.precedence import (
+    CLIENT_ID_PREFIX,
+    Principal,
+    may_match_client,
+    resolve,
+    unranked,
+)
 from reconciler.quota.state import QuotaState
+
+UnrankedKey: TypeAlias = tuple[EntityParts, Key]
+"""An entity with a type that is not Kafka's, and a key that it limits."""
 
 
 def own_limits(
@@ -19,6 +30,43 @@ def own_limits(
         f"{effective.key} limits our own principal {principal.user}: this tool may be throttled"
         for effective in after_limits.effective
         if effective.value is not None and effective.value != before_limits.limit(effective.key)
+    )
+
+
+def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[UnrankedKey, ...]:
+    """Live limits of a changed key whose entity type is not Kafka's: for their clients the effective limit is unknown.
+
+    A change is named only if its entity can hold for a client of such a limit.
+    """
+    entities_by_key: dict[Key, list[Entity]] = {}
+    for change in changes:
+        entities_by_key.setdefault(change.key, []).append(change.entity)
+    return tuple(
+        (entity_parts, key)
+        for entity_parts, values in unranked(live)
+        for key in COLUMNS
+        if str(key) in dict(values)
+        and any(_may_meet(entity_parts, entity) for entity in entities_by_key.get(key, ()))
+    )
+
+
+_ANY: Final = "*"
+
+
+def _may_meet(entity_parts: EntityParts, subject: Entity) -> bool:
+    """Whether some client can fall under both; a slot that names no client stands for one that fits."""
+    named = dict(entity_parts)
+    user, client_id, ip = subject
+    prefix = named.get(CLIENT_ID_PREFIX) or ""
+    return may_match_client(
+        entity_parts,
+        Principal(
+            user=user if isinstance(user, str) else named.get("user") or _ANY,
+            client_id=client_id
+            if isinstance(client_id, str)
+            else named.get("client-id") or f"{prefix}*",
+            ip=ip if isinstance(ip, str) else named.get("ip") or _ANY,
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from reconciler.quota.planner.impact import (
     shadows,
 )
 from reconciler.quota.planner.plan import Finding, apply_to
-from reconciler.quota.precedence import EffectiveLimit
+from reconciler.quota.precedence import EffectiveLimit, unranked
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
@@ -141,6 +141,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
         ],
         "quotas": _quotas(cluster_page, lookup),
         "foreign": _foreign(cluster_page.live, lookup),
+        "unranked": _unranked(cluster_page.live),
         "history": None if cluster_page.history is None else _history(cluster_page.history, lookup),
         "historyLeftOut": 0 if cluster_page.history is None else cluster_page.history.left_out,
     }
@@ -297,6 +298,18 @@ _WHOSE: Mapping[str, str] = {
     "unmanaged": "unmanaged",
 }
 """Sections of findings that say how a live entity stands, the first of them that has it."""
+
+
+def _unranked(live: QuotaState) -> list[Json]:
+    """Text, parts and columns of limits whose entity types are not Kafka's: for their clients the lookup says unknown."""
+    return [
+        [
+            parts_text(entity_parts),
+            [[kind, name] for kind, name in entity_parts],
+            [COLUMN_OF[key] for key in COLUMNS if str(key) in dict(values)],
+        ]
+        for entity_parts, values in unranked(live)
+    ]
 
 
 def _foreign(live: QuotaState, lookup: PageLookup) -> list[Json]:

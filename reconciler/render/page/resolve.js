@@ -53,6 +53,15 @@ function bucketOf([user, clientId, ip], client) {
   return [user === ABSENT ? "" : client.user ?? "", clientId === ABSENT ? "" : client.clientId ?? ""];
 }
 
+/** Whether an entity of any types can hold for a client: reconciler/quota/precedence.py, may_match_client. */
+function mayMatchClient(parts, client) {
+  const names = { user: client.user, "client-id": client.clientId, ip: client.ip };
+  return parts.every(([kind, name]) => {
+    if (kind === "client-id-prefix") return Boolean(client.clientId) && client.clientId.startsWith(name ?? "");
+    return !(kind in names) || (Boolean(names[kind]) && (name === null || name === names[kind]));
+  });
+}
+
 /**
  * What one client gets, per key that was asked for.
  * @param {Map<string, {slots: Array, limits: Array}>} index

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.entity import ENTITY_TYPES
 from reconciler.quota.keys import EPSILON, INT_MAX, LONG_MAX, Key
 from reconciler.sandbox.broker_rules.hash_order import hash_ordered
 from reconciler.sandbox.broker_rules.image import (
@@ -46,7 +45,6 @@ _INTEGRAL: Final[dict[str, tuple[str, float]]] = {
     Key.CONSUMER_BYTE_RATE: _LONG,
     Key.CONNECTION_CREATION_RATE: _INT,
 }
-_CLIENT_KEYS: Final = frozenset(Key) - {Key.CONNECTION_CREATION_RATE}
 _IP_KEYS: Final = frozenset({Key.CONNECTION_CREATION_RATE})
 
 
@@ -122,7 +120,7 @@ def alter(
                 code=INVALID_REQUEST, message=f"Ignoring duplicate entity {entity_text(parts)}"
             )
             continue
-        failure = _entity_failure(parts, resolvable) or _first_wrong(
+        failure = _entity_failure(profile, parts, resolvable) or _first_wrong(
             profile, dict(parts), operations
         )
         results[names] = failure
@@ -145,13 +143,15 @@ def _changes(
             yield QuotaRecord(names=names, key=key, value=value)
 
 
-def _entity_failure(parts: Sequence[Part], resolvable: Collection[str]) -> BrokerFailure | None:
+def _entity_failure(
+    profile: BrokerProfile, parts: Sequence[Part], resolvable: Collection[str]
+) -> BrokerFailure | None:
     """What is wrong with the entity: each part, then the combination, then the address."""
     names_by_type = dict(parts)
     if not names_by_type:
         return _invalid("Invalid empty client quota entity")
     for kind in hash_ordered(names_by_type, capacity=len(parts)):
-        if kind not in ENTITY_TYPES:
+        if kind not in profile.entity_types:
             return _invalid(f"Unhandled client quota entity type: {kind}")
         if names_by_type[kind] == "":
             return _invalid(f"Empty {kind} not supported")
@@ -188,7 +188,7 @@ def _first_wrong(
 def _value_failure(
     profile: BrokerProfile, names_by_type: dict[str, str | None], key: str, value: float
 ) -> BrokerFailure | None:
-    if key not in (_IP_KEYS if "ip" in names_by_type else _CLIENT_KEYS):
+    if key not in (_IP_KEYS if "ip" in names_by_type else profile.client_keys):
         if profile.knows_scram_keys and key in SCRAM_MECHANISMS and "user" in names_by_type:
             return BrokerFailure(
                 code=UNKNOWN_SERVER_ERROR,

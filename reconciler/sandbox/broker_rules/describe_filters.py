@@ -4,7 +4,7 @@ Source: ``ClientQuotasImage.describe`` (3.4 to 4.4 answer alike): components are
 other, each for its type, then its match; the combination comes last.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from reconciler.quota.entity import ENTITY_TYPES
@@ -45,11 +45,13 @@ _MATCH_RULES: Final[dict[int, _Wrong]] = {
 """What is wrong with a match string, by match type."""
 
 
-def check(components: Sequence[Component]) -> BrokerFailure | None:
-    """Why a broker refuses the filter, or ``None``."""
+def check(
+    components: Sequence[Component], entity_types: Collection[str] = ENTITY_TYPES
+) -> BrokerFailure | None:
+    """Why a broker that knows these types refuses the filter, or ``None``."""
     seen_types: set[str] = set()
     for component in components:
-        failure = _component_failure(component, seen_types)
+        failure = _component_failure(component, seen_types, entity_types)
         if failure is not None:
             return failure
         seen_types.add(component[0])
@@ -79,14 +81,16 @@ def _matches(names: Names, components: Sequence[Component]) -> bool:
     )
 
 
-def _component_failure(component: Component, seen_types: set[str]) -> BrokerFailure | None:
+def _component_failure(
+    component: Component, seen_types: set[str], entity_types: Collection[str]
+) -> BrokerFailure | None:
     kind, how, match = component
     if not kind:
         return BrokerFailure(code=INVALID_REQUEST, message="Invalid empty entity type.")
     if kind in seen_types:
         words = f"Entity type {kind} cannot appear more than once in the filter."
         return BrokerFailure(code=INVALID_REQUEST, message=words)
-    if kind not in ENTITY_TYPES:
+    if kind not in entity_types:
         return BrokerFailure(code=UNSUPPORTED_VERSION, message=f"Unsupported entity type {kind}")
     rule = _MATCH_RULES.get(how)
     wrong = f"Unknown match type {how}" if rule is None else rule(match)

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from reconciler.errors import ConfigError
+from reconciler.quota.entity import ENTITY_TYPES
+from reconciler.quota.keys import Key
 from reconciler.wire.apis import BY_KEY
 
 
@@ -28,6 +30,9 @@ class FeatureLevel:
     lowest: int
     highest: int
     finalized: int
+
+
+_CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - {Key.CONNECTION_CREATION_RATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class BrokerProfile:
         records_in_validation: More than 10,000 records are a policy violation, also under validate-only
             (KAFKA-14996, 3.5). Before, only a request that is carried out fails, with -1.
         checks_cluster: ApiVersions v5 compares the cluster and node that the client means (4.4).
+        entity_types: Types of entities that it knows (KIP-546 leaves them open).
+        client_keys: Keys of entities without an ip.
     """
 
     name: str
@@ -59,6 +66,8 @@ class BrokerProfile:
     knows_scram_keys: bool
     records_in_validation: bool
     checks_cluster: bool
+    entity_types: tuple[str, ...] = ENTITY_TYPES
+    client_keys: frozenset[str] = _CLIENT_KEYS
 
     def __post_init__(self) -> None:
         for key, (lowest, highest) in self.versions.items():
@@ -146,6 +155,15 @@ LINE_4_3: Final = replace(
     checks_cluster=False,
 )
 
+REDPANDA: Final = replace(
+    LINE_3_9,
+    name="redpanda",
+    entity_types=("user", "client-id", "client-id-prefix"),
+    client_keys=_CLIENT_KEYS - {Key.REQUEST_PERCENTAGE},
+)
+"""Redpanda by its documentation ("About Client Throughput Quotas", 26.2): prefixes of client ids as a type, no ip, three
+keys. Not compared with a live cluster: versions and words are those of Kafka 3.9."""
+
 PROFILES: Final[Mapping[str, BrokerProfile]] = MappingProxyType(
     {profile.name: profile for profile in (LINE_3_4, LINE_3_9, LINE_4_3, LINE_4)}
 )
@@ -164,10 +182,10 @@ def profile_named(name: str) -> BrokerProfile:
         ConfigError: There is none; the hint lists what there is.
     """
     try:
-        return PROFILES[ALIASES.get(name, name)]
+        return REDPANDA if name == REDPANDA.name else PROFILES[ALIASES.get(name, name)]
     except KeyError as unknown:
         raise ConfigError(
             f"the sandbox cannot behave as {name!r}",
             key="behave-as",
-            hint=f"choose one of {', '.join(PROFILES)}",
+            hint=f"choose one of {', '.join(PROFILES)}, {REDPANDA.name}",
         ) from unknown

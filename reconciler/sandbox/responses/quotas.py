@@ -27,7 +27,9 @@ def describe_answer(call: SandboxRequest) -> bytes:
     failure = call.failure
     if failure is None and not authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS):
         failure = BrokerFailure(code=CLUSTER_AUTHORIZATION_FAILED, message=None)
-    failure = failure or describe_filters.check(request.components)
+    failure = failure or describe_filters.check(
+        request.components, call.cluster.settings.profile.entity_types
+    )
     if failure is not None:
         return describe_client_quotas.encode_response(
             call.version,

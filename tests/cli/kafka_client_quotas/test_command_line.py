@@ -4,7 +4,6 @@ import pytest
 
 from reconciler.cli.client_quotas import main
 from reconciler.cli.kafka_client_quotas.command_line import read_call
-from reconciler.quota.entity import DEFAULT, entity
 
 NOWHERE = "--bootstrap-server=127.0.0.1:1"
 
@@ -12,9 +11,11 @@ WRONG = [
     ((), "exactly one of"),
     (("--describe", "--resolve"), "exactly one of"),
     (("--alter",), "--add or --delete"),
-    (("--alter", "--add=a=1"), "needs a user, a client-id or an ip"),
-    (("--alter", "--add=a=1", "--names=ip=1.2.3.4,user=a"), "ip cannot be combined"),
-    (("--alter", "--add=a=1", "--names=planet=mars"), "unknown"),
+    (("--alter", "--add=a=1"), "needs --names or --defaults"),
+    (("--alter", "--add=a=1", "--names=user=a", "--any=ip"), "--any belongs to --describe"),
+    (("--resolve", "--names=user=a", "--any=ip"), "--any belongs to --describe"),
+    (("--describe", "--names=user=a", "--any=user"), "both --names and --any: user"),
+    (("--describe", "--defaults=user", "--any=user"), "both --defaults and --any: user"),
     (("--alter", "--add=a=1", "--delete=a", "--names=user=u"), "both --add and --delete: a"),
     (("--alter", "--add=a=1,a=2", "--names=user=u"), "'a' stands twice"),
     (("--alter", "--delete=a,a", "--names=user=u"), "'a' stands twice"),
@@ -50,10 +51,11 @@ def test_names_and_defaults_spell_one_entity():
         "alter",
         names=["client-id=my-client"],
         defaults=["user"],
+        any_names=[],
         add=["consumer_byte_rate=2000000"],
         delete=["producer_byte_rate"],
         validate_only=False,
     )
-    assert call.entity() == entity(user=DEFAULT, client_id="my-client")
+    assert call.entity == (("client-id", "my-client"), ("user", None))
     assert call.add == {"consumer_byte_rate": 2_000_000.0}
     assert call.delete == ("producer_byte_rate",)

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.quota.entity import entity
-from reconciler.quota.planner.plan_warnings import bit_slips, own_limits
+from reconciler.quota.planner.plan_warnings import bit_slips, own_limits, unranked_limits
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of
@@ -36,3 +36,24 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
 )
 def test_exactly_eight_times_a_byte_rate_looks_like_bits(made, slips):
     assert bit_slips([made]) == (made,) * slips
+
+
+@pytest.mark.parametrize(
+    ("names", "subject", "is_named"),
+    [
+        ((("client-id-prefix", "etl-"),), entity(client_id="etl-1"), True),
+        ((("client-id-prefix", "etl-"),), entity(client_id="web"), False),
+        ((("client-id-prefix", "etl-"),), entity(client_id=None), True),
+        ((("client-id-prefix", "etl-"),), entity(user="alice"), True),
+        ((("client-id-prefix", "etl-"), ("user", "bob")), entity(user="alice"), False),
+        ((("client-id-prefix", "etl-"), ("user", None)), entity(client_id="etl-2"), True),
+        ((("team", "a"),), entity(user="alice"), True),
+    ],
+)
+def test_a_changed_key_is_named_where_a_limit_of_another_type_may_hold_for_the_same_client(
+    names, subject, is_named
+):
+    live = QuotaState(foreign_entities=((names, ((str(RATE), 1.0),)),))
+    named = unranked_limits(live, [change(None, 1e6, subject=subject)])
+    assert named == (((names, RATE),) if is_named else ())
+    assert unranked_limits(live, []) == ()

@@ -22,7 +22,7 @@ def test_no_two_lines_offer_the_same_versions() -> None:
 def test_an_unknown_line_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(ConfigError) as refused:
         profile_named("5.0")
-    assert refused.value.hint == "choose one of 3.4, 3.9, 4.3, 4.x"
+    assert refused.value.hint == "choose one of 3.4, 3.9, 4.3, 4.x, redpanda"
 
 
 def test_a_line_offers_nothing_that_we_cannot_read() -> None:
@@ -35,3 +35,13 @@ def test_every_release_of_4_has_a_name():
     assert {profile.name for profile in line.values()} == {"4.3"}
     assert not line["4.0"].refuses_non_finite
     assert NEWEST.refuses_non_finite
+
+
+def test_redpanda_knows_prefixes_of_client_ids_three_keys_and_no_address() -> None:
+    redpanda = profile_named("redpanda")
+    assert redpanda.entity_types == ("user", "client-id", "client-id-prefix")
+    assert redpanda.client_keys == {
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "controller_mutation_rate",
+    }
