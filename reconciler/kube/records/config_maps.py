@@ -102,8 +102,9 @@ def config_maps(
     if before is not None and objects and not before.is_old_form:
         changed = changed_parts(before, stored)
         updated = _parts(stored, stored.layout, changed, namespace=namespace, limits=limits)
-        if updated is not None:
-            return stored, {**objects, **updated}
+        present = _of_layout(stored, objects)
+        if updated is not None and len(present) == stored.layout.parts:
+            return stored, {**present, **updated}
     if not stored.is_old_form:
         numbers = range(stored.layout.parts)
         complete = _parts(stored, stored.layout, numbers, namespace=namespace, limits=limits)
@@ -119,6 +120,13 @@ def config_maps(
     if everything is None:
         raise AssertionError("parts without limits always fit")
     return replace(stored, layout=layout, is_old_form=False), everything
+
+
+def _of_layout(stored: StoredRecords, objects: Mapping[str, Obj]) -> dict[str, Obj]:
+    """The ConfigMaps of the present layout; others are what a crash left."""
+    prefix = f"kquota-{hash_of(stored.owned.cluster_id)}-{LEDGER}"
+    names = (name_of_part(prefix, stored.layout, number) for number in range(stored.layout.parts))
+    return {name: objects[name] for name in names if name in objects}
 
 
 def _is_far_too_large(objects: Mapping[str, Obj], limits: PartLimits) -> bool:

@@ -193,8 +193,7 @@ ROWS: Final = (
     _stalled_row(Reason.UNSUPPORTED_BROKER, "QC", "the Kafka cluster does not know the requests that quotas need",
            "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.", event="UnsupportedBroker"),
     _stalled_row(Reason.RECORDS_UNREADABLE, "QC", "the records of what was applied cannot be read, so nothing is done",
-           "On a QuotaCluster the message names a damaged ConfigMap in the operator's namespace: restore it from a backup. On a "
-           "ClientQuota its own status is damaged: put back what was edited; all other documents are served meanwhile. "
+           "The message names a damaged ConfigMap in the operator's namespace: restore it from a backup. "
            "Records are never taken for empty, because removals would then be forgotten.",
            event="RecordsUnreadable"),
     _stalled_row(Reason.OTHER_WRITER, "QC", "another writer looks after the same entities",

@@ -278,13 +278,15 @@ def test_a_missing_part_is_damage_and_not_less():
         read(ID, [one for name, one in made.items() if name != lost])
 
 
-def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
+@pytest.mark.parametrize("is_partial", [True, False])
+def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(is_partial):
     old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
     wanted = maps(replace(old, owned=old.owned.with_changes(many(500, seed=2))), "x", SMALL)
-    again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x", limits=SMALL)[
-        1
-    ]
-    stale = diff({**there, **wanted}, again)
+    objects = {**there, **wanted}
+    stored = read(ID, objects.values())
+    earlier = {"before": stored, "objects": objects} if is_partial else {}
+    again = config_maps(stored, namespace="x", limits=SMALL, **earlier)[1]
+    stale = diff(objects, again)
     assert (stale.create, stale.update) == ((), ())
     assert all("-0-0of1" in name for name in stale.delete)
     assert stale.writes == 1
