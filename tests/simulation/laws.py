@@ -174,7 +174,10 @@ class Laws:
             if record.value is None:
                 self.removed_at[pair] = commit.at
             else:
-                self.ours[pair] = {record.value}
+                # Until the records say so, the value that they have still counts.
+                owned = self.records.records.get(pair[0])
+                recorded = owned.applied[COLUMNS.index(pair[1])] if owned is not None else None
+                self.ours[pair] = self.ours[pair] & {recorded} | {record.value}
                 self.removed_at.pop(pair, None)
         if self.runs:
             self._adopt(self.runs[-1].documents)

@@ -76,18 +76,19 @@ def explore(
 ) -> None:
     """Run seeds on some processes until they or the time are used up, or ``report`` answers that it is enough."""
     end = time.monotonic() + seconds
+    scenarios = (_scenario(seed, days, absent) for seed in seeds)
+    if workers == 1:
+        for scenario in scenarios:
+            if time.monotonic() > end or not report(outline(scenario)):
+                return
+        return
     pending: set[Future[WorldResult]] = set()
-    todo = iter(seeds)
     with ProcessPoolExecutor(workers) as pool:
         while True:
-            while (
-                len(pending) < workers * 2
-                and time.monotonic() < end
-                and (seed := next(todo, None)) is not None
-            ):
-                scenario = Scenario(seed=seed, days=days)
-                for name in absent:
-                    scenario = scenario.without(name)
+            while len(pending) < workers * 2 and time.monotonic() < end:
+                scenario = next(scenarios, None)
+                if scenario is None:
+                    break
                 pending.add(pool.submit(outline, scenario))
             if not pending:
                 return
@@ -96,6 +97,13 @@ def explore(
                 if not report(future.result()):
                     pool.shutdown(cancel_futures=True)
                     return
+
+
+def _scenario(seed: int, days: float, absent: Iterable[str]) -> Scenario:
+    scenario = Scenario(seed=seed, days=days)
+    for name in absent:
+        scenario = scenario.without(name)
+    return scenario
 
 
 def from_seed(first: int, number: int | None) -> Iterable[int]:

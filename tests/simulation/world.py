@@ -152,7 +152,7 @@ class World:
 
     def change_documents(self, chance: random.Random) -> None:
         """One or more documents come, change or go."""
-        for _ in range(chance.choice((1, 1, 2, 4))):
+        for _ in range(chance.choice((1, 1, 2, 4, 8))):
             entity = chance.choice((*IN_SCOPE, *ADDRESSES))
             name = f"team/{entity}"
             if name in self.documents and chance.random() < 0.3:

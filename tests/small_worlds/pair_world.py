@@ -1,0 +1,447 @@
+"""All histories of one pair: documents, records, brokers, writes without an answer, another writer, crashes, overrides.
+
+Breadth first; a state is visited once. Time is reduced to what matters: an intent is fresh or older than 65 s, an override
+is in force or over. Everything between two actions is the product's: the comparison, the settlement of intents, what is
+held, what results mean for the records.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeAlias
+
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    SETTLING_SECONDS,
+    Intent,
+    IntentStarted,
+    Orphaned,
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.intent_settlement import has_landed, settle_intents
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.send_order import SendSchedule
+from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy, Rules
+from reconciler.quota.results.report import PairOutcome, Visibility
+from reconciler.quota.state import QuotaState, limits_of
+from reconciler.reconcile import ownership_records
+from reconciler.reconcile.verification import judge
+
+ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+PAIR, COLUMN = (ALICE, RATE), COLUMN_OF[RATE]
+DOCUMENT = "team/alice"
+VALUES: tuple[float | None, ...] = (None, 1.0, 2.0)
+NOW = 1_000.0
+FRESH, OLD = NOW, NOW - SETTLING_SECONDS - 1.0
+SEEN = Visibility(visible=(1,), lagging=(), unreachable={})
+REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
+LOST = Unknown(reason="no answer")
+
+Value: TypeAlias = float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairState:
+    """Everything that a future can depend on, and what the oracle remembers.
+
+    Attributes:
+        declared: What the document asks for; ``None`` = there is no document.
+        policy: Its deletionPolicy.
+        suspended: Whether it is suspended.
+        live: What the brokers have.
+        changes: The records, as the fewest changes that make them.
+        late: The value of the last request that may still be carried out, if there is one.
+        ours: Live values that the product wrote, or that were declared while they were live.
+        open: Intended values that no describe contradicted 65 s or more after the intent.
+    """
+
+    declared: Value = None
+    policy: DeletionPolicy | None = None
+    suspended: bool = False
+    live: Value = None
+    changes: tuple[RecordChange, ...] = ()
+    late: frozenset[Value] = frozenset()
+    ours: frozenset[Value] = frozenset()
+    open: frozenset[Value] = frozenset()
+
+
+class LawViolated(Exception):
+    """A history that must not exist; the message ends with its actions."""
+
+
+def owned_of(state: PairState) -> OwnershipRecords:
+    """The records of a state."""
+    return _owned(state.changes)
+
+
+@cache
+def _owned(changes: tuple[RecordChange, ...]) -> OwnershipRecords:
+    return replace(OwnershipRecords(cluster_id="c").with_changes(changes), is_known=True)
+
+
+def canonical(owned: OwnershipRecords) -> tuple[RecordChange, ...]:
+    """Records as the fewest changes that make them, with times that are either fresh or old."""
+    changes: list[RecordChange] = []
+    record = owned.records.get(ALICE, NO_RECORD)
+    owner = record.owners[COLUMN]
+    if owner is not None:
+        value = record.applied[COLUMN]
+        assert value is not None
+        changes.append(
+            Recorded(entity=ALICE, key=RATE, value=value, owner=replace(owner, since=0.0))
+        )
+    intent = owned.intents.get(PAIR)
+    if intent is not None:
+        at = FRESH if intent.may_still_land(NOW) else OLD
+        kept = Intent(value=intent.value, owner=replace(intent.owner, since=0.0), at=at)
+        changes.append(IntentStarted(entity=ALICE, key=RATE, intent=kept))
+    if PAIR in owned.orphaned:
+        changes.append(Orphaned(entity=ALICE, key=RATE))
+    override = owned.overrides.get(PAIR)
+    if override is not None:
+        changes.append(OverrideSet(override=override))
+    return tuple(changes)
+
+
+@cache
+def desired_of(declared: Value, policy: DeletionPolicy | None, suspended: bool) -> DesiredState:
+    """The document of a state."""
+    if declared is None:
+        return merge(())
+    return merge(
+        (
+            Declaration(
+                document=DOCUMENT, entity=ALICE, limits=limits_of({RATE: declared}),
+                deletion_policy=policy, suspended=suspended,
+            ),
+        )
+    )  # fmt: skip
+
+
+@cache
+def live_of(value: Value) -> QuotaState:
+    """The brokers of a state."""
+    return QuotaState() if value is None else QuotaState(limits={ALICE: limits_of({RATE: value})})
+
+
+FATES = ("answered", "crash before sending", "crash after sending", "lost", "lost but applied", "lost and late",
+         "rejected", "refused by a guard")  # fmt: skip
+"""What can become of the one request of a run."""
+
+
+class Product:
+    """One run, from the product's parts. A broken twin overrides one of the steps.
+
+    Args:
+        rules: How it is configured.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+
+    def plan(self, state: PairState, live: Value) -> Plan:
+        return compare(
+            desired=desired_of(state.declared, state.policy, state.suspended),
+            owned=owned_of(state), live=live_of(live), rules=self.rules, now=NOW,
+        )  # fmt: skip
+
+    def unsettled(
+        self, owned: OwnershipRecords, live: Value
+    ) -> Mapping[tuple[Entity, Key], Intent]:
+        return {
+            pair: intent
+            for pair, intent in owned.intents.items()
+            if intent.may_still_land(NOW) and not has_landed(pair, intent, live_of(live))
+        }
+
+    def intents(self, changes: tuple[QuotaChange, ...]) -> tuple[RecordChange, ...]:
+        return ownership_records.intents(changes, now=NOW)
+
+    def held(
+        self, changes: tuple[QuotaChange, ...], waiting: Mapping[tuple[Entity, Key], Intent]
+    ) -> bool:
+        """Whether the change waits for an earlier write."""
+        schedule = SendSchedule(changes)
+        for (subject, key), intent in waiting.items():
+            if changes[0].after != intent.value:
+                schedule.settle(Alteration(subject, ((str(key), intent.value),)), LOST)
+        return bool(schedule.find_held_entities(schedule.batches[0]))
+
+    def results(
+        self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]
+    ) -> tuple[RecordChange, ...]:
+        return ownership_records.results(pairs, now=NOW, waiting=waiting)
+
+    def run(self, state: PairState, fate: str, meanwhile: Value | str = "nothing") -> PairState:
+        """The state after a run whose request has this fate; another writer may write between describe and send."""
+        owned, described = owned_of(state), state.live
+        plan = self.plan(state, described)
+        changes = () if fate == "refused by a guard" else plan.changes
+        oracle = _described(state)
+        _lawful(plan, oracle)
+        waiting = self.unsettled(owned, described)
+        sendable = tuple(c for c in changes if not waiting or waiting[PAIR].value == c.after)
+        record_changes = (*plan.bookkeeping, *self.intents(sendable))
+        owned = owned.with_changes(record_changes)
+        after = replace(oracle, changes=canonical(owned))
+        if sendable:
+            after = replace(after, open=after.open | {sendable[0].after})
+        if meanwhile != "nothing":
+            after = foreign(after, meanwhile)  # type: ignore[arg-type]
+        if fate == "crash before sending" or not changes:
+            return after
+        (change,) = changes
+        result: Result | None
+        if self.held(changes, waiting):
+            result = Held(waits_for=(ALICE,))
+        else:
+            after, result = _sent(after, change, fate)
+        if fate == "crash after sending":
+            return after
+        pairs = judge(
+            changes, {(change.removes, ALICE): result}, live=live_of(after.live), visibility=SEEN
+        )
+        owned = owned_of(after).with_changes(self.results(pairs, waiting))
+        return replace(after, changes=canonical(owned))
+
+
+def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, Result]:
+    match fate:
+        case "rejected":
+            return state, REFUSED
+        case "lost":
+            return state, LOST
+        case "lost and late":
+            return replace(state, late=frozenset({change.after})), LOST
+        case "lost but applied":
+            return written(state, change.after), LOST
+        case _:
+            return written(state, change.after), Applied()
+
+
+def written(state: PairState, value: Value) -> PairState:
+    """A request of the product is carried out.
+
+    Until the records say so, the value that they have still counts: if another writer sets it again, no describe can
+    tell that from a request that was never carried out.
+    """
+    recorded = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
+    ours = state.ours if value is None else state.ours & {recorded} | {value}
+    return _adopted(replace(state, live=value, ours=frozenset(ours)))
+
+
+def foreign(state: PairState, value: Value) -> PairState:
+    """Another writer sets a value. If an open intent names it, no describe can tell the two apart."""
+    ours = state.ours | ({value} if value is not None and value in state.open else set())
+    return _adopted(replace(state, live=value, ours=frozenset(ours)))
+
+
+def _adopted(state: PairState) -> PairState:
+    if state.declared is not None and state.declared == state.live and not state.suspended:
+        return replace(state, ours=state.ours | {state.live})
+    return state
+
+
+def _described(state: PairState) -> PairState:
+    """What a describe ends: intents that are older than 65 s and not live, and ownership of what is gone."""
+    intent = owned_of(state).intents.get(PAIR)
+    is_fresh = intent is not None and intent.may_still_land(NOW)
+    after = (
+        state
+        if is_fresh
+        else replace(state, open=frozenset(v for v in state.open if v == state.live))
+    )
+    overrides = owned_of(state).overrides.get(PAIR)
+    if overrides is not None and overrides.value == state.live and overrides.before != state.live:
+        after = replace(after, ours=after.ours | {state.live})
+    return after
+
+
+def _lawful(plan: Plan, state: PairState) -> None:
+    """No removal that was not requested; records only of what is live."""
+    for change in plan.changes:
+        if change.after is not None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
+            continue
+        if change.before not in state.ours | state.open:
+            raise LawViolated(f"a removal of {change.before}, which is not ours")
+        if state.declared is not None:
+            raise LawViolated("a declared value is removed")
+    for record in plan.bookkeeping:
+        if isinstance(record, Recorded) and record.value != state.live:
+            raise LawViolated(f"{record.value} is recorded and {state.live} is live")
+
+
+Action: TypeAlias = Callable[[PairState], PairState]
+
+
+def declare(value: Value, policy: DeletionPolicy | None, suspended: bool = False) -> Action:
+    return lambda state: _adopted(
+        replace(
+            state, declared=value, policy=policy if value is not None else None, suspended=suspended
+        )
+    )
+
+
+def _wait(state: PairState) -> PairState:
+    """65 s pass: no request is carried out any more."""
+    owned = owned_of(state)
+    aged = {pair: replace(intent, at=OLD) for pair, intent in owned.intents.items()}
+    return replace(state, late=frozenset(), changes=canonical(replace(owned, intents=aged)))
+
+
+def _over(state: PairState) -> PairState:
+    """The time of an override is over."""
+    override = owned_of(state).overrides.get(PAIR)
+    if override is None:
+        return state
+    ended = owned_of(state).with_changes([OverrideSet(override=replace(override, until=NOW - 1.0))])
+    return replace(state, changes=canonical(ended))
+
+
+def _override(value: Value, ends_with_document: bool) -> Action:
+    def begin(state: PairState) -> PairState:
+        owned = owned_of(state)
+        if PAIR in owned.overrides:
+            return state
+        override = Override(
+            entity=ALICE, key=RATE, value=value, until=NOW + 1.0, author="oncall", reason="incident",
+            before=state.live, declared=None if state.suspended else state.declared,
+            ends_with_document=ends_with_document,
+        )  # fmt: skip
+        return replace(
+            state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
+        )
+
+    return begin
+
+
+def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
+    """Everything that can happen next, by name."""
+    policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
+    table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": _wait}
+    for value in VALUES[1:]:
+        for policy in policies:
+            table[f"declare {value} {policy}"] = declare(value, policy)
+        table[f"suspend {value}"] = declare(value, None, suspended=True)
+    for value in VALUES:
+        table[f"another writer sets {value}"] = lambda state, value=value: foreign(state, value)  # type: ignore[misc]
+        table[f"the late write of {value} lands"] = lambda state, value=value: (  # type: ignore[misc]
+            replace(written(state, value), late=state.late - {value})
+            if value in state.late
+            else state
+        )
+        table[f"run, another writer sets {value} meanwhile"] = lambda state, value=value: (
+            product.run(  # type: ignore[misc]
+                state, "answered", value
+            )
+        )
+        if overrides:
+            for ends in (False, True):
+                table[f"override {value} {ends}"] = _override(value, ends)
+    for fate in FATES:
+        table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)  # type: ignore[misc]
+    if overrides:
+        table["the override is over"] = _over
+    return table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exploration:
+    """What was explored: number of states and steps, and whether the last state was reached."""
+
+    states: int
+    steps: int
+    complete: bool
+
+
+def explore(
+    product: Product, *, overrides: bool = False, most_states: int = 1_000_000, rests: bool = True
+) -> Exploration:
+    """Every state that can be reached; each has to come to rest.
+
+    Raises:
+        LawViolated: A law does not hold; the message has the shortest history.
+    """
+    table = actions(product, overrides=overrides)
+    first = PairState()
+    origin: dict[PairState, tuple[PairState, str] | None] = {first: None}
+    todo, steps = deque([first]), 0
+    calm: set[PairState] = set()
+    while todo and len(origin) < most_states:
+        state = todo.popleft()
+        try:
+            if rests:
+                come_to_rest(product, state, calm)
+            successors = [(name, action(state)) for name, action in table.items()]
+        except LawViolated as error:
+            raise LawViolated(
+                f"{error}: {'; '.join(history(origin, state))}; then {state}"
+            ) from None
+        steps += len(successors)
+        for name, after in successors:
+            if after not in origin:
+                origin[after] = state, name
+                todo.append(after)
+    return Exploration(states=len(origin), steps=steps, complete=not todo)
+
+
+def history(
+    origin: Mapping[PairState, tuple[PairState, str] | None], state: PairState
+) -> Iterator[str]:
+    """The actions that lead to a state."""
+    step = origin[state]
+    if step is not None:
+        yield from history(origin, step[0])
+        yield step[1]
+
+
+def come_to_rest(product: Product, state: PairState, calm: set[PairState]) -> None:
+    """Without faults the product makes everything as declared within four runs, and then writes nothing more."""
+    visited = []
+    after = _over(_wait(state))
+    for _ in range(4):
+        if after in calm:
+            calm.update(visited)
+            return
+        visited.append(after)
+        before, after = after, _wait(product.run(after, "answered"))
+        if before == after:
+            break
+    else:
+        raise LawViolated(f"no rest: {after}")
+    _lawful_rest(product, after)
+    calm.update(visited)
+
+
+def _lawful_rest(product: Product, state: PairState) -> None:
+    owned = owned_of(state)
+    if owned.intents:
+        raise LawViolated("an intent never ends")
+    if product.plan(state, state.live).changes:
+        raise LawViolated("there is always something to write")
+    if product.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY} or state.suspended:
+        return
+    is_declared = state.declared is not None and state.declared != state.live
+    if is_declared and product.rules.drift is DriftMode.CORRECT:
+        raise LawViolated(f"{state.live} is live and {state.declared} declared")
+    record = owned.records.get(ALICE, NO_RECORD)
+    owner: Owner | None = record.owners[COLUMN]
+    if owner is None or state.declared is not None or record.applied[COLUMN] != state.live:
+        return
+    is_deleted = owner.deletion_policy is DeletionPolicy.DELETE and PAIR not in owned.orphaned
+    if owner.document and is_deleted:
+        raise LawViolated(f"{state.live} stays although its document was deleted with Delete")
+
+
+__all__ = ["Exploration", "LawViolated", "PairState", "Product", "explore", "settle_intents"]

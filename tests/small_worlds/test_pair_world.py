@@ -1,0 +1,134 @@
+"""One pair through all histories: the laws hold in every state, and each law has a broken twin that is caught."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Unknown
+from reconciler.quota.ownership import (
+    Intent,
+    IntentEnded,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
+from reconciler.quota.results.report import PairOutcome
+from tests.small_worlds.pair_world import (
+    ALICE,
+    RATE,
+    LawViolated,
+    PairState,
+    Product,
+    Value,
+    desired_of,
+    explore,
+    owned_of,
+)
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+MOST_STATES = 3_000_000 if DEEP else 1_500
+"""Everything with `make small-worlds`, otherwise a part that takes seconds."""
+RULES = {
+    policy.value: Rules(policy=policy, sync_confirmed=True, drift=DriftMode.CORRECT)
+    for policy in Policy
+}
+
+
+@pytest.mark.parametrize("overrides", [False, True], ids=["faults", "faults and overrides"])
+@pytest.mark.parametrize("policy", list(RULES))
+def test_in_all_histories_of_a_pair_the_laws_hold(policy, overrides):
+    exploration = explore(Product(RULES[policy]), overrides=overrides, most_states=MOST_STATES)
+    assert exploration.complete or (not DEEP and exploration.states >= MOST_STATES)
+
+
+class RemovesWhatOthersChanged(Product):
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        removals = tuple(
+            QuotaChange(entity=ALICE, key=RATE, before=live, after=None, cause=Cause.PRUNE)
+            for finding in plan.findings
+            if finding.cause is Cause.CHANGED_BY_ANOTHER
+        )
+        return replace(plan, changes=(*plan.changes, *removals))
+
+
+class RecordsWithoutLooking(Product):
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        owner = next((change.owner for change in plan.changes if change.after is not None), None)
+        if owner is None:
+            return plan
+        value = plan.changes[0].after
+        assert value is not None
+        record = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
+        return replace(plan, changes=(), bookkeeping=(record,))
+
+
+class BelievesOldIntents(Product):
+    """An intent whose write did not land stays for ever."""
+
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        return replace(
+            plan,
+            changes=tuple(change for change in plan.changes if not owned_of(state).intents),
+            bookkeeping=tuple(
+                change for change in plan.bookkeeping if not isinstance(change, IntentEnded)
+            ),
+        )
+
+
+class TakesUnknownForApplied(Product):
+    """A request without an answer counts as carried out."""
+
+    def results(
+        self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]
+    ) -> tuple[RecordChange, ...]:
+        return tuple(
+            Recorded(entity=ALICE, key=RATE, value=pair.change.after, owner=pair.change.owner)
+            for pair in pairs
+            if isinstance(pair.result, Unknown) and pair.change.after and pair.change.owner
+        ) or super().results(pairs, waiting)
+
+
+class RemovesDeclaredValues(Product):
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        if (
+            live is None
+            or plan.changes
+            or desired_of(state.declared, state.policy, state.suspended).limits == {}
+        ):
+            return plan
+        removal = QuotaChange(entity=ALICE, key=RATE, before=live, after=None, cause=Cause.PRUNE)
+        return replace(plan, changes=(removal,))
+
+
+class ForgetsDeletions(Product):
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        return replace(
+            plan, changes=tuple(change for change in plan.changes if change.after is not None)
+        )
+
+
+@pytest.mark.parametrize(
+    ("twin", "law"),
+    [
+        (RemovesWhatOthersChanged, "which is not ours"),
+        (RecordsWithoutLooking, "is recorded and"),
+        (BelievesOldIntents, "an intent never ends"),
+        (RemovesDeclaredValues, "a declared value is removed"),
+        (ForgetsDeletions, "stays although its document was deleted"),
+        (TakesUnknownForApplied, "which is not ours"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_a_broken_twin_is_caught_with_its_shortest_history(twin, law):
+    with pytest.raises(LawViolated, match=law):
+        explore(twin(RULES["Sync"]))
