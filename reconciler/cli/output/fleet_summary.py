@@ -71,10 +71,10 @@ def fleet_summary_text(rows: Sequence[FleetRow], *, style: Style) -> str:
 
 
 def fleet_summary_markdown(rows: Sequence[FleetRow]) -> str:
-    """The table for a comment."""
-    heads = "| " + " | ".join(head.capitalize() for head in _HEADS) + " |"
-    lines = [heads, "| --- | --- | ---: | ---: | ---: | ---: |"]
-    lines += ["| " + " | ".join([markdown(row.cluster), *row.cells[1:]]) + " |" for row in rows]
+    """The table for a comment, without durations: equal runs give equal comments."""
+    heads = "| " + " | ".join(head.capitalize() for head in _HEADS[:-1]) + " |"
+    lines = [heads, "| --- | --- | ---: | ---: | ---: |"]
+    lines += ["| " + " | ".join([markdown(row.cluster), *row.cells[1:-1]]) + " |" for row in rows]
     return "\n".join([f"**{fleet_sentence(rows)}**", "", *lines])
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.result_rows import Simulation
 
 
+PLANS_KIND: Final = "kquota-plans"
+"""Kind of the document of several plans."""
+
 UNNAMED: Final = (
     "CI is set and no trusted revision is named: the project file of this checkout decides where to connect and what is"
     " allowed, even if the change to be judged wrote it"
@@ -141,7 +144,7 @@ def _plan_documents(
         {"cluster": plan.target.display_name, "plan": document_of_plan(plan)} for plan in plans
     ]
     summary = fleet_summary_document(rows)
-    return {"kind": "kquota-plans", "format": 1, "plans": documents, "summary": summary}
+    return {"kind": PLANS_KIND, "format": 1, "plans": documents, "summary": summary}
 
 
 def _plans_as_markdown(

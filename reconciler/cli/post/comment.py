@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 
 from reconciler.base import bounded_json
 from reconciler.base.text_files import MAX_BYTES, read_text
-from reconciler.cli.output.plans import recorded_of
+from reconciler.cli.output.plans import PLANS_KIND, recorded_of
+from reconciler.cli.post import fleet_comment
 from reconciler.cli.post.options import PostOptions
 from reconciler.codecs import drift as drift_codec
 from reconciler.codecs import failure as failure_codec
@@ -108,13 +109,14 @@ def letter_of(options: PostOptions, *, foreign: bool = False, untrusted: str = "
         outcome_codec.KIND: ("outcome", _outcome),
         drift_codec.KIND: ("drift", _drift),
         failure_codec.KIND: ("plan", _failure),
+        PLANS_KIND: ("plan", _plans),
     }
     document_kind = _kind_of(text, location)
     if document_kind not in makers:
         raise ConfigError(
             "this is no plan, outcome or report of drift",
             location=location,
-            hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; post several clusters one by one",
+            hint="it is what `plan --out`, `plan --all --format json`, `apply --out` or `drift --format json` wrote",
         )
     kind, make = makers[document_kind]
     if options.issue and kind != "drift":
@@ -181,6 +183,22 @@ def _plan(options: PostOptions, text: str, location: str, marker: Marker) -> Pos
     preview = read_preview(text, location=location)
     recorded = recorded_of(read_simulation(text, location=location), preview)
     return _plan_letter(options, preview, marker, recorded)
+
+
+def _plans(options: PostOptions, text: str, location: str, marker: Marker) -> PostContent:
+    """The plans of several clusters as one comment."""
+    fleet = fleet_comment.read_fleet(text, location=location)
+    context = _context(options, marker)
+
+    def body(limit: int, max_rows: int) -> str:
+        comment = fleet_comment.fleet_markdown(
+            fleet, limit=limit, max_rows=max_rows, context=context
+        )
+        return _within(comment, limit, marker)
+
+    return PostContent(
+        options=options, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
+    )
 
 
 def _plan_letter(

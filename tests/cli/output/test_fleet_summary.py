@@ -45,7 +45,7 @@ def test_the_table_has_a_row_for_each_cluster_and_a_sentence_for_all() -> None:
 def test_a_name_breaks_no_row_of_a_comment() -> None:
     rows = fleet_summary_markdown(ROWS).splitlines()
     assert rows[0].startswith("**3 clusters: ")
-    assert all(line.replace("\\|", "").count("|") == 7 for line in rows[2:])
+    assert all(line.replace("\\|", "").count("|") == 6 for line in rows[2:])
 
 
 def test_the_document_has_no_durations_so_that_equal_runs_are_equal() -> None:

@@ -1,0 +1,177 @@
+"""One comment for a pull request that touches many clusters: a table of all of them, then the plans that change something.
+
+What is read is the document of ``kquota plan --all --format json``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.cli.output.fleet_summary import (
+    FleetOutcome,
+    FleetRow,
+    fleet_summary_markdown,
+)
+from reconciler.cli.output.plans import PLANS_KIND, recorded_of
+from reconciler.codecs.plan import read_preview, read_simulation
+from reconciler.codecs.reader import DocumentReader, load
+from reconciler.quota.results.report import Preview
+from reconciler.render.comment import CommentContext, Icon, footer
+from reconciler.render.json_values import dump
+from reconciler.render.markdown import plan_markdown
+from reconciler.render.names import html, prose
+from reconciler.render.recorded_use import RecordedUse
+from reconciler.render.units import count
+
+_LEAST_ROOM: Final = 1_500
+"""Characters without which a plan is left to the document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedPlan:
+    """The plan of one cluster.
+
+    Attributes:
+        cluster: Its name.
+        preview: Its plan.
+        recorded: What recorded use said; ``None`` = not asked for.
+    """
+
+    cluster: str
+    preview: Preview
+    recorded: RecordedUse | None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to say of it."""
+        preview = self.preview
+        return not (
+            preview.plan.changes
+            or preview.plan.drift
+            or preview.violations
+            or preview.warnings
+            or preview.errored
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedFleet:
+    """The plans of one run over several clusters.
+
+    Attributes:
+        rows: All clusters, those without a plan included.
+        plans: The plans that could be made.
+    """
+
+    rows: tuple[FleetRow, ...]
+    plans: tuple[PostedPlan, ...]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no cluster has anything to say."""
+        return all(row.outcome is FleetOutcome.OK for row in self.rows) and all(
+            plan.is_quiet for plan in self.plans
+        )
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Facts for the next step of a pipeline."""
+        changed = [plan for plan in self.plans if plan.preview.plan.changes]
+        failed = [row for row in self.rows if row.outcome is not FleetOutcome.OK]
+        return {
+            "clusters": str(len(self.rows)),
+            "changed-clusters": str(len(changed)),
+            "has-changes": str(bool(changed)).lower(),
+            "errored": str(bool(failed)).lower(),
+        }
+
+
+def read_fleet(text: str, *, location: str) -> PostedFleet:
+    """The document of several plans.
+
+    Raises:
+        ConfigError: It was cut off or edited, or is no such document.
+    """
+    reader = load(text, kind=PLANS_KIND, format_version=1, location=location)
+    fields = reader.fields("kind", "format", "plans", "summary")
+    return PostedFleet(rows=fields["summary"].rows(_row), plans=fields["plans"].rows(_plan))
+
+
+def _row(reader: DocumentReader) -> FleetRow:
+    fields = reader.fields("cluster", "result", "changes", "drift", "refused")
+    changes, drift, refused = (
+        fields[name].optional(DocumentReader.integer) for name in ("changes", "drift", "refused")
+    )
+    return FleetRow(
+        cluster=fields["cluster"].text(),
+        outcome=fields["result"].word(FleetOutcome),
+        changes=changes,
+        drift=drift,
+        refused=refused,
+        seconds=0.0,
+    )
+
+
+def _plan(reader: DocumentReader) -> PostedPlan:
+    fields = reader.fields("cluster", "plan")
+    value, location = fields["plan"].value, fields["plan"].location
+    if not isinstance(value, dict):
+        fields["plan"].fail("a plan")
+    text = dump(value)
+    preview = read_preview(text, location=location)
+    return PostedPlan(
+        cluster=fields["cluster"].text(),
+        preview=preview,
+        recorded=recorded_of(read_simulation(text, location=location), preview),
+    )
+
+
+def fleet_markdown(
+    fleet: PostedFleet, *, limit: int, max_rows: int, context: CommentContext
+) -> str:
+    """The comment, of at most ``limit`` characters unless the table alone is longer.
+
+    Args:
+        fleet: The clusters and their plans.
+        limit: Most characters of the whole text.
+        max_rows: Most rows of the table of one plan.
+        context: What surrounds the comment.
+    """
+    outcomes = {row.outcome for row in fleet.rows}
+    icon, words = Icon.READY, "Ready"
+    if FleetOutcome.REFUSED in outcomes:
+        icon, words = Icon.REFUSED, "Refused"
+    elif outcomes - {FleetOutcome.OK}:
+        icon, words = Icon.ATTENTION, "Needs attention"
+    title = context.title or f"Kafka quotas of {count(len(fleet.rows), 'cluster')}"
+    head = [context.marker] if context.marker else []
+    head += [
+        f"### {icon.value} {prose(f'{words}: {title}')}",
+        "",
+        fleet_summary_markdown(fleet.rows),
+    ]
+    foot = footer(context)
+    room = limit - sum(len(line) + 1 for line in [*head, *foot]) - 200
+    spoken = [plan for plan in fleet.plans if not plan.is_quiet]
+    parts = list(_details(spoken, room, max_rows))
+    missing = len(spoken) - len(parts)
+    if missing:
+        parts.append(f"\n… and {count(missing, 'more plan')}. The JSON document has all of them.")
+    return "\n".join([*head, *parts, *foot]).rstrip("\n") + "\n"
+
+
+def _details(plans: Sequence[PostedPlan], room: int, max_rows: int) -> Iterable[str]:
+    """The plans that have room, each folded away under the name of its cluster."""
+    for plan in plans:
+        frame = ["", "<details>", f"<summary>{html(plan.cluster)}</summary>", "", "</details>"]
+        left_room = room - sum(len(line) + 1 for line in frame)
+        if left_room < _LEAST_ROOM:
+            return
+        text = plan_markdown(
+            plan.preview, limit=left_room, max_rows=max_rows, recorded=plan.recorded
+        )
+        if len(text) > left_room:
+            return
+        part = "\n".join([*frame[:-1], text, frame[-1]])
+        room -= len(part) + 1
+        yield part
