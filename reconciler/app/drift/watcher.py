@@ -75,7 +75,6 @@ class DriftWatcher:
         name: What the cluster is called.
         interval: Seconds between looks.
         last: The newest look; ``None`` = none yet.
-        since: When the look that is under way began, in seconds since the epoch.
 
     Raises:
         UsageError: Corrections were asked for, and the cluster's configuration does not allow them.
@@ -94,7 +93,6 @@ class DriftWatcher:
         self.name = target.display_name
         self.interval = watching.interval or target.settings.interval
         self.last: Reconciliation | None = None
-        self.since: float | None = None
         self._notices, self._target, self._watching = notices, target, watching
         self._clock, self._heard, self._metrics = clock, on_reconciled, metrics
         self._orders = _orders(target, watching)
@@ -117,11 +115,7 @@ class DriftWatcher:
 
     async def turn(self, _: LoopTrigger) -> LoopOutcome:
         """One look with everything that follows from it; the work of a ``ClusterLoop``."""
-        self.since = self._clock.now()
-        try:
-            reconciliation = await self._looked()
-        finally:
-            self.since = None
+        reconciliation = await self._looked()
         self.last = reconciliation
         if self._metrics is not None:
             self._metrics.passed(reconciliation)
@@ -243,15 +237,6 @@ def unready(lookouts: Sequence[DriftWatcher]) -> list[str]:
         f"{watcher.name}: {'not looked at yet' if watcher.last is None else 'the last look failed'}"
         for watcher in lookouts
         if watcher.last is None or watcher.last.error is not None
-    ]
-
-
-def stuck(lookouts: Sequence[DriftWatcher], now: float) -> list[str]:
-    """What liveness probes get: looks that last ten intervals, and a quarter of an hour at least."""
-    return [
-        f"{watcher.name}: a look lasts too long"
-        for watcher in lookouts
-        if watcher.since is not None and now - watcher.since > max(10 * watcher.interval, 900.0)
     ]
 
 

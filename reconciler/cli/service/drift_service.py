@@ -5,18 +5,18 @@ import contextlib
 import gc
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import (
     DriftWatcher,
     DriftWatchOptions,
-    stuck,
     unready,
 )
 from reconciler.app.event_loop import run
 from reconciler.app.loop.cluster_loop import ClusterLoop
+from reconciler.app.loop.health import hung_loops
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.requests import MetricsRequest, NotificationRequest
@@ -90,9 +90,15 @@ def watch(
     ]
 
     async def work() -> None:
-        healthy, ready = (lambda: stuck(lookouts, clock.now())), (lambda: unready(lookouts))
-        async with served(console, serving, metrics, healthy=healthy, ready=ready):
-            await _looking(lookouts, clock)
+        loops = {watcher.name: _loop_of(watcher, clock) for watcher in lookouts}
+        async with served(
+            console,
+            serving,
+            metrics,
+            healthy=lambda: hung_loops(loops.values(), clock.now()),
+            ready=lambda: unready(lookouts),
+        ):
+            await _run_loops(loops, lookouts)
 
     with loops_speak(console), contextlib.suppress(KeyboardInterrupt):
         try:
@@ -117,19 +123,19 @@ def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
     )
 
 
-async def _looking(lookouts: Sequence[DriftWatcher], clock: Clock) -> None:
+def _loop_of(watcher: DriftWatcher, clock: Clock) -> ClusterLoop:
+    return ClusterLoop(
+        watcher.name,
+        mailbox=Mailbox(clock=clock),
+        work=watcher.turn,
+        pace=watcher.rhythm,
+        clock=clock,
+        random=random.SystemRandom().random,
+    )
+
+
+async def _run_loops(loops: Mapping[str, ClusterLoop], lookouts: Sequence[DriftWatcher]) -> None:
     stop = asyncio.Event()
-    loops = {
-        watcher.name: ClusterLoop(
-            watcher.name,
-            mailbox=Mailbox(clock=clock),
-            work=watcher.turn,
-            pace=watcher.rhythm,
-            clock=clock,
-            random=random.SystemRandom().random,
-        )
-        for watcher in lookouts
-    }
     try:
         await supervise({name: loop.run(stop) for name, loop in loops.items()}, stop)
     finally:

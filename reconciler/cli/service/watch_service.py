@@ -14,6 +14,7 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
+from reconciler.app.loop.health import hung_loops
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower
 from reconciler.app.watch.cluster import ClusterSession
@@ -45,8 +46,8 @@ from reconciler.render.names import escaped
 
 _LOG: Final = logging.getLogger("reconciler.watch")
 
-LONGEST_PASS: Final = 900.0
-"""Seconds; a pass that lasts longer hangs, since every call to a cluster has a deadline."""
+GRACE_SECONDS: Final = 900.0
+"""For a reconciliation that is under way."""
 
 LATE_AFTER: Final = 3
 """After this number of intervals without success, probes report it."""
@@ -166,14 +167,7 @@ class _WatchService:
 
     def healthy(self) -> Sequence[str]:
         """Loops that hang."""
-        now = self._clock.now()
-        return [
-            f"{loop.name}: a pass has lasted for {now - loop.last_started:.0f} s"
-            for loop in (self._branch, *self._fleet.loops.values())
-            if loop.last_started is not None
-            and (loop.last_ended is None or loop.last_ended < loop.last_started)
-            and now - loop.last_started > LONGEST_PASS
-        ]
+        return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
 
     def ready(self) -> Sequence[str]:
         """What was not reached for too long."""
@@ -186,7 +180,7 @@ class _WatchService:
         for name, cluster in self._fleet.clusters.items():
             if cluster.last_look is None:
                 problems.append(f"{name}: not looked at yet")
-            elif now - cluster.last_look > LATE_AFTER * cluster.pace().interval + LONGEST_PASS:
+            elif now - cluster.last_look > LATE_AFTER * cluster.pace().interval + GRACE_SECONDS:
                 problems.append(f"{name}: not looked at for {now - cluster.last_look:.0f} s")
         return problems
 

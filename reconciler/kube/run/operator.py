@@ -23,6 +23,7 @@ from reconciler.app.loop import (
     supervise,
 )
 from reconciler.app.loop.cluster_loop import Work
+from reconciler.app.loop.health import hung_loops
 from reconciler.app.loop.removal_window import WINDOW_SECONDS
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
@@ -342,13 +343,7 @@ class Operator:
 
     def unhealthy(self) -> list[str]:
         """What only a new process can mend: a loop whose pass never ends."""
-        now = self._clock.now()
-        problems = []
-        for name, loop in self._loops.loops.items():
-            begun, ended = loop.last_started, loop.last_ended
-            if begun is not None and (ended is None or ended < begun) and now - begun > 1800:
-                problems.append(f"the pass over {name} has been running for {now - begun:.0f} s")
-        return problems
+        return hung_loops(self._loops.loops.values(), self._clock.now())
 
     def unready(self) -> list[str]:
         """What keeps it from doing its work; a standby is ready to take over."""
