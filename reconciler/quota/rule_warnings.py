@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import level
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
 from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
@@ -21,6 +21,13 @@ _DN_WITH_BLANKS: Final = re.compile(
 )
 
 
+DEFAULT_FETCH: Final = 1_048_576
+"""Bytes of one partition that a consumer asks for at once: the default of ``max.partition.fetch.bytes``."""
+
+STARVED_SECONDS: Final = 8
+"""So many seconds of a limit in one fetch halve what a consumer gets (KAFKA-9677; measured: docs/evidence-quality.md)."""
+
+
 class WarningKind(StrEnum):
     """What a warning is about; documents and projects accept warnings by these names."""
 
@@ -30,6 +37,7 @@ class WarningKind(StrEnum):
     WILDCARD = "wildcard"
     SHARED_CLIENT_ID = "shared-client-id"
     NEVER_APPLIES = "never-applies"
+    STARVED_FETCH = "starved-fetch"
     ACCEPTANCE = "acceptance"
 
 
@@ -98,7 +106,7 @@ def warnings(
         warning
         for claims in desired.claims.values()
         for claim in claims
-        for warning in (*_names(claim), *_acceptances(claim))
+        for warning in (*_names(claim), *_starved(claim), *_acceptances(claim))
     ]
     found_warnings.extend(_shadowed(desired, live))
     ordered = sorted(
@@ -166,6 +174,21 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
             claim=claim,
             kind=WarningKind.SHARED_CLIENT_ID,
             message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
+        )
+
+
+def _starved(claim: Declaration) -> Iterable[RuleWarning]:
+    """A consumer limit of which one default fetch holds many seconds: the fetch is answered empty until they have passed."""
+    key = Key.CONSUMER_BYTE_RATE
+    rate = claim.limits[COLUMN_OF[key]]
+    if rate is not None and 0 < rate * STARVED_SECONDS <= DEFAULT_FETCH:
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.STARVED_FETCH,
+            key=key,
+            message=f"{key} {rate:,.0f}: one fetch of max.partition.fetch.bytes (1 MiB by default) holds"
+            f" {DEFAULT_FETCH / rate:,.0f} s of this limit, so consumers get about half of it (KAFKA-9677); allow more than"
+            f" {DEFAULT_FETCH // STARVED_SECONDS:,} bytes/s, or set max.partition.fetch.bytes below one second of the limit",
         )
 
 

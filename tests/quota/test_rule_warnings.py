@@ -155,3 +155,19 @@ def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing
         if warning.kind is WarningKind.ACCEPTANCE
     ]
     assert "'wildcards', which is not a warning" in unknown.message
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [(131_072.0, "8"), (74_000.0, "14"), (1.0, "1,048,576")]
+)
+def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named(
+    rate: float, seconds: str
+) -> None:
+    (warning,) = warnings(merge([document(entity(user="a"), consumer_byte_rate=rate)]))
+    assert (warning.kind, warning.key) == (WarningKind.STARVED_FETCH, Key.CONSUMER_BYTE_RATE)
+    assert f"holds {seconds} s of this limit" in warning.message
+
+
+def test_a_producer_limit_and_a_consumer_limit_of_more_starve_no_fetch() -> None:
+    fine = document(entity(user="a"), consumer_byte_rate=131_073.0, producer_byte_rate=1.0)
+    assert told(fine) == []

@@ -221,6 +221,16 @@ def test_one_sentence_says_what_happens(more, words):
     assert says(row(), **more) == words
 
 
+def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
+    five = {"covered_ms": 300_000, "after_throttled_ms": 270_000, "after_over_timeout_ms": 0}
+    found = recorded_of(simulation(row(**five)), at=NOW)
+    assert found.headline == "from 5 min of recorded use: 1 client of 1 will be worse off"
+    assert "throttled 4 min 30 s of the 5 min recorded (now never)" in found.rows[0].description
+    calm = row(**five | {"verdict": ImpactVerdict.SAME, "after_throttled_ms": 0})
+    headline = recorded_of(simulation(calm), at=NOW).headline
+    assert headline == "from 5 min of recorded use: none of those affected will be worse off"
+
+
 def test_the_headline_counts_clients_and_not_brokers():
     rows = [row(broker_id=one) for one in "123"]
     blind = row("bob", broker_id="", verdict=ImpactVerdict.NO_DATA, why="unseen", **BLIND)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from reconciler.evidence.render.units import (
+    SHORT_MS,
     bucket_text,
     length_text,
     moment_text,
@@ -92,11 +93,17 @@ def _headline(groups: tuple[TenantImpact, ...], simulation: Simulation) -> str:
     parts += [f"{count(late, 'client')} will lose records (delays above 120 s)"] if late else []
     parts += [f"{blind:,} of {len(groups):,} cannot be judged"] if blind else []
     if not parts:
-        return "none of those affected will be worse off"
+        return _recorded_text(groups) + "none of those affected will be worse off"
     remainder = (
         f"; {count(simulation.left_out, 'row')} more only counted" if simulation.left_out else ""
     )
-    return ", ".join(parts) + remainder
+    return _recorded_text(groups) + ", ".join(parts) + remainder
+
+
+def _recorded_text(groups: tuple[TenantImpact, ...]) -> str:
+    """``from 5 min of recorded use: `` before figures of a short recording."""
+    longest_ms = max((tenant.worst.covered_ms for tenant in groups), default=0)
+    return f"from {length_text(longest_ms)} of recorded use: " if 0 < longest_ms < SHORT_MS else ""
 
 
 def _loses(row: ImpactRow) -> bool:

@@ -97,6 +97,10 @@ def _whole_length(length_ms: int) -> str:
     return " ".join(parts)
 
 
+SHORT_MS: Final = DAY_MS // 2
+"""What rests on less recorded time is given as a part of that time, and not for a day."""
+
+
 def per_day_ms(length_ms: int | None, covered_ms: int) -> int | None:
     """A length of time for each day of evidence, rounded up; ``None`` where there is none."""
     if length_ms is None or covered_ms <= 0:
@@ -105,9 +109,13 @@ def per_day_ms(length_ms: int | None, covered_ms: int) -> int | None:
 
 
 def per_day_text(length_ms: int | None, covered_ms: int) -> str:
-    """``12 min a day``."""
+    """``12 min a day``; of a short recording ``2 min of the 5 min recorded``, for that says nothing about a day."""
     daily = per_day_ms(length_ms, covered_ms)
-    return UNSET if daily is None else f"{length_text(daily)} a day"
+    if length_ms is None or daily is None:
+        return UNSET
+    if covered_ms < SHORT_MS:
+        return f"{length_text(length_ms)} of the {length_text(covered_ms)} recorded"
+    return f"{length_text(daily)} a day"
 
 
 def share_text(ppm: int | None) -> str:

@@ -61,6 +61,8 @@ def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
     assert per_day_text(14 * 60_000, 14 * DAY_MS) == "1 min a day"
     assert per_day_text(1, 14 * DAY_MS) == "1 ms a day"
     assert per_day_text(5, 0) == "-"
+    assert per_day_text(270_000, 300_000) == "4 min 30 s of the 5 min recorded"
+    assert per_day_text(3_600_000, DAY_MS // 2) == "2 h a day"
 
 
 def test_a_little_is_never_shown_as_nothing() -> None:
