@@ -44,17 +44,20 @@ def _affected(affected: AffectedPrincipal) -> dict[str, Json]:
 
 
 def _effective(effective: EffectiveLimit) -> dict[str, Json]:
-    return {
+    document: dict[str, Json] = {
         "value": value_json(effective.value),
         "level": effective.level,
         "source": None if effective.source is None else entity_json(effective.source),
-        "unranked": [
-            {
-                "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
-                "value": value_json(unranked.value),
-            }
-            for unranked in effective.unranked
-        ],
+    }
+    if effective.unranked:
+        document["unranked"] = [_unranked(limit) for limit in effective.unranked]
+    return document
+
+
+def _unranked(unranked: UnrankedLimit) -> dict[str, Json]:
+    return {
+        "entity": [{"type": kind, "name": name} for kind, name in unranked.entity],
+        "value": value_json(unranked.value),
     }
 
 
@@ -134,7 +137,7 @@ def _read_effective(row: DocumentReader, key: Key, principal: Principal) -> Effe
         level=0 if source is None else level(source),
         bucket=() if source is None else bucket(source, principal),
         overridden=(),
-        unranked=tuple(_read_unranked(item) for item in row["unranked"].items()),
+        unranked=row["unranked"].rows(_read_unranked) if "unranked" in row else (),
     )
 
 

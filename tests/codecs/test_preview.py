@@ -10,6 +10,7 @@ from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.planner.desired_state import DeclarationConflict
+from reconciler.quota.precedence import UnrankedLimit
 from reconciler.render.json_values import dump
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.sarif import plan_findings
@@ -139,3 +140,15 @@ def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
             plan_findings(preview)
     assert refused > 300
     assert shown > 10
+
+
+def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_left_out_where_there_are_none():
+    preview = sample()
+    affected = preview.impact.affected[0]
+    unranked = UnrankedLimit(entity=(("client-id-prefix", "etl-"), ("user", None)), value=5.0)
+    unknown = replace(affected, after=replace(affected.after, unranked=(unranked,)))
+    impact = replace(preview.impact, affected=(unknown, *preview.impact.affected[1:]))
+    read = again(replace(preview, impact=impact))
+    assert read.impact.affected[0].after.unranked == (unranked,)
+    assert not read.impact.affected[0].after.is_known
+    assert "unranked" not in dump(plan_document(preview))
